@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
+COMMA := ,
+SAMPLES := $(subst $(eval) ,$(COMMA),$(patsubst data/sample/%/repo.json,%,$(sort $(wildcard data/sample/*/*/repo.json))))
 # For domain-demo: a file of sentences, pairs of the same domain that people labelled (never trained on), and a folder
 # that may hold stsb/ for a look at another domain.
 DATA ?= ../shared/data
@@ -13,12 +15,13 @@ MODELS := --model minilm --model $(DOMAIN)/model
 JOBS ?= auto
 
 LOWEST := .venv-lowest
-NEED_TRAIN := tests/pairkit/test_memory.py tests/pairkit/test_parquet_sizes.py tests/llm_labeler/test_providers_local.py
+NEED_TRAIN := tests/pairkit/test_machine.py tests/llm_labeler/test_providers_local.py
 
 .PHONY: search demo domain-demo test check lowest slow docs reference notebooks clean
 
-demo: $(VENV)/.gis
-	$(BIN)/gis demo --out $(DEMO)
+# A crawl over HTTP from a local GitHub that serves data/sample.
+demo: $(VENV)/.demo
+	$(BIN)/python -m tests.support.github data/sample -- $(BIN)/gis build --repos $(SAMPLES) --api-url {url} --out $(DEMO)
 
 # Sentences without labels -> triplets -> a model, beside the model it began as.
 domain-demo: $(VENV)/.domain
@@ -43,7 +46,7 @@ check: $(VENV)/.dev lowest
 # Not those of training: the lowest torch has no wheel for a CPU alone.
 lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
 	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
 
@@ -73,19 +76,19 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
-$(VENV)/.gis: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[testserver]'
 	touch $@
 
 $(VENV)/.domain: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm]'
-	touch $@ $(VENV)/.gis
+	touch $@
 
 # The reference is made from the code, so that all extras that the settings need are here too.
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs,label]'
-	touch $@ $(VENV)/.gis
+	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/.gis $(VENV)/.docs
+	touch $@ $(VENV)/.demo $(VENV)/.docs

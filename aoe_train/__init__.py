@@ -18,29 +18,27 @@ if TYPE_CHECKING:
     from aoe_train._distill.static import Distilled
     from aoe_train._encode import Encoded
     from aoe_train._encoder import Encoder
+    from aoe_train._evaluate.evaluation import Evaluation
     from aoe_train._export.export import Exported
     from aoe_train._face.distilling import distill
     from aoe_train._face.encoding import encode, merge_shards
-    from aoe_train._face.evaluation import Evaluation, evaluate
-    from aoe_train._face.exporting import Converted, convert, export, push
-    from aoe_train._face.figures import Figures, figures
+    from aoe_train._face.evaluation import evaluate
+    from aoe_train._face.exporting import export, push
     from aoe_train._face.mining import Mined, mine
-    from aoe_train._face.pretraining import Pretrained, pretrain
-    from aoe_train._face.reproduction import Reproduced, Runs, recipes, reproduce, runs
     from aoe_train._face.searching import duplicates, index, open_index, search, search_every
     from aoe_train._face.serving import serve
     from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
-    from aoe_train._face.tuning import Tuned, tune
     from aoe_train._hybrid import Hybrid
     from aoe_train._search.alike import Alike
     from aoe_train._search.ask import Hit, SearchIndex
     from aoe_train._search.build import Indexed
     from aoe_train._search.every import Every
-    from aoe_train._serve.run import EmbeddingServer
+    from aoe_train._serve.server import EmbeddingServer
+    from aoe_train._text_model import TextBatch
+    from aoe_train._text_objective import TextObjective
 
 __all__ = [
     "Alike",
-    "Converted",
     "Distilled",
     "EmbeddingServer",
     "Encoded",
@@ -48,42 +46,32 @@ __all__ = [
     "Evaluation",
     "Every",
     "Exported",
-    "Figures",
     "Hit",
     "Hybrid",
     "Indexed",
     "Mined",
     "Plan",
-    "Pretrained",
-    "Reproduced",
-    "Runs",
     "SearchIndex",
+    "TextBatch",
+    "TextObjective",
     "TrainOptions",
     "Trained",
-    "Tuned",
-    "convert",
     "distill",
     "duplicates",
     "encode",
     "evaluate",
     "export",
-    "figures",
     "index",
     "losses",
     "merge_shards",
     "mine",
     "open_index",
     "plan",
-    "pretrain",
     "push",
-    "recipes",
-    "reproduce",
-    "runs",
     "search",
     "search_every",
     "serve",
     "train",
-    "tune",
 ]
 
 _PLACES = {
@@ -93,22 +81,21 @@ _PLACES = {
     "aoe_train._export.export": ("Exported",),
     "aoe_train._face.distilling": ("distill",),
     "aoe_train._face.encoding": ("encode", "merge_shards"),
-    "aoe_train._face.evaluation": ("Evaluation", "evaluate"),
-    "aoe_train._face.exporting": ("Converted", "convert", "export", "push"),
-    "aoe_train._face.figures": ("Figures", "figures"),
+    "aoe_train._evaluate.evaluation": ("Evaluation",),
+    "aoe_train._face.evaluation": ("evaluate",),
+    "aoe_train._face.exporting": ("export", "push"),
     "aoe_train._face.mining": ("Mined", "mine"),
-    "aoe_train._face.pretraining": ("Pretrained", "pretrain"),
-    "aoe_train._face.reproduction": ("Reproduced", "Runs", "recipes", "reproduce", "runs"),
     "aoe_train._face.searching": ("duplicates", "index", "open_index", "search", "search_every"),
     "aoe_train._face.serving": ("serve",),
     "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
-    "aoe_train._face.tuning": ("Tuned", "tune"),
     "aoe_train._hybrid": ("Hybrid",),
     "aoe_train._search.alike": ("Alike",),
     "aoe_train._search.ask": ("Hit", "SearchIndex"),
     "aoe_train._search.build": ("Indexed",),
     "aoe_train._search.every": ("Every",),
-    "aoe_train._serve.run": ("EmbeddingServer",),
+    "aoe_train._serve.server": ("EmbeddingServer",),
+    "aoe_train._text_model": ("TextBatch",),
+    "aoe_train._text_objective": ("TextObjective",),
     "aoe_train.losses": ("losses",),
 }
 

@@ -1,6 +1,6 @@
 """`aoe`, and `python -m aoe_train`; so `torchrun -m aoe_train train …` trains in several processes."""
 
-from pairkit.start import start
+from pairkit.face import start
 
 
 def main() -> None:

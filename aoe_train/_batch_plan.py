@@ -6,21 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aoe_train._batches import Batches
-from aoe_train._label_mixing import one_label_batches
+from aoe_train._batches import Batches, one_label_batches
 from aoe_train._records import ABSENT
 from aoe_train._tokens import TokenStore
 
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
-    """The first epoch in numbers, for whole batches of all ranks.
-
-    Returns:
-        `steps`; `rows_mean`, `rows_max`, `tokens_mean`, `tokens_max` of a batch, each distinct text counted
-        once; `distinct_share`, distinct texts in all texts of a batch; `padding_share`, what of the usual
-        tensors, each column padded to its longest text, would be padding; `one_label_batches`, batches from
-        which a ranking loss learns nothing; `left_out`, rows that sit out; `truncated_texts`.
-    """
+    """The first epoch in numbers, for whole batches of all ranks."""
     return describe_all([(batches.plan(0), batches, store)], left_out=batches.left_out)
 
 

@@ -8,9 +8,46 @@ from typing import Literal
 import numpy as np
 from torch.utils.data import Sampler
 
-from aoe_train._label_mixing import mix_labels
 from aoe_train._records import Examples
 from pairkit.errors import ConfigError, DataError
+
+
+def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
+    """Exchange single rows, in place, so that as many batches as can be hold more than one label.
+
+    A batch of one label takes an unlike row from the nearest batch that has two: batches in order of length
+    stay so, give or take a row. Sizes never change.
+    """
+    alike = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
+    for label in sorted(set(alike.values())):
+        unlike = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
+        for batch in (number for number, own in alike.items() if own == label):
+            donors = np.flatnonzero(unlike >= 2)
+            if unlike[batch]:  # it has been given one already
+                continue
+            if not len(donors):
+                break
+            donor = donors[np.argmin(np.abs(donors - batch))]
+            _exchange(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
+            unlike[batch] += 1
+            unlike[donor] -= 1
+
+
+def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
+    """How many batches of two rows or more hold a single label."""
+    return sum(_one_label(labels[rows]) for rows in batches)
+
+
+def _one_label(labels: np.ndarray) -> bool:
+    return len(labels) > 1 and bool((labels == labels[0]).all())
+
+
+def _exchange(own: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool) -> None:
+    """The rows that are nearest to the other batch change places."""
+    unlike = np.flatnonzero(labels[donor] != label)
+    give, take = (-1, unlike[0]) if later else (0, unlike[-1])
+    own[give], donor[take] = donor[take], own[give]
+
 
 Strategy = Literal["shuffle", "length", "tokens"]
 
@@ -47,24 +84,7 @@ class Batches(Sampler[list[int]]):
         drop_last: bool = False,
         views: bool = True,
     ) -> None:
-        """Plan batches.
-
-        Args:
-            examples: The rows.
-            lengths: Tokens of each text, `TokenStore.lengths`.
-            batch_size: Rows of a batch of all ranks; the most rows, with `tokens`.
-            strategy: See the class.
-            max_tokens: Tokens of a batch of all ranks, only with `tokens`; a text counts each time it occurs.
-            seed: Any whole number from 0.
-            world: Ranks to deal out to.
-            rank: Iterate over this rank's slices; None iterates over whole batches.
-            drop_last: Leave a smaller last batch out.
-            views: Whether a text that is its own positive is encoded twice, see `Collate`.
-
-        Raises:
-            ConfigError: Sizes that don't fit each other.
-            DataError: Too few rows for one batch.
-        """
+        """Plan batches."""
         _check_sizes(batch_size, strategy, max_tokens, world, drop_last=drop_last)
         if len(examples) < (least := batch_size if drop_last else world):
             raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
@@ -143,12 +163,6 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
     """Where to cut rows into batches of at most `max_tokens` tokens and `max_rows` rows.
 
     A batch's rows are a multiple of `step`; it has `step` rows even if they have too many tokens.
-
-    Args:
-        lengths: Tokens of each row; a multiple of `step` rows.
-        max_tokens: Of a batch.
-        max_rows: Of a batch; a multiple of `step`.
-        step: Rows that go together.
     """
     tokens = 0
     start = 0

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._backbones.packaged import PACKAGED, Packaged
 from aoe_train._examples import negatives_in_words
 from aoe_train._mixture import seen_in_words
-from aoe_train._objectives.ways import WAYS
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import CardSettings
 from pairkit.card import table
@@ -28,14 +27,7 @@ _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
 
 def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSettings | None = None) -> str:
-    """The card of a trained model.
-
-    Args:
-        name: The model's name.
-        record: The run's record, as in run.json.
-        dim: Numbers in a vector.
-        about: What only people know.
-    """
+    """The card of a trained model."""
     about = about or CardSettings()
     backbone = record["sources"]["backbone"]
     from_hub = [hub_id(source.partition(":")[0]) for source in _named(record["sources"]["data"]).values()]
@@ -86,18 +78,7 @@ def card_head(
     datasets: Iterable[str] = (),
     results: Iterable[EvalResult] = (),
 ) -> str:
-    """The YAML before a card, by which hubs find and show a model.
-
-    Args:
-        name: The model's name.
-        library: What loads it.
-        tags: Further words.
-        license_id: As the Hub names it; `unknown` where nobody said.
-        language: Codes, such as en.
-        base_model: The Hub id of what it was made from.
-        datasets: Hub ids of what it was trained on.
-        results: What was measured.
-    """
+    """The YAML before a card, by which hubs find and show a model."""
     from huggingface_hub import ModelCardData
 
     data = ModelCardData(
@@ -278,16 +259,9 @@ def _objective(objective: Mapping[str, Any], own: str | None) -> str:
     sizes = [*_sizes(objective), *_layers(objective)]
     if own:
         return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
-    if way := objective.get("way"):
-        return f"{WAYS[way].about}, the preset `{way}`, in place of the parts of an objective."
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
     forms = [
-        f"Form of {what}: `{objective[f'{part}_form']}`."
-        for part, what in (("angle", "the angle"), ("ibn", "the in-batch negatives"))
-        if part in parts
-    ]
-    forms += [
         f"Form of {part}: `{objective[form]}`."
         for part, form in (("embed_distill", "embed_form"), ("score_distill", "score_form"))
         if part in parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 # isort: off
 # Importing a module of commands registers them, in this order.
 from aoe_train._commands import train, evaluate, encode, index, search, duplicates, export, push  # noqa: F401
-from aoe_train._commands import serve, mine, tune, distill, figures, reproduce, pretrain, convert  # noqa: F401
+from aoe_train._commands import serve, mine, distill  # noqa: F401
 
 # isort: on
 from aoe_train._commands.app import app

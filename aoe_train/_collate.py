@@ -8,8 +8,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from aoe_train._advice import NO_ADVICE, AdviceStore
-from aoe_train._records import ABSENT, Batch, Examples
+from aoe_train._records import ABSENT, NO_ADVICE, AdviceStore, Batch, Examples
 from aoe_train._tokens import TokenStore
 
 
@@ -29,15 +28,7 @@ class Collate:
         views: bool = True,
         advice: AdviceStore = NO_ADVICE,
     ) -> None:
-        """Collate rows of `examples`, whose texts are those of `store` in the same order.
-
-        Args:
-            examples: The rows.
-            store: The tokens of their texts.
-            dedup: Encode a text that a batch has several times once.
-            views: Whether anything compares two views of a text that is its own positive.
-            advice: What advisers say of the rows.
-        """
+        """Collate rows of `examples`, whose texts are those of `store` in the same order."""
         self._examples, self._store, self._advice = examples, store, advice
         self._dedup = not views if examples.kind == "single" else dedup
 

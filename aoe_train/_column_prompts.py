@@ -38,24 +38,14 @@ def column_names(examples: Examples) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnPrompts:
-    """The prompts of a run.
-
-    Attributes:
-        given: Columns to words; empty where one prompt is for all.
-        others: The words for all other columns.
-        kept: The encoder's settings with these prompts among its own.
-    """
+    """The prompts of a run."""
 
     given: Mapping[str, str]
     others: str
     kept: EncoderSettings
 
     def by_column(self, examples: Examples) -> list[str]:
-        """The words for each column of rows.
-
-        Raises:
-            ConfigError: None of the columns has a prompt, though others have.
-        """
+        """The words for each column of rows."""
         columns = column_names(examples)
         if self.given and not any(self.given.keys() & _keys(column, columns) for column in columns):
             raise ConfigError(
@@ -65,11 +55,7 @@ class ColumnPrompts:
         return [self._words(column, columns) for column in columns]
 
     def applied(self, examples: Examples) -> Examples:
-        """The rows with the prompt of each text; one that has two prompts is two texts.
-
-        Raises:
-            ConfigError: See `by_column`.
-        """
+        """The rows with the prompt of each text; one that has two prompts is two texts."""
         words = self.by_column(examples)
         distinct = list(dict.fromkeys(words))
         if len(distinct) == 1:
@@ -92,11 +78,6 @@ def _numbered(examples: Examples, prompts: list[int], count: int) -> tuple[np.nd
     """The texts with their prompts that there are, and rows of places among these.
 
     Text t with prompt p has the number t * `count` + p.
-
-    Args:
-        examples: The rows.
-        prompts: The prompt of each column.
-        count: How many prompts there are.
     """
     used = np.zeros(len(examples.texts) * count, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
@@ -114,13 +95,7 @@ def _numbered(examples: Examples, prompts: list[int], count: int) -> tuple[np.nd
 
 @dataclass(frozen=True)
 class RunPrompts:
-    """The prompts of a run on one dataset or several.
-
-    Attributes:
-        all: Of datasets and dev sets that have none of their own.
-        own: By dataset or dev set.
-        kept: The encoder's settings with all prompts among its own.
-    """
+    """The prompts of a run on one dataset or several."""
 
     all: ColumnPrompts
     own: Mapping[str, ColumnPrompts]
@@ -137,17 +112,7 @@ def run_prompts(
     train: Mapping[str, Examples],
     dev: Mapping[str, Examples],
 ) -> RunPrompts:
-    """Find out what the prompts of all datasets mean.
-
-    Args:
-        settings: The run's.
-        encoder: Has the prompts that the model knows.
-        train: The rows by dataset.
-        dev: The rows by dev set, which has the prompts of the dataset of its name.
-
-    Raises:
-        ConfigError: See `column_prompts`.
-    """
+    """Find out what the prompts of all datasets mean."""
     found = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
     kept, own = found.kept, {}
     for name, section in settings.datasets.items():
@@ -165,19 +130,7 @@ def column_prompts(
     *,
     dataset: str = "",
 ) -> ColumnPrompts:
-    """Find out what a run's prompts mean.
-
-    Args:
-        given: One for all, or by column; `{text}` alone is none, even where the model has one for all.
-        encoder: Has the prompts that the model knows.
-        kinds: The rows that there are.
-        dataset: The only one that has them, of several. Where a name is taken by other words already, the
-            dataset's stands behind it; a prompt for all of its columns has the dataset's name.
-
-    Raises:
-        ConfigError: No such column, a prompt that says nothing or can't be read, or a name for which the
-            model has none.
-    """
+    """Find out what a run's prompts mean."""
     own = encoder.named_prompts
     if not given:
         if given is not None:

@@ -10,9 +10,9 @@ import polars as pl
 
 from aoe_train._records import ABSENT, Conflicts, Examples
 from aoe_train._texts_on_disk import Picked
-from pairkit.conflicts import AGAINST_FIRST, DIFFER, PAIR, unordered
 from pairkit.errors import DataError
 from pairkit.printable import one_line
+from pairkit.records import AGAINST_FIRST, DIFFER, PAIR, unordered
 
 Say = Callable[[str], None]
 _SHARE = 1 << 20  # texts in rows whose pairs are compared at a time
@@ -33,19 +33,6 @@ def settle(examples: Examples, conflicts: Conflicts, *, place: Callable[[int], s
     Labelled pairs do that with different labels; a triplet says 1 of anchor and positive and 0 of anchor and
     negative, so that one whose negative is its positive contradicts itself. A text and itself are alike: what
     says 0 of them, as a triplet whose negative is its anchor, contradicts that.
-
-    Args:
-        examples: The rows.
-        conflicts: `keep` all such rows, `drop` all of them, keep those that agree with the `first` that says
-            something of their pair, or take them for an `error`.
-        place: Tells where a row is from, as `file:row`.
-        say: Told how many such pairs there are, with one of them.
-
-    Returns:
-        The rows that are left, with what was found in their `reading`.
-
-    Raises:
-        DataError: There are such rows, and that is an error.
     """
     if examples.kind in ("positive", "single"):  # which say nothing but 1
         return examples
@@ -82,11 +69,6 @@ def statements(examples: Examples, share: int = 0, shares: int = 1) -> pl.DataFr
     """What labelled pairs or triplets say of pairs, in their order: one, other, label, row, and `PAIR`.
 
     Row -1 says that a text and itself are alike, where some row says that they are not.
-
-    Args:
-        examples: The rows.
-        share: Only pairs whose lower text has this number, modulo `shares`.
-        shares: How many shares there are.
     """
     frame = pl.concat(
         _said(examples, start, share, shares) for start in range(0, max(1, len(examples)), _BLOCK)

@@ -44,7 +44,6 @@ import numpy as np
 
 from aoe_train._objectives.parts import IN_BATCH, RANKED, TAUGHT
 from aoe_train._objectives.settings import ObjectiveSettings
-from aoe_train._objectives.ways import WAYS
 from aoe_train._prompts import PLACE
 from aoe_train._records import Kind
 from aoe_train._settings import (
@@ -88,13 +87,7 @@ _SEEN_DOMAIN = 384  # rows of the preset domain: 12 steps of 32
 
 
 class Rows(NamedTuple):
-    """What is known of a dataset before there is a backbone.
-
-    Attributes:
-        kind: Of the rows.
-        number: How many there are to train on.
-        written: Whether LLMs or rules wrote the pairs.
-    """
+    """What is known of a dataset before there is a backbone."""
 
     kind: Kind
     number: int
@@ -102,12 +95,8 @@ class Rows(NamedTuple):
 
 
 def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
-    """The settings given, over what suits a decoder that is no encoder yet; before its weights are read.
-
-    Args:
-        settings: As given; a preset of the papers, or another paper's way of training, comes back as it is.
-    """
-    if settings.preset.endswith(PAPERS) or settings.objective.way is not None:
+    """The settings given, over what suits a decoder that is no encoder yet; before its weights are read."""
+    if settings.preset.endswith(PAPERS):
         return settings
     found: dict[str, Any] = {}
     if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
@@ -120,27 +109,13 @@ def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
 def chosen(
     settings: TrainSettings, kind: Kind, *, rows: int, dim: int, written: bool = False
 ) -> TrainSettings:
-    """The settings given, over what suits the rows and the backbone.
-
-    Args:
-        settings: As given; a preset of the papers gives all, so that they come back as they are.
-        kind: Of the rows.
-        rows: How many there are to train on.
-        dim: Size of the embedding.
-        written: Whether LLMs or rules wrote the pairs.
-    """
+    """The settings given, over what suits the rows and the backbone."""
     optim = _optim(settings, [Rows(kind, rows, written)], rows, dim)
     return _over(settings, {"objective": _objective(settings, kind), "optim": optim})
 
 
 def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim: int) -> TrainSettings:
-    """The same for several datasets by name: each has its objective in its own section then.
-
-    Args:
-        settings: As given.
-        datasets: What each is.
-        dim: Size of the embedding.
-    """
+    """The same for several datasets by name: each has its objective in its own section then."""
     numbers = [rows.number for rows in datasets.values()]
     seen = float(np.dot(passes(settings.mix, weights(settings, datasets), numbers), numbers))
     made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
@@ -159,14 +134,7 @@ def weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
 
 
 def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
-    """How often an epoch goes through each dataset, float64 (dataset,).
-
-    Args:
-        mix: What share each has, and what ends an epoch: after `shortest` no dataset was gone through more
-            than once, after `longest` none less.
-        weights: Of each.
-        sizes: Rows of each; for `round-robin`, batches.
-    """
+    """How often an epoch goes through each dataset, float64 (dataset,)."""
     number = np.asarray(sizes, np.float64)
     if mix.until == "once":
         return np.ones_like(number)
@@ -208,7 +176,7 @@ def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSetting
     measure = encoder.similarity_fn_name
     if encoder.normalize or measure == "cosine":
         return None
-    parts = [part for part in settings.objective.wanted if part in RANKED | IN_BATCH]
+    parts = [part for part in settings.objective.weights.wanted if part in RANKED | IN_BATCH]
     if kind != "graded":  # SBERT tells classes by whole vectors
         parts = [part for part in parts if part != "sbert"]
     if not parts:
@@ -248,9 +216,8 @@ def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: 
     lr = min(
         _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
     )
-    way = settings.objective.way
     return {
-        "lr": lr if way is None else WAYS[way].lr,
+        "lr": lr,
         "epochs": float(times),
         "batch_size": _BATCH,
         "average": 1.0,

@@ -28,14 +28,13 @@ from aoe_train._backbones.quiet import quietly
 from aoe_train._backbones.static import StaticTable, refuse_static
 from aoe_train._encoder_settings import (
     SETTINGS_FILE,
-    Layers,
     resolved,
-    store_layers,
     store_settings,
-    stored_layers,
+    stored_heads,
     stored_settings,
 )
 from aoe_train._frame import raw_tokenizer
+from aoe_train._heads import fresh_heads, write_heads
 from aoe_train._interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train._memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train._origin import hash_config, hash_tokenizer, hash_weights
@@ -46,18 +45,19 @@ from aoe_train._packing.transfer import arrived, upload
 from aoe_train._precision import weights_dtype
 from aoe_train._settings import EncoderSettings
 from aoe_train._small import calibrated, checked_dim, named_quantize, quantized
-from aoe_train._template import check_mask, generic_tokenizer, holds_prompt, mask_number, with_prompt
-from aoe_train._text_model import TextModel
+from aoe_train._template import generic_tokenizer, holds_prompt, with_prompt
+from aoe_train._text_model import TextBatch, TextModel
 from aoe_train._tokens import UNLIMITED, TokenStore
 from pairkit.config import load_settings
 from pairkit.errors import ConfigError, DataError
-from pairkit.memory import is_out_of_memory
+from pairkit.machine import is_out_of_memory
 from pairkit.printable import one_line
 from pairkit.progress import Display, Listener, Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+    from aoe_train._heads import Heads
     from aoe_train._settings import EncodingPrecision
     from aoe_train._small import Quantize
 
@@ -138,13 +138,13 @@ class Encoder:
             and quantization is None
             and not (trust_remote_code or settings.bidirectional),
         )
-        layers = stored_layers(folder, stored, settings, loaded.backbone)
+        heads = stored_heads(folder, stored, settings, loaded.backbone)
         if quantization is None:
             cast("Any", loaded.backbone).to(place)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # it is among the settings
-        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, layers=layers)
+        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":
@@ -161,7 +161,7 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
-        layers: Layers | None = None,
+        heads: Heads | None = None,
     ) -> Encoder:
         """Put a loaded backbone and tokenizer together.
 
@@ -171,8 +171,7 @@ class Encoder:
             settings: "auto" and None are resolved here.
             packing: Run without padding where the backbone allows it.
             lower: Lower-case texts first.
-            layers: Those around the pooling with what they have learnt; what the settings ask for besides
-                begins at random.
+            heads: The trained dense layers; None for fresh ones if the settings ask for any.
 
         Raises:
             ConfigError: The backbone can't do what the settings ask for.
@@ -197,16 +196,9 @@ class Encoder:
         use_fast_layers(backbone)
         known = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
-        ngrams, heads, flow = (layers or Layers()).with_fresh(settings, int(backbone.config.hidden_size))
-        model = TextModel(
-            backbone,
-            settings.pooling,
-            packed=packed,
-            heads=heads,
-            ngrams=ngrams,
-            flow=flow,
-            mask=mask_number(tokenizer) if settings.pooling == "mask" else None,
-        )
+        if heads is None and settings.dense:
+            heads = fresh_heads(settings.dense, int(backbone.config.hidden_size))
+        model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
         model.to(next(backbone.parameters()).device)
         checked_dim(settings.dim, model.dim)
         return cls(model.eval(), tokenizer, settings)
@@ -363,11 +355,8 @@ class Encoder:
         """The tokens of `texts`, with one prompt or a prompt each, as this model reads them.
 
         Raises:
-            ConfigError, DataError: See `TokenStore.build`; for the pooling `mask`, a prompt without [MASK].
+            ConfigError, DataError: See `TokenStore.build`.
         """
-        if self.model.mask is not None:
-            for words in {prompts} if isinstance(prompts, str) else set(prompts):
-                check_mask(self.tokenizer, words)
         return TokenStore.build(
             texts,
             self.tokenizer,
@@ -380,6 +369,26 @@ class Encoder:
             cache_dir=None if cache_dir is None else Path(cache_dir),
             progress=progress,
         )
+
+    def token_batches(
+        self, texts: Sequence[str], *, prompt: str | None = None, batch_tokens: int = TOKENS_ACCELERATOR
+    ) -> Iterator[tuple[np.ndarray, TextBatch]]:
+        """Batches of tokens for `model`, each with its texts' places in the list: for a pooling of your own.
+
+        Args:
+            texts: Any number of texts in any order.
+            prompt: Words before each text, or around `{text}`; None for the default one.
+            batch_tokens: Tokens of a batch.
+        """
+        store = self.tokens(texts, self._words(prompt, None))
+        for places in batches(store.lengths, batch_tokens):
+            batch = store.batch(places)
+            tokens = upload(batch["input_ids"], self.device)
+            numbers = torch.from_numpy(places.copy())
+            yield (
+                places,
+                TextBatch(tokens, batch["lengths"], batch.get("prompt_lengths"), numbers, numbers[:, None]),
+            )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """What tells this model's vectors from another's: hashes, settings, precision and device, as JSON."""
@@ -414,7 +423,8 @@ class Encoder:
             tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
-        store_layers(folder, Layers(self.model.ngrams, self.model.heads, self.model.flow))
+        if self.model.heads is not None:
+            write_heads(folder, self.model.heads)
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 

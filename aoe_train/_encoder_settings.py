@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aoe_train._backbones.decoder import default_pooling
 from aoe_train._backbones.static import StaticTable, check_static
-from aoe_train._flow import Flow, read_flow, write_flow
-from aoe_train._heads import Heads, fresh_heads, own_places, read_heads, write_heads
+from aoe_train._heads import Heads, own_places, read_heads
 from aoe_train._interchange import dense_folders, read_sentence_transformers
 from aoe_train._model_folder.files import read_object
-from aoe_train._ngrams import NGrams, read_ngrams, write_ngrams
 from aoe_train._packing.run import position_offset
 from aoe_train._prompts import DEFAULT
 from aoe_train._settings import EncoderSettings
@@ -37,12 +35,7 @@ def store_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def stored_settings(folder: Path) -> dict[str, Any]:
-    """What a model's folder says of how its model encodes, by name.
-
-    Raises:
-        ConfigError: See `read_sentence_transformers`.
-        DataError: The folder's `aoe.json` is damaged, or of another release.
-    """
+    """What a model's folder says of how its model encodes, by name."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return read_sentence_transformers(folder)
@@ -57,85 +50,22 @@ def stored_settings(folder: Path) -> dict[str, Any]:
         raise DataError(f"{error}; copy the model again", path=path) from error
 
 
-class Layers(NamedTuple):
-    """What a model has around its pooling.
-
-    Attributes:
-        ngrams: Filters before it.
-        heads: Dense layers behind it.
-        flow: An invertible map behind these.
-    """
-
-    ngrams: NGrams | None = None
-    heads: Heads | None = None
-    flow: Flow | None = None
-
-    def with_fresh(self, settings: EncoderSettings, dim: int) -> Layers:
-        """The same, and what the settings ask for besides, drawn with torch's generator.
-
-        Raises:
-            ConfigError: They ask for a flow.
-        """
-        if settings.flow is not None and self.flow is None:
-            raise ConfigError("encoder.flow: is fitted to vectors by `aoe export --flow`; leave it out here")
-        ngrams = NGrams(settings.ngrams, dim) if self.ngrams is None and settings.ngrams else self.ngrams
-        heads = fresh_heads(settings.dense, dim) if self.heads is None and settings.dense else self.heads
-        return Layers(ngrams, heads, self.flow)
-
-
-def stored_layers(
+def stored_heads(
     folder: Path, stored: Mapping[str, Any], settings: EncoderSettings, backbone: PreTrainedModel
-) -> Layers:
-    """The layers that a model's folder has around its pooling.
-
-    Args:
-        folder: The model's.
-        stored: What it says of how its model encodes.
-        settings: What is wanted; layers that are there can't be others.
-        backbone: Gives the vectors that go in.
-
-    Raises:
-        ConfigError, DataError: Others are wanted, or they can't be read.
-    """
-    ngrams = heads = flow = None
-    dim = int(backbone.config.hidden_size)
-    had = EncoderSettings(
-        ngrams=stored.get("ngrams", ()), dense=stored.get("dense", ()), flow=stored.get("flow")
-    )
-    for name, differ in (
-        ("ngrams", had.ngrams and had.ngrams != settings.ngrams),
-        ("dense", had.dense and had.dense != settings.dense),
-        ("flow", had.flow and had.flow != settings.flow),
-    ):
-        if differ:
-            raise ConfigError(f"{folder}: has {name} layers of its own; leave encoder.{name} out")
-    if had.ngrams:
-        ngrams = read_ngrams(folder, had.ngrams, dim)
-    if had.dense:
-        own = (folder / SETTINGS_FILE).is_file()
-        places = [folder / place for place in own_places(len(had.dense))] if own else dense_folders(folder)
-        heads = read_heads(places, had.dense, dim)
-    if had.flow is not None:
-        flow = read_flow(folder, had.flow, dim if heads is None else heads.dim)
-    return Layers(ngrams, heads, flow)
-
-
-def store_layers(folder: Path, layers: Layers) -> None:
-    """Write the layers around the pooling into a model's folder."""
-    if layers.ngrams is not None:
-        write_ngrams(folder, layers.ngrams)
-    if layers.heads is not None:
-        write_heads(folder, layers.heads)
-    if layers.flow is not None:
-        write_flow(folder, layers.flow)
+) -> Heads | None:
+    """The dense layers that a model's folder has behind its pooling."""
+    had = EncoderSettings(dense=stored.get("dense", ())).dense
+    if not had:
+        return None
+    if had != settings.dense:
+        raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
+    own = (folder / SETTINGS_FILE).is_file()
+    places = [folder / place for place in own_places(len(had))] if own else dense_folders(folder)
+    return read_heads(places, had, int(backbone.config.hidden_size))
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and length decided, which the backbone can do; a static model has no length.
-
-    Raises:
-        ConfigError: It can't.
-    """
+    """The settings with pooling and length resolved for the backbone; a static model has no length."""
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
@@ -151,10 +81,6 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         raise ConfigError(
             "include_prompt is false, but cells hold prompt and text together; use another pooling"
         )
-    if settings.ngrams and pooling == "cells":
-        raise ConfigError("encoder.ngrams: filters read tokens, which the pooling cells does not; take avg")
-    if len(settings.ngrams) > int(backbone.config.hidden_size):
-        raise ConfigError(f"encoder.ngrams: more than a token's {backbone.config.hidden_size} numbers")
     limit = _limit(backbone)
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")

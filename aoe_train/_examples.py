@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train._conflicts import Say, settle, silent
-from aoe_train._records import ABSENT, Conflicts, Examples, Reading, Streaming, kind_of, no_rows
+from aoe_train._records import ABSENT, Conflicts, Examples, Reading, Streaming, check_width, kind_of, no_rows
 from aoe_train._streamed.examples import Streamed, stream_examples
-from aoe_train._width import check_width
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules
@@ -43,24 +42,6 @@ def read_examples(
     What the columns are says what the rows mean: a label of 0 and 1 throughout makes `binary` pairs, other
     numbers `graded` ones; anchor and positive make `positive`, negatives beside them `triplet`; a lone text
     column or a text file makes `single`.
-
-    Args:
-        source: What `pairkit.reader.read_rows` reads; of a pair dataset's folder, its `positive` or `triplet`
-            folder gives those rows instead.
-        split: Default: `train`, or the only one there is.
-        columns: Roles to the source's names of columns; by default recognised.
-        rules: What labels count as; see `pairkit.reader.read_pairs`.
-        conflicts: What to do with rows that say different things of one pair; see `settle`.
-        say: Told of such rows.
-        limit: Only so many first rows.
-        streaming: Whether texts and rows stay on disk: `auto` leaves those of large files there.
-        show: Told how far it is, where rows are put on disk.
-
-    Raises:
-        ConfigError: No such source, a bad mapping or limit, several splits and none of them `train`, or
-            streaming of rows that are in no file.
-        DataError: No rows, or one that can't be used; with file and row.
-        RemoteError: The Hub could not be asked.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
@@ -103,11 +84,7 @@ def negatives_in_words(counts: Mapping[str, int]) -> str:
 
 
 def check_labels(examples: Examples, source: Source) -> None:
-    """Refuse labels that rank nothing, for objectives that learn from one pair being more alike than another.
-
-    Raises:
-        DataError: All labels are the same.
-    """
+    """Refuse labels that rank nothing, for objectives that compare the similarity of pairs."""
     labels = examples.labels
     if labels is not None and (labels == labels[0]).all():
         raise DataError(
@@ -118,11 +95,7 @@ def check_labels(examples: Examples, source: Source) -> None:
 
 
 def _is_streamed(source: Source, split: str, streaming: Streaming) -> bool:
-    """Whether rows stay on disk.
-
-    Raises:
-        ConfigError: They should, and are in no file.
-    """
+    """Whether rows stay on disk."""
     if streaming == "off":
         return False
     files = files_of_split(source, split)

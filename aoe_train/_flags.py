@@ -28,12 +28,3 @@ TRAIN: Mapping[str, str] = {
     "teacher_scores": "teacher.scores",
 }
 """Of `train` and `plan`; keys of `TrainSettings`."""
-
-PRETRAIN: Mapping[str, str] = {
-    name: name
-    for name in (
-        *("texts", "out", "tokenizer", "init_from", "epochs", "steps", "batch_size"),
-        *("lr", "precision", "seed", "fresh"),
-    )
-}
-"""Of `pretrain`; keys of `PretrainSettings`."""

@@ -18,11 +18,7 @@ class Frame(NamedTuple):
     after: list[int]
 
     def room(self, max_length: int) -> int:
-        """How many tokens of its own a text may have in a piece of `max_length` tokens.
-
-        Raises:
-            ConfigError: There is no room.
-        """
+        """How many tokens of its own a text may have in a piece of `max_length` tokens."""
         size = len(self.before) + len(self.after)
         if size >= max_length:
             raise ConfigError(
@@ -36,9 +32,6 @@ def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     """The tokenizer's Rust part, set not to cut and not to pad: many a saved one does both unasked.
 
     That is no lasting change: transformers sets both anew on every call.
-
-    Raises:
-        ConfigError: It has no Rust part.
     """
     if not tokenizer.is_fast:
         raise ConfigError(

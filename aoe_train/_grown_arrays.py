@@ -29,12 +29,7 @@ _READ_AT_ONCE = 1 << 20
 
 
 class Layout:
-    """What an array holds.
-
-    Attributes:
-        dtype: Of its numbers.
-        width: How many columns its rows have; None for an array of one axis.
-    """
+    """What an array holds."""
 
     def __init__(self, dtype: Any, width: int | None = None) -> None:
         self.dtype, self.width = np.dtype(dtype), width
@@ -54,24 +49,10 @@ class Layout:
 
 
 class Grown:
-    """Arrays that grow together in a folder.
-
-    Attributes:
-        note: What their maker noted when it last kept them; empty at the beginning.
-        rows: How many rows each has.
-    """
+    """Arrays that grow together in a folder."""
 
     def __init__(self, folder: Path, name: str, layouts: Mapping[str, Layout]) -> None:
-        """Go on with them, or begin.
-
-        Args:
-            folder: Where they are, as `<array>.npy`.
-            name: Of the note.
-            layouts: The arrays.
-
-        Raises:
-            ConfigError: They can't be written.
-        """
+        """Go on with them, or begin."""
         self._note_file, self._layouts = folder / f"{name}.json", layouts
         noted = read_own(self._note_file) or {}
         self.rows: dict[str, int] = noted.get("rows") or dict.fromkeys(layouts, 0)
@@ -97,21 +78,13 @@ class Grown:
                 file.close()
 
     def add(self, array: str, rows: np.ndarray) -> None:
-        """Put rows behind those that are there.
-
-        Raises:
-            ConfigError: They can't be written, as on a full disk.
-        """
+        """Put rows behind those that are there."""
         with write_errors(self._paths[array]):
             self._files[array].write(rows.astype(self._layouts[array].dtype, copy=False).tobytes())
         self.rows[array] += len(rows)
 
     def keep(self, **note: Any) -> None:
-        """See to it that all of it is on disk, and note so; what is not kept is not there.
-
-        Raises:
-            ConfigError: As `add`.
-        """
+        """See to it that all of it is on disk, and note so; what is not kept is not there."""
         for array, file in self._files.items():
             with write_errors(self._paths[array]):
                 file.seek(0)
@@ -131,17 +104,7 @@ class Grown:
 
 
 def made_arrays(folder: Path, names: Sequence[str], make: Callable[[Path], None]) -> dict[str, np.ndarray]:
-    """The arrays in a folder, mapped into memory; they are made first where they aren't there.
-
-    Args:
-        folder: Where they are kept.
-        names: Of the arrays.
-        make: Makes these arrays, or goes on making them, in the folder that it is given, and leaves no other
-            files there than belong to them.
-
-    Raises:
-        ConfigError: They can't be written.
-    """
+    """The arrays in a folder, mapped into memory; they are made first where they aren't there."""
     while True:
         if (found := load_arrays(folder, names)) is not None:
             return found
@@ -172,11 +135,7 @@ def load_arrays(folder: Path, names: Sequence[str]) -> dict[str, np.ndarray] | N
 
 
 def mapped(path: Path) -> np.ndarray:
-    """An array on disk, to be read from there; a plain one, as indexing a memmap costs more than the reading.
-
-    Raises:
-        OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError, TokenError: It can't be read.
-    """
+    """Open an array on disk; plain, as indexing a memmap costs more than reading."""
     return np.asarray(np.load(path, mmap_mode="r"))
 
 

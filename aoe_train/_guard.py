@@ -14,7 +14,7 @@ from aoe_train._evaluate.correlation import correlation
 from aoe_train._evaluate.gain import Gain, gain
 from aoe_train._evaluate.overlap import digests, overlap
 from aoe_train._evaluate.pairs import read_pair_task
-from aoe_train._evaluate.vectors import Encode, Vectors
+from aoe_train._evaluate.tasks import Encode, Vectors
 from aoe_train._trainer.checkpoints import restore_weights, trained_weights
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -22,30 +22,21 @@ from pairkit.in_memory import Source, source_name
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from aoe_train._evaluate.resample import Judged
+    from aoe_train._evaluate.resample import Metrics
     from aoe_train._settings import Similarity, TrainSettings
 
 DRAWS = 1000
 
 
 class Guard:
-    """Pairs with labels of judges or of people, and what the backbone makes of them.
-
-    Args:
-        source: The pairs; see `aoe_train._evaluate.pairs.read_one_split`.
-        say: Told what was made of their labels.
-
-    Raises:
-        ConfigError: No such source.
-        DataError: Not readable as pairs, or all labels are alike.
-    """
+    """Pairs with labels of judges or of people, and what the backbone makes of them."""
 
     def __init__(self, source: Source, say: Say) -> None:
         self._task = read_pair_task(source, say=say)
         self._source = source_name(source)
         if len(set(self._task.labels.tolist())) < 2:
             raise DataError("all labels are alike; a model can't be judged by them", path=self._source)
-        self._before: Judged | None = None
+        self._before: Metrics | None = None
         self._weights: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
@@ -73,11 +64,7 @@ class Guard:
         self._weights = {name: weight.cpu().clone() for name, weight in trained_weights(model).items()}
 
     def gain(self, encode: Encode, similarity: Similarity, *, seed: int) -> Gain:
-        """How far the model is ahead of the backbone.
-
-        Raises:
-            DataError: The labels tell nothing, or the model's vectors are no numbers.
-        """
+        """How far the model is ahead of the backbone."""
         if self._before is None:
             raise RuntimeError("the backbone was not judged")
         found = gain(self._judged(encode, similarity), self._before, draws=DRAWS, seed=seed)
@@ -89,7 +76,7 @@ class Guard:
         """Give a model the backbone's weights back."""
         restore_weights(model, self._weights, self._source)
 
-    def _judged(self, encode: Encode, similarity: Similarity) -> Judged:
+    def _judged(self, encode: Encode, similarity: Similarity) -> Metrics:
         task = self._task
         cosines = task.similarities(Vectors(encode, [task.texts], similarity=similarity))
         if np.isin(task.labels, (0, 1)).all():
@@ -98,11 +85,7 @@ class Guard:
 
 
 def check_guarded(settings: TrainSettings) -> None:
-    """Refuse runs whose backbone can't be judged or given back.
-
-    Raises:
-        ConfigError: Names the setting.
-    """
+    """Refuse runs whose backbone can't be judged or given back."""
     if settings.run.shard:
         raise ConfigError(
             "--judged with run.shard: no process has the whole model; leave it out, and compare afterwards"

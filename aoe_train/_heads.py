@@ -18,7 +18,6 @@ from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes, write_json
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Float
     from torch import Tensor
 
@@ -34,12 +33,7 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class Dense(nn.Module):
-    """A linear layer, its activation, and perhaps its input added to what comes out.
-
-    Args:
-        settings: Shape and activation.
-        inputs: Numbers of the vectors that come in.
-    """
+    """A linear layer, its activation, and perhaps its input added to what comes out."""
 
     def __init__(self, settings: DenseSettings, inputs: int) -> None:
         super().__init__()
@@ -91,34 +85,13 @@ def fresh_heads(layers: Sequence[DenseSettings], inputs: int) -> Heads:
     return heads
 
 
-def with_layer(heads: Heads | None, inputs: int, weight: np.ndarray, bias: np.ndarray) -> Heads:
-    """The same layers, and one more that is given: float32 weight (out, in) and bias (out,)."""
-    layers = [] if heads is None else [head.settings for head in heads]
-    found = Heads([*layers, DenseSettings(size=len(bias))], inputs)
-    for head, own in zip(found, heads or (), strict=False):
-        head.load_state_dict(own.state_dict())
-    *_, last = found
-    last.linear.load_state_dict({"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)})
-    return found
-
-
 def own_places(count: int) -> list[str]:
     """The layers' folders in a model folder of ours."""
     return [f"dense_{number}" for number in range(1, count + 1)]
 
 
 def read_heads(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int) -> Heads:
-    """Layers with the weights that a model's folder has for them.
-
-    Args:
-        folders: The layers'.
-        layers: Their shapes and activations.
-        inputs: Numbers that pooling gives.
-
-    Raises:
-        ConfigError: Pickled weights only.
-        DataError: Weights that are damaged, not there, or of another shape.
-    """
+    """Layers with the weights that a model's folder has for them."""
     with torch.device("meta"):
         heads = Heads(layers, inputs)
     for head, folder in zip(heads, folders, strict=True):
@@ -127,12 +100,7 @@ def read_heads(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs:
 
 
 def read_weights(layer: nn.Module, folder: Path) -> None:
-    """Give a layer, which may be on the meta device, the weights of its folder; it can learn then.
-
-    Raises:
-        ConfigError: Pickled weights only.
-        DataError: Weights that are damaged, not there, or of another shape.
-    """
+    """Give a layer, which may be on the meta device, the weights of its folder; it can learn then."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -19,10 +19,10 @@ from aoe_train._model_folder.files import Foreign, decode, read_object
 from aoe_train._settings import Similarity
 from aoe_train._similarity import all_similarities, comparable
 from pairkit.bm25 import Bm25, Scores
+from pairkit.bm25 import words as words_of
 from pairkit.config import argument
 from pairkit.errors import DataError
 from pairkit.files import write_json
-from pairkit.tfidf import TfIdf
 
 Words = Literal["bm25", "tfidf"]
 """What ranks by words."""
@@ -41,6 +41,30 @@ class WordIndex(Protocol):
     def scores(self, text: str) -> Scores:
         """The score of each of them, (text,), for any text; at least 0."""
         ...
+
+
+class TfIdf:
+    """Cosines of TF-IDF vectors of words, names and numbers.
+
+    Unlike BM25 it takes a long text that is searched for as seriously as a long text that is found.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self._size = len(texts)
+        self._vectorizer = TfidfVectorizer(analyzer=words_of, sublinear_tf=True)
+        try:
+            self._by_word = self._vectorizer.fit_transform(texts).T.tocsr()
+        except ValueError:  # no text has a word
+            self._by_word = None
+
+    def scores(self, text: str) -> Scores:
+        """The cosine of each text of the index with `text`, (text,), in [0, 1]."""
+        if self._by_word is None:
+            return np.zeros(self._size, np.float32)
+        found = self._vectorizer.transform([text]) @ self._by_word
+        return np.asarray(found.toarray()[0], np.float32)
 
 
 WORD_INDEXES: Final[Mapping[Words, Callable[[Sequence[str]], WordIndex]]] = {"bm25": Bm25, "tfidf": TfIdf}
@@ -68,23 +92,7 @@ class Hybrid:
         model: str | Path | None = None,
         similarity: Similarity = "cosine",
     ) -> None:
-        """Index texts.
-
-        Args:
-            texts: What is searched.
-            vectors: Theirs, float (text, dim), as `Encoder.encode` gives them.
-            weight: How much vectors count, from 0 (words alone) to 1 (vectors alone); by default the
-                model's own, else 0.65 with bm25 and 0.8 with tfidf.
-            words: What ranks by words: bm25, for queries of a few words; tfidf, where what is searched for is
-                as long as what is found.
-            model: The folder of the model that made the vectors, in which `aoe evaluate --suite duplicates
-                --keep-weights` left what suits it.
-            similarity: What vectors are compared by: cosine, dot, euclidean or manhattan.
-
-        Raises:
-            ConfigError: No such weight, words or similarity.
-            DataError: Not one finite vector for each text, or a damaged file in the model's folder.
-        """
+        """Index texts."""
         self.words: Words = argument("words", words, Words)
         self.weight: float = argument("weight", self._known(model) if weight is None else weight, _Weight)
         self.similarity: Similarity = argument("similarity", similarity, Similarity)
@@ -144,33 +152,19 @@ class _Stored(Foreign):
 
 
 def store_weights(folder: Path, weights: Mapping[Words, float]) -> None:
-    """Leave in a model's folder how much its vectors count beside words.
-
-    Raises:
-        ConfigError: It can't be written.
-    """
+    """Leave in a model's folder how much its vectors count beside words."""
     write_json(folder / HYBRID_FILE, dict(weights))
 
 
 def stored_weights(folder: Path) -> Mapping[Words, float]:
-    """How much a model's vectors count beside words, as its folder says; `WEIGHTS` where it says nothing.
-
-    Raises:
-        DataError: The file is damaged.
-    """
+    """How much a model's vectors count beside words, as its folder says; `WEIGHTS` where it says nothing."""
     path = folder / HYBRID_FILE
     found = decode(_Stored, read_object(path), path, "delete the file, or copy the model again")
     return {"bm25": found.bm25, "tfidf": found.tfidf}
 
 
 def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:
-    """The scores of two rankings of the same candidates as one: float64 (candidate,), in [0, 1].
-
-    Args:
-        by_vectors: (candidate,), on any scale.
-        by_words: (candidate,), on any scale.
-        weight: How much the first counts.
-    """
+    """The scores of two rankings of the same candidates as one: float64 (candidate,), in [0, 1]."""
     return weight * _scaled(by_vectors) + (1 - weight) * _scaled(by_words)
 
 

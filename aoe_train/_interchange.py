@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _UNLIMITED = 10**9  # tokenizers without a limit say 10^30
 OUR_MODULE = "aoe_train._export.module.ToolkitEncoder"
-_OWN = {"ran": "a Recurrent Attention Network", "bilstm": "a BiLSTM over word vectors"}
 _MODES = {
     "cls": ["cls_token"],
     "cls-avg": ["cls_token", "mean_tokens"],
@@ -66,16 +65,10 @@ class _Module:
 
 def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     """Why sentence-transformers can't run this model with its own code; None if it can."""
-    if (own := _OWN.get(_kind(folder))) is not None:
-        return f"its backbone is {own}, which transformers doesn't have"
+    if is_ran(folder):
+        return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
     if settings.long_text != "truncate":
         return f"it reads long texts by {settings.long_text}"
-    if settings.ngrams:
-        return "it has n-gram filters before its pooling"
-    if settings.flow is not None:
-        return "it has a flow behind its pooling"
-    if settings.pooling == "mask":
-        return "its vectors are those of [MASK] in its prompt"
     merged = (folder / "config.json").exists()
     if not merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
         return "its folder holds adapters only"
@@ -92,25 +85,13 @@ def prompt_of_tokenizer(folder: Path, settings: EncoderSettings) -> str | None:
 
 def is_ran(folder: Path) -> bool:
     """Whether a model folder's backbone is a Recurrent Attention Network."""
-    return _kind(folder) == "ran"
-
-
-def _kind(folder: Path) -> str:
-    return str(read_object(folder / "config.json").get("model_type"))
+    return read_object(folder / "config.json").get("model_type") == "ran"
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
     """Add to a model folder what makes sentence-transformers compute the same vectors from it.
 
-    Args:
-        folder: Has the weights, `config.json` and the tokenizer, with `prompt_of_tokenizer` in its template.
-        settings: How token vectors become a text's vector; `pooling` is a name, no longer "auto".
-        dim: Numbers in a token's vector.
-
     The folders of dense layers are written by `write_heads`.
-
-    Raises:
-        ConfigError: the pooling is unknown, or the folder can't be written.
     """
     requirements = {}
     if needs_toolkit(folder, settings):
@@ -137,13 +118,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
 
 
 def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
-    """Write a static model: a text's vector is the mean of its tokens', scaled to length 1.
-
-    Args:
-        folder: Where.
-        tokenizer: What `tokenizer.json` says.
-        table: The tokens' vectors, float32.
-    """
+    """Write a static model: a text's vector is the mean of its tokens', scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     table = np.ascontiguousarray(table)
     _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
@@ -163,16 +138,7 @@ def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
 
 
 def read_sentence_transformers(folder: Path) -> dict[str, Any]:
-    """What a sentence-transformers folder says of how its model encodes.
-
-    Returns:
-        Settings by name: `pooling` and `normalize`; where they are set, `dense`, `dim`, `max_length`,
-        `prompts`, `default_prompt_name`, `include_prompt`, `similarity_fn_name` and `do_lower_case`; nothing
-        for a folder without `modules.json` or one that names our own module.
-
-    Raises:
-        ConfigError: a module or a setting that this package can't compute with.
-    """
+    """What a sentence-transformers folder says of how its model encodes."""
     modules = read_modules(folder)
     if not modules or modules[0].type == OUR_MODULE:
         return {}

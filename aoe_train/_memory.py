@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairkit.errors import ConfigError
-from pairkit.memory import is_out_of_memory
+from pairkit.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     from torch import nn

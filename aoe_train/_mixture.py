@@ -37,16 +37,7 @@ class Mixture(Sampler[list[int]]):
         world: int = 1,
         rank: int | None = None,
     ) -> None:
-        """Put datasets together.
-
-        Args:
-            batches: Of each dataset, for all ranks.
-            weights: How often rows are seen (with `round-robin`, batches), against the other datasets'.
-            mix: Order, and what ends an epoch.
-            seed: Any whole number from 0.
-            world: Ranks to deal out to; as for `batches`.
-            rank: Iterate over this rank's slices; None iterates over whole batches.
-        """
+        """Put datasets together."""
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(one.examples) if by_rows else len(one) for one in batches]
@@ -118,13 +109,7 @@ class Mixture(Sampler[list[int]]):
 
 
 def epoch_of(mixture: Mixture, dataset: int) -> dict[str, float]:
-    """How much of a dataset an epoch takes.
-
-    Returns:
-        `batches`; `passes`, how often it goes through the dataset; `rows_seen`, repeats counted, of the first
-        epoch; `rows_repeated`, those of them that it sees again; `rows_waiting`, those that it does not see,
-        and a later one does.
-    """
+    """How much of a dataset an epoch takes."""
     batches, count = mixture.batches[dataset], int(mixture.counts[dataset])
     seen = mixture.rows_of(dataset)
     distinct = min(seen, batches.rows_seen(1))

@@ -28,6 +28,7 @@ from aoe_train._packing.transfer import upload_batch
 from aoe_train._precision import choose_precision, training_note
 from aoe_train._preparation import Prepared, choose, load_encoder, prepare
 from aoe_train._run_data import Sources, read_data
+from aoe_train._text_objective import check_text_objective
 from aoe_train._trainer.arguments import autocast, set_precision, start_processes
 from aoe_train._trainer.pair_model import split_texts
 from pairkit.errors import ConfigError
@@ -78,6 +79,7 @@ def plan(
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
         own = own or {}
+        check_text_objective(own, sources, settings)
         data = read_data(sources, settings, ranked=sources.data.keys() - own.keys(), show=show)
         encoder, settings = load_encoder(sources, settings, args.device)
         settings = choose(settings, sources, data, encoder, args)

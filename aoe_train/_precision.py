@@ -106,9 +106,6 @@ def choose_precision(wanted: Precision, device: torch.device) -> Computed:
     `auto` is bf16 on a CUDA device that has it, as it needs no loss scaling, else fp32. On a CPU it is always
     fp32, also where bf16 is faster: so the same command trains the same model on every processor, one goes on
     with what another began, and vectors are those of the figures. `training_note` tells who might want it.
-
-    Raises:
-        ConfigError: fp16 on a CPU, where it is slower than fp32 and overflows.
     """
     if wanted == "auto":
         return _auto(device)
@@ -121,9 +118,6 @@ def weights_dtype(wanted: EncodingPrecision, device: torch.device) -> torch.dtyp
     """What an encoder's weights are in on `device`, which is also what it computes with.
 
     Of int8 what is between its products: float32.
-
-    Raises:
-        ConfigError: Another word, or int8 where there are no such products.
     """
     if wanted not in PRECISIONS:
         raise ConfigError(f"precision {wanted!r}: expected {', '.join(PRECISIONS)}")

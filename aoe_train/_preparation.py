@@ -13,14 +13,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from aoe_train._advice import NO_ADVICE, AdviceStore, AdviserVectors
-from aoe_train._backbones.bilstm import bilstm_folder
 from aoe_train._backbones.decoder import absorb_lora, add_lora, four_bit_config, has_lora, is_causal
 from aoe_train._backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train._backbones.load import check_pin, find_folder, outline
 from aoe_train._backbones.recompute import recompute_layers
 from aoe_train._backbones.static import is_static, refuse_static
-from aoe_train._baselines.way import WayModel, make_way
 from aoe_train._batches import Batches
 from aoe_train._cache_dir import cache_dir
 from aoe_train._collate import Collate
@@ -34,16 +31,15 @@ from aoe_train._model_folder.files import read_object
 from aoe_train._objectives.own import OwnObjective
 from aoe_train._objectives.parts import TAUGHT, Advisers, Sample
 from aoe_train._objectives.sizes import make_objective
-from aoe_train._objectives.ways import WAYS, check_alone
 from aoe_train._packing.attention import NAME as PACKED_ATTENTION
 from aoe_train._packing.rows import train_used_rows
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import choose_precision
-from aoe_train._records import ABSENT
+from aoe_train._records import ABSENT, NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train._run_data import Data
+from aoe_train._text_objective import TextObjective, TextObjectiveModel, begun
 from aoe_train._trainer.arguments import set_optimisation
 from aoe_train._trainer.pair_model import PairModel
-from aoe_train._word_vectors import is_word_vectors
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import score_scale
@@ -67,9 +63,6 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> tupl
 
     Weights that learn are float32; those that adapters leave as they are come in the numbers that the run
     computes with.
-
-    Raises:
-        ConfigError, DataError, RemoteError: see `Encoder.load`; a backbone that can't do what the run asks.
     """
     folder = _folder(sources)
     settings = _for_decoder(settings, folder, trust_remote_code=sources.trust_remote_code)
@@ -98,8 +91,6 @@ def load_encoder(sources: Sources, settings: TrainSettings, device: Any) -> tupl
 
 def _folder(sources: Sources) -> Path:
     """The backbone's."""
-    if is_word_vectors(sources.backbone):
-        return bilstm_folder(Path(sources.backbone))
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     return find_folder(sources.backbone, revision=sources.revision)
 
@@ -164,16 +155,7 @@ def _written(source: Source) -> bool:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All that is about one dataset that is trained on.
-
-    Attributes:
-        name: By which it is told.
-        examples: Its rows.
-        store: The tokens of their texts.
-        batches: How they are dealt out.
-        views: Whether anything compares two views of a text that is its own positive.
-        advice: What guide and teacher say of the rows.
-    """
+    """All that is about one dataset that is trained on."""
 
     name: str
     examples: Examples
@@ -223,21 +205,7 @@ def prepare(
     advice: Mapping[str, AdviceStore] | None = None,
     progress: Listener | None = None,
 ) -> Prepared:
-    """Tokenise, plan batches, and put backbone and objectives together.
-
-    Args:
-        encoder: What is trained, in place.
-        data: The rows.
-        settings: The run's.
-        args: Says which of how many processes this is.
-        own: By dataset, a loss of one's own in place of the settings' parts.
-        advice: By dataset, what guide and teacher say of its rows.
-        progress: Told how many texts are tokenised.
-
-    Raises:
-        ConfigError: objective, data and backbone don't go together, or sizes don't fit.
-        DataError: too few rows, or a text without tokens.
-    """
+    """Tokenise, plan batches, and put backbone and objectives together."""
     data, encoder.settings = _with_prompts(data, settings, encoder.settings)
     backbone = encoder.model.backbone
     if settings.run.shard and hasattr(backbone, "forward_packed"):
@@ -252,10 +220,11 @@ def prepare(
         train_top_layers(backbone, settings.optim.top_layers)
     if encoder.model.pooling == "cells":  # which never pass through it
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
-    way = _way(settings, data, encoder)
-    views = {name: _views(settings.of(name), own=name in (own or {})) for name, rows in data.train.items()}
+    own = own or {}
+    reads_texts = any(isinstance(one, TextObjective) for one in own.values())
+    views = {name: _views(settings.of(name), own.get(name)) for name in data.train}
     single = any(rows.kind == "single" and views[name] for name, rows in data.train.items())
-    if (single or (way and WAYS[way].dropout)) and not _has_dropout(backbone):
+    if single and not _has_dropout(backbone):
         raise ConfigError(
             "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
             "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
@@ -265,10 +234,10 @@ def prepare(
         _dataset(name, rows, encoder, settings.of(name), args, progress, views[name], advice or {})
         for name, rows in data.train.items()
     ]
-    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one. A way may
-    # show the model other tokens than the texts have.
+    # Rows that are shared out cost little, and an embedding in two parts can't be gathered as one. A
+    # TextObjective may show the model other tokens than the texts have.
     if (
-        way is None
+        not reads_texts
         and settings.optim.weight_decay == 0
         and args.optim.startswith("adamw")
         and not settings.run.shard
@@ -276,37 +245,23 @@ def prepare(
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
     layers = _learn_layers(encoder, _same_layers(settings, data.train))
-    losses: list[nn.Module] = [
-        _loss(dataset, settings, encoder, (own or {}).get(dataset.name), layers)
-        if way is None
-        else make_way(way, encoder, dataset.examples, settings.objective.generator)
-        for dataset in datasets
-    ]
+    losses = [_loss(dataset, settings, encoder, own.get(dataset.name), layers) for dataset in datasets]
     several = len(datasets) > 1
     # Trainer would move it, but a plan has none, and weights are shared out before it.
     loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
-    # RAN passes its memory on only where a text has a second window, and a batch has one dataset's objective.
+    # A TextObjective may leave weights out, RAN passes its memory on only where a text has a second window,
+    # and a batch has one dataset's objective.
     args.ddp_find_unused_parameters = (
-        bool(way) or hasattr(backbone, "forward_packed") or (several and any(True for _ in loss.parameters()))
+        reads_texts
+        or hasattr(backbone, "forward_packed")
+        or (several and any(True for _ in loss.parameters()))
     )
     batches, collate = _together(datasets, settings, args)
     rows = sum(len(dataset.examples) for dataset in datasets)
     loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
-    kind = WayModel if way else PairModel
+    kind = TextObjectiveModel if reads_texts else PairModel
     model = kind(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
     return Prepared(encoder, data, datasets, batches, loader, model)
-
-
-def _way(settings: TrainSettings, data: Data, encoder: Encoder) -> str | None:
-    """The way of training that takes the objective's place, where there is one; of a single dataset.
-
-    Raises:
-        ConfigError: The backbone's folder asks for what it does not go with.
-    """
-    way = next((way for name in data.train if (way := settings.of(name).objective.way)), None)
-    if way is not None:
-        check_alone(way, {"encoder.long_text=chunks": encoder.settings.long_text == "chunks"})
-    return way
 
 
 def _with_prompts(
@@ -336,9 +291,11 @@ def _dataset(
     return Dataset(name, examples, store, batches, views, advice.get(name, NO_ADVICE))
 
 
-def _views(settings: TrainSettings, *, own: bool) -> bool:
+def _views(settings: TrainSettings, own: OwnObjective | None) -> bool:
     """Whether anything compares two views of a text, where one is its own positive."""
-    return own or not settings.objective.wanted.keys() <= TAUGHT
+    if own is not None:
+        return not isinstance(own, TextObjective)
+    return not settings.objective.weights.wanted.keys() <= TAUGHT
 
 
 def _same_layers(settings: TrainSettings, names: Iterable[str]) -> ObjectiveSettings:
@@ -361,6 +318,8 @@ def _loss(
     layers: tuple[int, ...],
 ) -> nn.Module:
     examples, wanted = dataset.examples, settings.of(dataset.name)
+    if isinstance(own, TextObjective):
+        return begun(own, encoder, examples.kind, settings.seed)
     try:
         return make_objective(
             wanted.objective,
@@ -408,7 +367,7 @@ def _advisers(settings: TrainSettings, encoder: Encoder, advice: AdviceStore, ex
     """What is known of them before the first batch."""
     teacher, objective = advice.teacher, settings.objective
     sample = None
-    if teacher is not None and "embed_distill" in objective.wanted:
+    if teacher is not None and "embed_distill" in objective.weights.wanted:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
             sample = _sample(encoder, teacher, examples)
@@ -442,10 +401,6 @@ def _learn_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, .
     """Numbers of the earlier layers that shall learn; the text model is told what comes after a layer."""
     if not settings.layers:
         return ()
-    if encoder.model.ngrams is not None:
-        raise ConfigError(
-            "objective.layers: encoder.ngrams reads the last layer alone; leave one of them out"
-        )
     backbone = encoder.model.backbone
     whole = count_layers(backbone)
     layers = tuple(range(1, whole)) if settings.layers == "all" else settings.layers

@@ -32,11 +32,7 @@ class Prompt(NamedTuple):
 
 
 def read_prompt(words: str) -> Prompt:
-    """A prompt from how it is written.
-
-    Raises:
-        ConfigError: `{text}` more than once, or no valid Unicode.
-    """
+    """A prompt from how it is written."""
     if words.count(PLACE) > 1:
         raise ConfigError(
             f"prompt {one_line(words, 80)!r}: expected {PLACE} in it once at most, where the text goes; found"
@@ -60,15 +56,7 @@ class NamedPrompts:
     """A model's prompts, and which of them is meant."""
 
     def __init__(self, own: Mapping[str, str], default: str | None = None) -> None:
-        """Check them.
-
-        Args:
-            own: Names to prompts.
-            default: The name of the prompt for texts for which none is asked.
-
-        Raises:
-            ConfigError: A name is empty, a prompt can't be read, or there is no such default.
-        """
+        """Check them."""
         for name, words in own.items():
             if not name.strip():
                 raise ConfigError(f"prompt {one_line(words, 80)!r}: its name is empty")
@@ -82,21 +70,13 @@ class NamedPrompts:
             self.named(default)
 
     def named(self, name: str) -> str:
-        """The words of a prompt.
-
-        Raises:
-            ConfigError: There is none of the name; says which there are.
-        """
+        """The words of a prompt."""
         if name not in self.known:
             raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {_listed(self.known)}")
         return self.known[name]
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
-        """The words for texts: `prompt` itself, else the prompt of this name, else the default one.
-
-        Raises:
-            ConfigError: See `named` and `read_prompt`.
-        """
+        """The words for texts: `prompt` itself, else the prompt of this name, else the default one."""
         if prompt is not None:
             read_prompt(prompt)
             return prompt

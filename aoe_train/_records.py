@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -17,6 +17,74 @@ if TYPE_CHECKING:
 
     from pairkit.labels import LabelsRead
 
+
+@dataclass(frozen=True)
+class ColumnVectors:
+    """An adviser's vectors of one column's texts."""
+
+    vectors: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class AdviserVectors:
+    """An adviser's vectors of all columns."""
+
+    columns: Sequence[ColumnVectors]
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector."""
+        return int(self.columns[0].vectors.shape[1])
+
+    def of_rows(self, rows: np.ndarray) -> Float[Tensor, "row column adviser"]:
+        """The vectors of these rows."""
+        import torch  # not at the top: settings and commands start without it
+
+        found = [column.vectors[column.places[rows]] for column in self.columns]
+        return torch.from_numpy(np.stack(found, axis=1))
+
+
+@dataclass(frozen=True)
+class AdviceStore:
+    """The vectors and scores of a run's advisers."""
+
+    vectors: dict[str, AdviserVectors] = field(default_factory=dict)
+    scores: np.ndarray | None = None
+
+    @property
+    def teacher(self) -> AdviserVectors | None:
+        """The teacher's vectors, if there are any."""
+        return self.vectors.get("teacher")
+
+    def batch(self, rows: np.ndarray) -> dict[str, Tensor]:
+        """What the advisers say of these rows, by the names in `records.Batch`."""
+        found = {role: told.of_rows(rows) for role, told in self.vectors.items()}
+        if self.scores is not None:
+            import torch
+
+            found["scores"] = torch.from_numpy(self.scores[rows])
+        return found
+
+
+NO_ADVICE = AdviceStore()
+
+
+_MOST_CELLS, _WIDER = 1 << 27, 4  # 1 GiB of texts' numbers; so many times as many texts as rows have
+
+
+def check_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
+    """Refuse a few rows of so many negatives that room for as many in all rows would be mostly empty."""
+    most, mean = int(widths.max()), float(widths.mean())
+    cells = len(widths) * most
+    if cells > _MOST_CELLS and most > _WIDER * mean:
+        raise DataError(
+            f"{place(int(widths.argmax()))}: has {most - 2:,} negatives, where rows have {mean - 2:.1f} on"
+            f" average; as much room in each of {len(widths):,} rows takes {8 * cells / 2**30:.1f} GiB: leave"
+            " some out"
+        )
+
+
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
 Conflicts = Literal["keep", "drop", "first", "error"]
 Streaming = Literal["auto", "on", "off"]
@@ -25,12 +93,7 @@ ABSENT = -1  # in the place of a negative that a row lacks and others have
 
 
 def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
-    """What rows mean: of text1, text2, label, of anchor, positive and perhaps negatives, or of text.
-
-    Args:
-        columns: Their names, no others among them.
-        binary: Whether all labels are 0 or 1.
-    """
+    """What rows mean: of text1, text2, label, of anchor, positive and perhaps negatives, or of text."""
     if "label" in columns:
         return "binary" if binary else "graded"
     if "text" in columns:
@@ -102,12 +165,7 @@ class Examples:
         return len(self.rows)
 
     def token_counts(self, lengths: np.ndarray, some: np.ndarray | slice) -> np.ndarray:
-        """Tokens of some rows' texts, int64 (row, column): 0 for a negative that a row lacks.
-
-        Args:
-            lengths: Tokens of each text, `TokenStore.lengths`.
-            some: Which rows.
-        """
+        """Tokens of some rows' texts, int64 (row, column): 0 for a negative that a row lacks."""
         rows = self.rows[some]
         counts: np.ndarray = lengths[rows] * (rows != ABSENT)
         return counts

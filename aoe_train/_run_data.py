@@ -13,7 +13,6 @@ from aoe_train._conflicts import Say, silent
 from aoe_train._defaults import chosen_objective
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._objectives.parts import RANKED
-from aoe_train._objectives.ways import check_alone, check_way
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, worth_telling
@@ -29,19 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a run is made from, and where its model goes.
-
-    Attributes:
-        data: By name, what to train on: pair datasets' folders, files of pairs or triplets or texts, Hub ids,
-            or rows in memory. One source, or a list of them, is given names.
-        backbone: A model folder, a Hub id, `minilm` or `smollm2`.
-        out: The model's folder.
-        dev_data: By name, held-out rows, given alike; None takes the validation splits that the data have.
-        columns: Roles to the data's names of columns.
-        revision: A commit of the backbone's repository on the Hub.
-        judged: Pairs on which the model has to beat its backbone.
-        trust_remote_code: Whether the backbone may bring code; needs a revision.
-    """
+    """What a run is made from, and where its model goes."""
 
     data: Mapping[str, Source]
     backbone: str
@@ -98,24 +85,8 @@ def read_data(
     ranked: Collection[str] | None = None,
     show: Listener = unwatched,
 ) -> Data:
-    """Read the rows of all.
-
-    Args:
-        sources: Where they are.
-        settings: The run's; each dataset is read with those `of` it.
-        say: Told what was made of labels, of rows that have fewer negatives than others, and why a validation
-            split can't be used that nobody asked for.
-        ranked: Datasets for which the settings' parts are what is trained by, which may need labels that
-            differ; None for all.
-        show: Told how far the rows are that are put on disk.
-
-    Raises:
-        ConfigError: no such source, a bad mapping, or settings for what is no dataset.
-        DataError: no rows, rows that can't be used, or labels that rank nothing.
-        RemoteError: the Hub could not be asked.
-    """
+    """Read the rows of all."""
     check_names(settings, sources)
-    _check_ways(settings, sources, own=ranked is not None and bool(sources.data.keys() - set(ranked)))
     train: dict[str, Examples] = {}
     told: dict[str, str] = {}
     for name, source in sources.data.items():
@@ -124,26 +95,9 @@ def read_data(
                 name, sources, settings, _named_say(name, sources, say), show
             )
             objective = chosen_objective(settings.of(name), train[name].kind)
-            if objective.way is not None:
-                check_way(objective.way, train[name].kind)
-            if (ranked is None or name in ranked) and RANKED & objective.wanted.keys():
+            if (ranked is None or name in ranked) and RANKED & objective.weights.wanted.keys():
                 check_labels(train[name], source)
     return Data(train, _read_dev(sources, settings, told, say))
-
-
-def _check_ways(settings: TrainSettings, sources: Sources, *, own: bool) -> None:
-    """Refuse what a way of training does not go with, before anything is read or loaded."""
-    ways = {settings.of(name).objective.way for name in sources.data} - {None}
-    beside = {
-        "several datasets": sources.several,
-        "a loss of one's own": own,
-        "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
-        "run.chunk": settings.run.chunk is not None,
-        "run.shard": settings.run.shard,
-        "encoder.long_text=chunks": settings.encoder.long_text == "chunks",
-    }
-    for way in sorted(filter(None, ways)):
-        check_alone(way, beside)
 
 
 def _read_train(
@@ -197,11 +151,7 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
 
 
 def check_names(settings: TrainSettings, sources: Sources) -> None:
-    """See that settings are for datasets that there are, and mean something for them.
-
-    Raises:
-        ConfigError: They are for none; names those that there are.
-    """
+    """See that settings are for datasets that there are, and mean something for them."""
     held_out = sources.dev_data or {}
     known = dict.fromkeys([*sources.data, *held_out])
     for name, own in settings.datasets.items():

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from aoe_train._objectives.settings import PRESETS as OBJECTIVES
 from aoe_train._objectives.settings import ObjectiveSettings
-from aoe_train._objectives.ways import WAYS
 from aoe_train._prompts import NamedPrompts
 from aoe_train._records import Conflicts, Streaming
 from pairkit.config import Settings, split_at_commas
@@ -25,7 +24,6 @@ Pooling = Literal[
     "cls-avg",
     "first-last-avg",
     "weighted-mean",
-    "mask",
     "cells",
 ]
 LongText = Literal["truncate", "head-tail", "chunks"]
@@ -45,11 +43,7 @@ Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_
 
 
 def named_precision(given: str | None) -> EncodingPrecision:
-    """A name of a precision to encode in, None for `auto`.
-
-    Raises:
-        ConfigError: Another word.
-    """
+    """A name of a precision to encode in, None for `auto`."""
     if given is not None and given not in PRECISIONS:
         raise ConfigError(f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
     return cast("EncodingPrecision", given or "auto")
@@ -105,34 +99,12 @@ class DenseSettings(Settings):
     residual: bool = False  # add what came in, through a matrix of its own where the sizes differ
 
 
-def _odd(width: int) -> int:
-    if width % 2 == 0:
-        raise ValueError(f"found a filter over {width} tokens; expected odd numbers, such as 1,3,5")
-    return width
-
-
-def _numbers(value: object) -> object:
-    return [value] if isinstance(value, int) else split_at_commas(value)
-
-
-Width = Annotated[int, Field(ge=1, le=99), AfterValidator(_odd)]
-"""Tokens that a filter sees."""
-
-
 def _layers(value: object) -> object:
     """A size stands for a layer of that size; on a command line with commas between them, or one alone."""
     given = [value] if isinstance(value, int) else split_at_commas(value)
     if not isinstance(given, list | tuple):
         return given
     return [{"size": one} if isinstance(one, int | str) else one for one in given]
-
-
-class FlowSettings(Settings):
-    """The flow that `aoe export --flow` puts behind a model (BERT-flow); a model folder remembers it."""
-
-    levels: int = Field(default=2, ge=1, le=16)  # how often half of the numbers are done
-    depth: int = Field(default=3, ge=1, le=64)  # steps of each level
-    width: int = Field(default=32, ge=1, le=1 << 20)  # of the networks that tell what is added
 
 
 class MixSettings(Settings):
@@ -185,11 +157,7 @@ class EncoderSettings(Settings):
     prompts: dict[str, str] = Field(default_factory=dict)
     default_prompt_name: str | None = None  # the prompt of texts for which none is asked
     include_prompt: bool = True  # whether pooling takes in the tokens of prompts
-    # widths of filters over neighbouring tokens before the pooling, odd numbers such as 1,3,5: IS-BERT's
-    # n-gram features, which begin at random unless the backbone's folder has them
-    ngrams: Annotated[tuple[Width, ...], BeforeValidator(_numbers)] = ()
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
-    flow: FlowSettings | None = None  # an invertible map behind all layers, which `aoe export --flow` fits
     layers: int | None = Field(default=None, ge=1)  # of the backbone, the first ones; unset: all
     # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
     dim: int | None = Field(default=None, ge=1)
@@ -201,14 +169,6 @@ class EncoderSettings(Settings):
     @classmethod
     def _papers_names(cls, value: object) -> object:
         return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _last_layer(self) -> EncoderSettings:
-        if self.ngrams and self.pooling in ("first-last-avg", "cells"):
-            raise ValueError(
-                f"ngrams: filters read the last layer's tokens, and {self.pooling} others; take avg"
-            )
-        return self
 
     @model_validator(mode="after")
     def _readable(self) -> EncoderSettings:
@@ -376,7 +336,6 @@ PRESETS: Mapping[str, Tree] = {
     AUTO: {},
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
-    **{name: {"objective": {"way": name}, "encoder": dict(way.encoder)} for name, way in WAYS.items()},
     DOMAIN: _DOMAIN,
 }
 
@@ -412,7 +371,7 @@ class TrainSettings(Settings):
     # {anchor = "query: ", positive = "passage: "}; they become prompts of the model
     prompts: str | dict[str, str] | None = None
     # a mix of objectives by name: angle, aoe, cosent, sbert or simcse; with -paper behind it all is as the
-    # papers have it; auto: by the kind of rows. Or another paper's way of training: see objective.way
+    # papers have it; auto: by the kind of rows
     preset: str = AUTO
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     data: DataSettings = DataSettings()
@@ -477,11 +436,7 @@ class TrainSettings(Settings):
 
 
 def known_preset(name: str) -> str:
-    """The name, where it is a preset's.
-
-    Raises:
-        ValueError: It isn't.
-    """
+    """The name, where it is a preset's."""
     if name not in PRESETS:
         raise ValueError(f"expected one of {', '.join(PRESETS)}")
     return name

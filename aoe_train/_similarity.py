@@ -37,11 +37,6 @@ def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Simila
     """How alike the vectors of each pair are, in float64; distances are negative, so that more is more alike.
 
     They are rounded to what the vectors can tell: equal pairs of texts are ties.
-
-    Args:
-        vectors: (text, dim)
-        pairs: (pair, 2), indices into `vectors`.
-        similarity: The measure.
     """
     found = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all of them could be large
@@ -54,13 +49,7 @@ def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Simila
 
 
 def all_similarities(one: np.ndarray, other: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`.
-
-    Args:
-        one: (one, dim), of `comparable`.
-        other: (other, dim), of `comparable`.
-        similarity: The measure.
-    """
+    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`."""
     if similarity in ("cosine", "dot"):
         products: np.ndarray = one @ other.T
         return products

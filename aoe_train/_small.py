@@ -32,11 +32,7 @@ _DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 
 def named_quantize(name: str | None) -> Quantize:
-    """One of `QUANTIZE`; float32 where none is named.
-
-    Raises:
-        ConfigError: Another name.
-    """
+    """One of `QUANTIZE`; float32 where none is named."""
     for known in QUANTIZE:
         if known == (name or "float32"):
             return known
@@ -44,15 +40,7 @@ def named_quantize(name: str | None) -> Quantize:
 
 
 def checked_dim(dim: int | None, whole: int) -> int:
-    """How many numbers of a vector are kept; all where none is asked for.
-
-    Args:
-        dim: As asked for.
-        whole: Numbers that the model's vectors have.
-
-    Raises:
-        ConfigError: Fewer than one, or more than there are.
-    """
+    """How many numbers of a vector are kept; all where none is asked for."""
     if dim is None:
         return whole
     if not 1 <= dim <= whole:
@@ -76,11 +64,7 @@ def bytes_of(dim: int, quantize: Quantize) -> int:
 
 
 def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """float32 (2, dim): the lowest and the highest value of each dimension, over blocks (text, dim).
-
-    Raises:
-        ConfigError: Fewer than two vectors, whose values span nothing.
-    """
+    """float32 (2, dim): the lowest and the highest value of each dimension, over blocks (text, dim)."""
     ranges, count = None, 0
     for block in blocks:
         if len(block):
@@ -97,11 +81,7 @@ def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
-    """`value_ranges` of a calibration set (any, dim), or of these two rows alone.
-
-    Raises:
-        ConfigError: Its vectors have not `dim` numbers, or see `value_ranges`.
-    """
+    """`value_ranges` of a calibration set (any, dim), or of these two rows alone."""
     vectors = np.atleast_2d(calibration)
     if vectors.shape[1:] != (dim,):
         raise ConfigError(f"calibration of {vectors.shape[-1]} numbers a vector: expected {dim}")
@@ -109,17 +89,7 @@ def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
 
 
 def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None) -> np.ndarray:
-    """Vectors in fewer bits, (text, `width_of`) of `dtype_of`.
-
-    Args:
-        vectors: float32 (text, dim)
-        quantize: How.
-        ranges: Of int8: `value_ranges` of its calibration set, by default of the vectors themselves. What
-            lies outside becomes the nearest value in it.
-
-    Raises:
-        ConfigError: See `value_ranges`.
-    """
+    """Vectors in fewer bits, (text, `width_of`) of `dtype_of`."""
     if quantize == "float32":
         return vectors.astype(_DTYPES["float32"], copy=False)
     if not len(vectors):
@@ -139,12 +109,6 @@ def restored(codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray
 
     A number of int8 stands for the middle of its step, a bit for 1 or -1: the cosine of two such vectors is
     1 - 2 h / dim, where h is how many bits differ (Hamming).
-
-    Args:
-        codes: Of `quantized`.
-        quantize: How they were made.
-        dim: Numbers of a vector.
-        ranges: Of int8: those it was made with.
     """
     if quantize == "float32":
         return codes

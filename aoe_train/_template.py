@@ -22,8 +22,6 @@ from transformers import PreTrainedTokenizerFast
 
 from aoe_train._frame import Frame, frame_of, raw_tokenizer
 from aoe_train._prompts import Prompt, read_prompt
-from pairkit.errors import ConfigError
-from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,13 +31,7 @@ _PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts with one prompt become tokens.
-
-    Attributes:
-        joined: Words that are tokenised together with each text.
-        alone: The tokens of those words by themselves, of which a text's first token may swallow the last.
-        frame: What stands around each piece, besides.
-    """
+    """How texts with one prompt become tokens."""
 
     joined: str
     alone: list[int]
@@ -54,11 +46,7 @@ class Reading:
 
 
 def reading(raw: Tokenizer, words: str) -> Reading:
-    """How `raw` reads texts with the prompt `words`; an empty one is none.
-
-    Raises:
-        ConfigError: `{text}` more than once in it, or no valid Unicode.
-    """
+    """How `raw` reads texts with the prompt `words`; an empty one is none."""
     prompt, frame = read_prompt(words), frame_of(raw)
     if prompt.after:
         halves = _halves(raw, prompt)
@@ -68,15 +56,7 @@ def reading(raw: Tokenizer, words: str) -> Reading:
 
 
 def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTokenizerFast:
-    """A copy of `tokenizer` that puts a prompt around each text, in place of one that it may hold.
-
-    Args:
-        tokenizer: Any fast tokenizer.
-        words: The prompt, such as `Summarize sentence {text} in one word:`; an empty one is none.
-
-    Raises:
-        ConfigError: `{text}` more than once in it, no valid Unicode, or no room in `model_max_length` tokens.
-    """
+    """A copy of `tokenizer` that puts a prompt around each text, in place of one that it may hold."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     halves = _halves(raw, read_prompt(words))
     special = _without_prompt(frame_of(raw), _post_processor(raw))
@@ -89,31 +69,6 @@ def holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether `with_prompt` put a prompt into a tokenizer."""
     steps = _post_processor(tokenizer.backend_tokenizer)
     return any({_PREFIX, _SUFFIX} & step.get("special_tokens", {}).keys() for step in steps)
-
-
-def mask_number(tokenizer: PreTrainedTokenizerFast) -> int:
-    """The number of [MASK], or what a tokenizer calls it.
-
-    Raises:
-        ConfigError: It has none.
-    """
-    number = tokenizer.mask_token_id
-    if number is None:
-        raise ConfigError("pooling mask: this tokenizer has no [MASK]; use a BERT, or another pooling")
-    return int(number)
-
-
-def check_mask(tokenizer: PreTrainedTokenizerFast, words: str) -> None:
-    """See that a prompt has [MASK] behind the text, where a text's own can't be taken for it.
-
-    Raises:
-        ConfigError: It hasn't.
-    """
-    if mask_number(tokenizer) not in reading(raw_tokenizer(tokenizer), words).frame.after:
-        raise ConfigError(
-            f"pooling mask: expected a prompt with {tokenizer.mask_token} behind the text, such as 'This"
-            f" sentence: {{text}} means {tokenizer.mask_token}.'; found {one_line(words, 80)!r}"
-        )
 
 
 def _halves(raw: Tokenizer, prompt: Prompt) -> Frame:

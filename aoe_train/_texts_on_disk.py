@@ -15,12 +15,7 @@ class TextsOnDisk(Sequence[str]):
     """Texts as UTF-8, one after the other in an array that may be mapped into memory."""
 
     def __init__(self, data: np.ndarray, ends: np.ndarray) -> None:
-        """Take the texts from where they lie.
-
-        Args:
-            data: uint8 (byte,).
-            ends: int64; where each text ends, after a leading 0.
-        """
+        """Take the texts from where they lie."""
         self._data, self._ends = data, ends
 
     def __len__(self) -> int:
@@ -49,12 +44,7 @@ class Picked(Sequence[str]):
     """Some texts of others, by number; they may come more than once."""
 
     def __init__(self, values: Sequence[str], numbers: np.ndarray) -> None:
-        """Pick the texts.
-
-        Args:
-            values: The others.
-            numbers: int64 (text,), places in them.
-        """
+        """Pick the texts."""
         self.values, self.numbers = values, numbers
 
     def __len__(self) -> int:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from aoe_train._frame import Frame, is_panic, raw_tokenizer
-from aoe_train._longtext import LongText, check_overlap, pieces
 from aoe_train._prompts import read_prompt
 from aoe_train._records import TokenBatch
 from aoe_train._template import Reading, reading
@@ -28,6 +27,61 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+
+LongText = Literal["truncate", "head-tail", "chunks"]
+
+
+def pieces(ids: list[int], room: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
+    """Cut a text's own token ids into pieces of at most `room`; a text that fits is one piece."""
+    check_overlap(room, mode, overlap)
+    if len(ids) <= room:
+        return [ids]
+    if mode == "truncate":
+        return [ids[:room]]
+    if mode == "head-tail":
+        head, tail = head_tail(room)
+        return [ids[:head] + ids[len(ids) - tail :]]
+    return [ids[start:stop] for start, stop in windows(len(ids), room, overlap)]
+
+
+def check_overlap(room: int, mode: LongText, overlap: int) -> None:
+    """Refuse an overlap that means nothing, or by which a text would be many times as much work.
+
+    Half a chunk encodes each token twice at most; a chunk less one token would encode it `room` times, and a
+    model's folder, which may be a stranger's, says how large the overlap is.
+    """
+    if overlap and mode != "chunks":
+        raise ConfigError(
+            f"overlap {overlap} with long_text {mode!r}: only chunks overlap; use long_text chunks"
+        )
+    if not 0 <= overlap <= room // 2:
+        raise ConfigError(
+            f"overlap {overlap}: expected 0 to {room // 2}, at most half of a chunk's own {room} tokens"
+        )
+
+
+def head_tail(room: int) -> tuple[int, int]:
+    """A quarter for the head, the rest for the tail: 128 + 382 of 510, as in Sun et al. (2019)."""
+    head = (room + 2) // 4
+    return head, room - head
+
+
+def windows(length: int, room: int, overlap: int) -> list[tuple[int, int]]:
+    """The fewest windows (start, stop) of at most `room` tokens over `length`, sharing `overlap` each.
+
+    All are equally long, give or take one token: a short last window would weigh as much in a text's mean as
+    a full one, and windows of one length are attended to together.
+    """
+    count = max(1, -(-(length - overlap) // (room - overlap)))
+    size, longer = divmod(length + (count - 1) * overlap, count)
+    spans, start = [], 0
+    for number in range(count):
+        stop = start + size + (number < longer)
+        spans.append((start, stop))
+        start = stop - overlap
+    return spans
+
+
 _AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its threads
 _MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
 _KEPT = 16  # so many calls are kept on disk together
@@ -39,16 +93,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class TokenStore:
-    """Token ids of texts, each cut into pieces that a model can take.
-
-    Attributes:
-        ids: uint16 if the vocabulary allows, else int32; all pieces one after another, special tokens and
-            prompt included.
-        piece_ends: int64; where each piece ends in `ids`, after a leading 0.
-        text_ends: int64; where each text ends among the pieces, after a leading 0.
-        prompt_lengths: int32 (text,); the first tokens of each of a text's pieces, which pooling leaves out.
-        truncated: How many texts lost tokens.
-    """
+    """Token ids of texts, each cut into pieces that a model can take."""
 
     ids: np.ndarray
     piece_ends: np.ndarray
@@ -71,24 +116,7 @@ class TokenStore:
         cache_dir: Path | None = None,
         progress: Listener | None = None,
     ) -> TokenStore:
-        """Tokenise `texts`, or find them in the cache.
-
-        Args:
-            texts: In the order in which they will be asked for; distinct ones, or with distinct prompts.
-            tokenizer: The special tokens of its template go around every piece.
-            max_length: Tokens of a piece, everything included.
-            prompts: One prompt for all texts, or one for each; every piece of a text has it.
-            include_prompt: Whether pooling takes in the tokens of prompts.
-            long_text: What becomes of longer texts, see `aoe_train._longtext`.
-            overlap: Tokens that neighbouring chunks share.
-            empty: Whether a text may have no token.
-            cache_dir: Where to keep the tokens for the next run; None keeps them in memory only.
-            progress: Told from time to time how many texts are done.
-
-        Raises:
-            ConfigError: `max_length` leaves no room, a bad overlap or prompt, or the cache can't be written.
-            DataError: A text that gives no tokens at all, or is no valid Unicode.
-        """
+        """Tokenise `texts`, or find them in the cache."""
         raw = raw_tokenizer(tokenizer)
         names, numbers = _numbered(prompts, len(texts))
         cuts = [_Cut(reading(raw, words), max_length, long_text, overlap) for words in names]
@@ -320,11 +348,7 @@ def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
 
 
 def _endings(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:
-    """The special tokens, which end a prompt by itself and are none of its own.
-
-    Raises:
-        ConfigError: A prompt has words after the text.
-    """
+    """The special tokens, which end a prompt by itself and are none of its own."""
     if found := next((words for words in prompts if read_prompt(words).after), None):
         raise ConfigError(
             f"include_prompt is false, and the prompt {one_line(found, 80)!r} has words after the text, which"

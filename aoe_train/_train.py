@@ -34,6 +34,7 @@ from aoe_train._packing.rows import train_all_rows
 from aoe_train._precision import training_note
 from aoe_train._preparation import Prepared, choose, load_encoder, prepare
 from aoe_train._run_data import Data, Sources, one_or_all, read_data
+from aoe_train._text_objective import TextObjective, check_text_objective
 from aoe_train._trainer.arguments import (
     evaluation_precision,
     idle_gpus,
@@ -41,14 +42,12 @@ from aoe_train._trainer.arguments import (
     set_precision,
     start_processes,
 )
-from aoe_train._trainer.average import WeightAverage
-from aoe_train._trainer.callbacks import PaceCallback, ProgressCallback
+from aoe_train._trainer.average import Soup, WeightAverage
+from aoe_train._trainer.callbacks import PaceCallback, ProgressCallback, Stopped, asked_to_stop
 from aoe_train._trainer.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train._trainer.divergence import Diverged, Watch
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.sharding import shard
-from aoe_train._trainer.soup import Soup
-from aoe_train._trainer.stopping import Stopped, asked_to_stop
 from aoe_train._trainer.trainer import PairTrainer
 from aoe_train._workplace import (
     RUN_FILE,
@@ -62,7 +61,7 @@ from pairkit import __version__
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.in_memory import source_name
-from pairkit.memory import peak_rss_mb
+from pairkit.machine import peak_rss_mb
 from pairkit.progress import Display, Listener, Progress, stage
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
     from aoe_train._batches import Batches
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate.gain import Gain
-    from aoe_train._evaluate.vectors import Encode
+    from aoe_train._evaluate.tasks import Encode
     from aoe_train._mixture import Mixture
     from aoe_train._settings import TrainSettings
     from pairkit.in_memory import Source
@@ -115,6 +114,7 @@ def train(
         RemoteError: the Hub could not be asked.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
+    check_text_objective(own or {}, sources, settings)
     if sources.judged is not None:
         check_guarded(settings)
     work = work_beside(sources.out)
@@ -412,6 +412,9 @@ class _Run:
         if has_lora(backbone) and not backbone.name_or_path:  # adapters are of use beside their backbone only
             merge_lora(backbone)
         prepared.encoder.save(folder)
+        for own in self.own.values():
+            if isinstance(own, TextObjective):
+                own.save(folder)
 
 
 def _finite(entry: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pairkit.differing import differing
 from pairkit.errors import ConfigError
 from pairkit.files import remove, write_json
-from pairkit.folders import LOCK_FILE, check_place, held_folder, read_own
+from pairkit.folders import LOCK_FILE, check_place, differing, held_folder, read_own
 from pairkit.printable import one_line
 
 RUN_FILE = "run.json"
@@ -19,11 +18,7 @@ _MADE_BY = "aoe "
 
 
 def work_beside(out: Path) -> Path:
-    """The working folder of a run: `OUT.work`.
-
-    Raises:
-        ConfigError: `out` has no name of its own, is a file, or holds what is no model of ours.
-    """
+    """The working folder of a run: `OUT.work`."""
     check_place(out, "a model", "model")
     if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
         raise ConfigError(f"{out}: holds files that are no model of `aoe train`; choose another --out")
@@ -32,11 +27,7 @@ def work_beside(out: Path) -> Path:
 
 @contextmanager
 def working_folder(work: Path) -> Iterator[None]:
-    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
-
-    Raises:
-        ConfigError: the folder can't be written, or another process works in it.
-    """
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
     with held_folder(work, "another run works in it; wait for it or choose another --out"):
         try:
             yield
@@ -55,20 +46,7 @@ def read_run(folder: Path) -> dict[str, Any] | None:
 
 
 def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """Make the working folder fit for this run.
-
-    Args:
-        out: The model's folder.
-        work: The working folder.
-        origin: What decides the result, see `aoe_train._origin`.
-        fresh: Throw away what another run left, finished or not.
-
-    Returns:
-        The record of a finished run of the same origin, which needs no training; else None.
-
-    Raises:
-        ConfigError: another run left something here, says what differs; this run diverged.
-    """
+    """Make the working folder fit for this run."""
     if fresh:
         clear(work)
     else:

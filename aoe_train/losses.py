@@ -67,15 +67,7 @@ class _Loss(nn.Module):
         self._config = config if guide is None else {**config, "guide": guide}
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """The loss of a batch.
-
-        Args:
-            sentence_features: Features of each column's texts: two columns, or three and more of triplets.
-            labels: (row,), unless the columns are triplets or positive pairs.
-
-        Raises:
-            ConfigError: A single column, or pairs without labels where rows are to be ranked.
-        """
+        """The loss of a batch."""
         features = list(sentence_features)
         guided = None if self.guide is None else self._guide_vectors(self.guide, features)
         vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
@@ -101,14 +93,7 @@ class _Loss(nn.Module):
         texts: Int[Tensor, "row column"] | None = None,
         guided: Tensor | None = None,
     ) -> Tensor:
-        """The loss of vectors (row, column, dim).
-
-        Args:
-            vectors: Of the columns' texts.
-            labels: (row,), or None.
-            texts: Equal numbers are equal texts; by default no two are.
-            guided: A guide's vectors of the same texts (row, column, its dim).
-        """
+        """The loss of vectors (row, column, dim)."""
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.wanted.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
@@ -144,35 +129,21 @@ class AoELoss(_Loss):
         contrastive_weight: float = 1.0,
         angle_tau: float = 1.0,
         contrastive_tau: float = 0.05,
-        form: Literal["reference", "phase"] = "reference",
         hard_negatives: bool = True,
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
-        """Mix them.
-
-        Args:
-            model: What is trained.
-            angle_weight: What the angle counts in the sum.
-            contrastive_weight: What the contrastive loss counts.
-            angle_tau: Temperature of the angle.
-            contrastive_tau: Temperature of the contrastive loss.
-            form: See `AngleLoss`.
-            hard_negatives: See `ContrastiveLoss`.
-            positive_from: See `ContrastiveLoss`.
-        """
+        """Mix them."""
         config = {
             "angle_weight": angle_weight,
             "contrastive_weight": contrastive_weight,
             "angle_tau": angle_tau,
             "contrastive_tau": contrastive_tau,
-            "form": form,
             "hard_negatives": hard_negatives,
             "positive_from": positive_from,
         }
         settings = _settings(
             weights={"angle": angle_weight, "contrastive": contrastive_weight},
             tau={"angle": angle_tau, "contrastive": contrastive_tau},
-            angle_form=form,
             hard_negatives=hard_negatives,
             positive_from=positive_from,
         )
@@ -182,35 +153,17 @@ class AoELoss(_Loss):
 class AngleLoss(_Loss):
     """Rank pairs by angles in complex space: AnglE (arXiv 2309.12871), Eq. 7."""
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        *,
-        tau: float = 1.0,
-        form: Literal["reference", "phase"] = "reference",
-    ) -> None:
-        """Choose the measure.
-
-        Args:
-            model: What is trained; its vectors have an even size.
-            tau: Temperature.
-            form: `reference` is the measure behind the papers' tables, `phase` one that is an angle.
-        """
-        settings = _settings(weights={"angle": 1}, tau={"angle": tau}, angle_form=form)
-        super().__init__(model, settings, {"tau": tau, "form": form})
+    def __init__(self, model: SentenceTransformer, *, tau: float = 1.0) -> None:
+        """Set the temperature."""
+        settings = _settings(weights={"angle": 1}, tau={"angle": tau})
+        super().__init__(model, settings, {"tau": tau})
 
 
 class CosineLoss(_Loss):
     """Rank pairs by cosine: CoSENT, the first part of AnglE."""
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
-        """Set the temperature.
-
-        Args:
-            model: What is trained.
-            tau: Temperature; sentence-transformers' `scale` is 1 / tau.
-            margin: By how much the cosines of a pair labelled 1 and of one labelled 0 shall differ.
-        """
+        """Set the temperature."""
         settings = _settings(weights={"cosine": 1}, tau={"cosine": tau}, margin=margin)
         super().__init__(model, settings, {"tau": tau, "margin": margin})
 
@@ -237,23 +190,7 @@ class ContrastiveLoss(_Loss):
         contrast_anchors: bool = False,
         contrast_positives: bool = False,
     ) -> None:
-        """Say what is a negative.
-
-        Args:
-            model: What is trained.
-            tau: Temperature.
-            hard_negatives: The second texts of pairs below `positive_from`, and the negatives of triplets,
-                stand among the candidates.
-            symmetric: Also from the second text to the first.
-            positive_from: The lowest label of a pair whose texts belong together.
-            guide: A model by whose cosines candidates are left out that are nearer to the anchor than its
-                positive (GISTEmbed). It embeds each batch, as in sentence-transformers; `aoe_train.train`
-                asks it once before training.
-            guide_margin: How far below the positive's cosine a negative has to be.
-            guide_margin_strategy: `absolute`: by this difference; `relative`: by this share of the cosine.
-            contrast_anchors: Other first texts are candidates too.
-            contrast_positives: Other positives are also compared with the positive.
-        """
+        """Say what is a negative."""
         config: dict[str, Any] = {
             "hard_negatives": hard_negatives,
             "symmetric": symmetric,

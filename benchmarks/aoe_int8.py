@@ -1,10 +1,10 @@
-"""CPU seconds of encoding in fp32, bf16 and int8 by `Encoder`, and in int8 by onnxruntime and OpenVINO.
+"""CPU seconds of encoding in fp32, bf16 and int8 by `Encoder`, and in int8 by onnxruntime.
 
-    python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3] [--openvino]
+    python benchmarks/aoe_int8.py --texts TSV [--model minilm] [--threads 1] [--rounds 3]
 
 The second column of TSV, below its head, is encoded. onnxruntime runs the graph that `aoe export --format
-onnx` writes, quantised by its `quantize_dynamic` (weights a scale a channel), OpenVINO that of `--format
-openvino-int8` (the extra `openvino` is needed), both at batches of 8 and of 32 that are sorted by length.
+onnx` writes, quantised by its `quantize_dynamic` (weights a scale a channel), at batches of 8 and of 32 that
+are sorted by length.
 Contenders take turns. Seconds are those of the whole process, user and system, from strings to vectors, the
 least of the rounds: what else runs on the machine matters little then, but for its share of the caches.
 """
@@ -39,7 +39,6 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--openvino", action="store_true", help="ask OpenVINO, too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     lines = options.texts.read_text(encoding="utf-8").splitlines()[1:]
@@ -54,9 +53,6 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         graphs = {"onnxruntime int8": onnxruntime_int8(options.model, Path(folder) / "onnx", options.threads)}
-        if options.openvino:
-            made = openvino_int8(options.model, Path(folder) / "openvino", options.threads)
-            graphs["OpenVINO, weights in int8"] = made
         for name, graph in graphs.items():
             for size in (8, 32):
                 who[f"{name}, batches of {size}"] = by_graph(graph, texts, size)
@@ -75,16 +71,6 @@ def onnxruntime_int8(model: str, folder: Path, threads: int) -> Graph:
     options.intra_op_num_threads = threads
     session = InferenceSession(folder / "int8.onnx", options, providers=["CPUExecutionProvider"])
     return folder, lambda given: session.run(["sentence_embedding"], given)[0]
-
-
-def openvino_int8(model: str, folder: Path, threads: int) -> Graph:
-    """An exported graph whose weights are int8, computed as OpenVINO does it unasked."""
-    import openvino
-
-    aoe_train.export(model, out=folder, format="openvino-int8", progress=False)
-    graph = folder / "openvino" / "openvino_model_qint8.xml"
-    compiled = openvino.compile_model(graph, "CPU", {"INFERENCE_NUM_THREADS": threads})
-    return folder, lambda given: compiled(given)["sentence_embedding"].copy()
 
 
 def by_graph(graph: Graph, texts: list[str], size: int) -> Callable[[], np.ndarray]:

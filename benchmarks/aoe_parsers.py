@@ -53,18 +53,6 @@ def _digests() -> Parser:
     return _unless_refused(lambda text: digests([text]))
 
 
-def _recipe() -> Parser:
-    """A name and a command in a recipe."""
-    from aoe_train._reproduce.command import parse_command
-    from aoe_train._reproduce.recipe import slug
-
-    def read(text: str) -> None:
-        slug(text)
-        parse_command(("gis", "import", text, "--work", "{work}/x"))
-
-    return _unless_refused(read)
-
-
 def _names() -> Parser:
     """Where a model's folder says that it and its parts are from."""
     from aoe_train._backbones.load import _HUB_ID, hub_origin
@@ -80,7 +68,7 @@ def _names() -> Parser:
 
 def _senteval() -> Parser:
     """A line of a SentEval file, and a whole file."""
-    from aoe_train._evaluate.suites.senteval_files import _fields, _lines
+    from papers.suites.transfer import _fields, _lines
 
     path = Path(tempfile.mkdtemp()) / "lines"
 
@@ -105,7 +93,6 @@ AOE: dict[str, Callable[[], Parser]] = {
     "tokens": _tokens,
     "prompt": _prompt,
     "digests": _digests,
-    "recipe": _recipe,
     "names": _names,
     "senteval": _senteval,
     "printed": _printed,

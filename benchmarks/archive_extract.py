@@ -1,11 +1,9 @@
 """Speed and memory of reading an hour of GH Archive: `python benchmarks/archive_extract.py FOLDER [--mib N]`.
 
-FOLDER holds hours of the archive. They are joined, again and again under new ids, to one hour of `--mib`
-packed MiB, and read by `gis_builder`'s task, each in a process of its own: CPU seconds of all threads, MB of
-JSON a second, and the peak of memory, the interpreter and its libraries included. Beside it run `zcat` alone;
-`zcat | jq`, which takes the same events' fields without cleaning, merging or ordering them; and DuckDB's
-`read_json`, where a Python that has it is named with `--duckdb PYTHON`. With `--with-association` every
-author says what it is to the repository, as in later years: then pushes need not be read.
+FOLDER has hours of the archive. They are joined, again and again under new ids, to one hour of `--mib` packed
+MiB, and read by the first map's function and by `zcat`, each in a process of its own: CPU seconds of all
+threads, MB of JSON a second, and the peak of memory, with the interpreter and its libraries. With
+`--with-association` every author has an association, as in later years: then pushes need not be read.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import argparse
 import gzip
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,28 +24,7 @@ _READ = """
 import sys
 from pathlib import Path
 from gis_builder._archive.extract import extract_hour
-Path(sys.argv[2]).write_bytes(extract_hour(Path(sys.argv[1]), "2015-01-01-0"))
-"""
-_JQ = """
-select(.type == "IssuesEvent" or .type == "IssueCommentEvent" or .type == "PullRequestEvent") |
-[.id, .repo.id, .repo.name, .created_at, .payload.action, .payload.number, .payload.issue.number,
- .payload.issue.title, .payload.issue.body, .payload.issue.state, .payload.issue.user.login,
- (.payload.issue.labels | map(.name)?), .payload.comment.id, .payload.comment.body,
- .payload.comment.user.login]
-"""
-_DUCKDB = """
-import sys, duckdb
-duckdb.sql("set threads = 1")
-query = f'''copy (select id, type, repo.id, repo.name, created_at, payload->>'$.action', payload->>'$.number',
- payload->>'$.issue.number', payload->>'$.issue.title', payload->>'$.issue.body', payload->>'$.issue.state',
- payload->>'$.issue.user.login', payload->'$.issue.labels', payload->>'$.comment.id',
- payload->>'$.comment.body', payload->>'$.comment.user.login'
- from read_json('{sys.argv[1]}', format='newline_delimited', maximum_object_size=67108864,
-  columns={{id: 'VARCHAR', type: 'VARCHAR', repo: 'STRUCT(id BIGINT, name VARCHAR)', created_at: 'VARCHAR',
-  payload: 'JSON'}})
- where type in ('IssuesEvent', 'IssueCommentEvent', 'PullRequestEvent'))
- to '{sys.argv[2]}' (format parquet, compression zstd)'''
-duckdb.sql(query)
+Path(sys.argv[2]).write_bytes(b"".join(extract_hour(Path(sys.argv[1]), "2015-01-01-0")))
 """
 
 
@@ -57,7 +33,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--mib", type=int, default=130)
-    parser.add_argument("--duckdb", metavar="PYTHON")
     parser.add_argument("--with-association", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,12 +47,6 @@ def main() -> None:
             "gis_builder": [sys.executable, "-c", _READ, str(hour), str(out)],
             "zcat": ["sh", "-c", f"zcat {hour} > /dev/null"],
         }
-        if shutil.which("jq"):
-            script = Path(folder, "script.jq")
-            script.write_text(_JQ)
-            readers["zcat, jq"] = ["sh", "-c", f"zcat {hour} | jq -c -f {script} > {out}"]
-        if given.duckdb:
-            readers["DuckDB"] = [given.duckdb, "-c", _DUCKDB, str(hour), str(out)]
         for name, command in readers.items():
             out.unlink(missing_ok=True)
             seconds, peak = measured(command)

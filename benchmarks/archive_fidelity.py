@@ -18,7 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from gis_builder._archive.extract import extract_hour
-from gis_builder._archive.rows import KEYS, read_share
+from gis_builder._archive.rows import read_rows
 from gis_builder._archive.threads import threads_of
 from gis_builder._detection import judge_thread
 from gis_builder._records import Outcome, Verdict
@@ -88,9 +88,9 @@ def from_archive(lines: list[bytes]) -> Judged:
         made = []
         for hour in _HOURS:
             path = Path(folder, f"{hour}.parquet")
-            path.write_bytes(extract_hour(Path(folder, f"{hour}.json.gz"), hour))
+            path.write_bytes(b"".join(extract_hour(Path(folder, f"{hour}.json.gz"), hour)))
             made.append(path)
-        repo = threads_of(read_share(made, 0, KEYS).iter_rows(named=True))
+        repo = threads_of(read_rows(made).iter_rows(named=True))
     settings = DetectSettings()
     return {
         number: said(judge_thread(thread, repo.kind_of, repo.rules, settings))

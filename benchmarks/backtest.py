@@ -1,12 +1,12 @@
-"""What would have been suggested in the past of three trackers, and how often rightly?
+"""How often a list of older issues would have been right, in the past of three trackers.
 
     gis crawl --repos rust-lang/rust --work rust.work --strategy sweep; gis detect --work rust.work
     gis pair --work rust.work --out rust
     python benchmarks/backtest.py --gis rust --work rust.work --bugs dup-bugs --out FOLDER [--only TRACKER]
 
 `aoe search --every --before created_at` and `gis suggest --backtest` on rust-lang/rust, and on the pairs of
-Eclipse and Firefox, whose reports have no times: their numbers are taken for the order, so that nothing can
-be said of comments a week, and as there are no other reports, every second one repeats another. Rankings are
+Eclipse and Firefox, whose reports have no times: their numbers are taken for the order, and as there are no
+other reports, every second one repeats another. Rankings are
 BM25, all-MiniLM-L6-v2, it trained on rust's pairs of the earlier half (by time), and each with BM25.
 
 `dup-bugs` has bugzilla-duplicate-pairs.sigmajahan.jsonl.gz. What is there in FOLDER is not made again.
@@ -37,11 +37,10 @@ RANKINGS = {  # which index, and how it is searched
     "trained on rust's past": ("trained", "model"),
     "trained, with BM25": ("trained", "both"),
 }
-LEASTS = (0.1, 0.3, 0.5, 0.9)
 
 
 def main() -> None:
-    """Read the flags, make what is not there, print two tables of each tracker."""
+    """Read the flags, make what is not there, print a table of each tracker."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -74,7 +73,13 @@ def tried(options: argparse.Namespace, home: Path, work: Path, model: str, by: s
         begun = time.process_time()
         aoe_train.search_every(index, before="created_at", by=by, progress=False).write(hits)
         print(f"{hits.name}: {time.process_time() - begun:.0f} s of CPU time", flush=True)
-    return gis_builder.backtest(hits, work, home / f"{model}-{by}")
+    return gis_builder.backtest(hits, work, since=middle(home))
+
+
+def middle(home: Path) -> str:
+    """When the later half of a tracker's issues begins."""
+    times = pl.read_parquet(home / "issues.parquet")["created_at"].sort()
+    return str(times[len(times) // 2])
 
 
 def _index(issues: Path, work: Path, model: str, out: Path) -> None:
@@ -92,8 +97,7 @@ def trained(options: argparse.Namespace) -> Path:
         issues = options.out / RUST / "issues.parquet"
         if not issues.exists():
             gis_builder.render(options.work, issues, progress=False)
-        times = pl.read_parquet(issues)["created_at"].sort()
-        cut = times[len(times) // 2]
+        cut = middle(issues.parent)
         pairs = pl.read_parquet(options.gis / "data" / "*.parquet").filter(
             pl.col("label") == 1, pl.col("created_at1") < cut, pl.col("created_at2") < cut
         )
@@ -163,28 +167,14 @@ def _marks(repo: str, pairs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def report(name: str, found: dict[str, Any]) -> None:
-    """Recall and precision of each ranking, on the later half."""
+    """R@k of each ranking, on the later half."""
     one = next(iter(found.values()))
-    weeks = f"; {one.weeks:.0f} weeks" if name == RUST else ""
     print(
-        f"\n## {name}: {one.later_issues:,} issues of the later half, {one.later_repeats:,} of them repeat an"
-        f" older one{weeks}\n"
+        f"\n## {name}: {one.issues:,} issues of the later half, {one.repeats:,} of them repeat an older one\n"
     )
     print("| ranked by | R@1 | R@5 | R@20 |\n|---|---|---|---|")
     for row, done in found.items():
-        print(f"| {row} | {' | '.join(_share(figure) for figure in done.later_recall.values())} |")
-    heads = " | ".join(f"from {least:g}" for least in LEASTS)
-    print(f"\nright, of how many{', a week' if weeks else ''}\n\n| ranked by | {heads} | Brier |")
-    print(f"|---|{'---|' * len(LEASTS)}---|")
-    for row, done in found.items():
-        cells = " | ".join(_said(said, weekly=bool(weeks)) for said in done.at_least if said.least in LEASTS)
-        print(f"| {row} | {cells} | {done.brier:.4f} |")
-
-
-def _said(said: Any, *, weekly: bool) -> str:
-    if not said.suggestions:
-        return "nothing"
-    return f"{_share(said.precision)} of {said.suggestions:,}" + (f", {said.a_week:.2f}" if weekly else "")
+        print(f"| {row} | {' | '.join(_share(figure) for figure in done.recall.values())} |")
 
 
 def _share(figure: Any) -> str:

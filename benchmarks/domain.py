@@ -57,19 +57,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "the defaults": {},
     "SimCSE, unsupervised": {"preset": "simcse", "data": "sentences.txt"},
 }
-# Methods of other papers on the sentences, a part of an epoch each: about as long as `domain`.
-SHARE = 0.3
-WAYS |= {
-    f"{name}, as long": {"preset": preset, "data": "sentences.txt", "epochs": SHARE}
-    for name, preset in {
-        "SimCSE": "simcse",
-        "CT": "ct",
-        "ConSERT": "consert",
-        "WhitenedCSE": "whitenedcse",
-        "TSDAE": "tsdae",
-        "IS-BERT": "isbert",
-    }.items()
-}
 Judge = Callable[[aoe_train.Encoder], dict[str, float]]
 
 

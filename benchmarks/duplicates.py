@@ -85,7 +85,7 @@ def judged(options: argparse.Namespace, name: str, models: Mapping[str, str]) ->
     stored: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     if stored.get("models") != dict(models):
         told = aoe_train.evaluate(
-            list(models.values()), suites="duplicates", precision=options.precision, **tracker(options, name)
+            list(models.values()), suite="duplicates", precision=options.precision, **tracker(options, name)
         ).to_dict()
         rows = {row: next(iter(tasks.values())) for row, tasks in told.items()}
         stored = {"models": dict(models), "rows": rows}

@@ -1,6 +1,6 @@
-"""Whole crawls over both routes against answers, and from stores, that were changed at random.
+"""Whole crawls against answers that were changed at random.
 
-    python benchmarks/fuzz_crawl.py [--first 0] [--count 20000] [--stores 2000] [--processes 2]
+    python benchmarks/fuzz_crawl.py [--first 0] [--count 20000] [--processes 2]
 
 A seed decides a crawl wholly, so a range of seeds can be run in parts, and a finding again. Each crawl must
 end well or with one line and its right exit code, within a bound on requests. Prints how they ended; the exit
@@ -18,8 +18,6 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,16 +25,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.gis_builder.crawl_fuzz import (  # noqa: E402
-    PLANS,
     World,
     Wrong,
-    begun_store,
     fuzz_answers,
-    fuzz_store,
     write_world,
 )
 
-_STOPS = (3, 5, 7, 9, 12, 1_000)  # requests after which the crawls stopped whose stores are changed
 _PART = 250  # seeds to a process at a time
 _MOST_S = 120  # of one crawl; it has at most some thousand requests, none of which leaves the process
 _SHM = Path("/dev/shm")  # noqa: S108 - a folder in memory, if there is one
@@ -57,26 +51,19 @@ def main() -> int:
     )
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20_000)
-    parser.add_argument("--stores", type=int, default=2_000, help="Crawls from changed stores.")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     ended: Counter[str] = Counter()
     wrong: dict[str, str] = {}
     requests = 0
     with ProcessPoolExecutor(options.processes) as pool:
-        for is_store, count in ((False, options.count), (True, options.stores)):
-            seeds = range(options.first, options.first + count)
-            parts = [seeds[start : start + _PART] for start in range(0, count, _PART)]
-            for found in pool.map(partial(run, is_store=is_store), parts):
-                ended += Counter(
-                    {f"{'store' if is_store else 'answers'} {k}": n for k, n in found.ended.items()}
-                )
-                requests += found.requests
-                wrong |= found.wrong
-                print(
-                    f"{ended.total():,} crawls, {requests:,} requests, {len(wrong)} kinds of wrong",
-                    flush=True,
-                )
+        seeds = range(options.first, options.first + options.count)
+        parts = [seeds[start : start + _PART] for start in range(0, options.count, _PART)]
+        for found in pool.map(run, parts):
+            ended += found.ended
+            requests += found.requests
+            wrong |= found.wrong
+            print(f"{ended.total():,} crawls, {requests:,} requests, {len(wrong)} kinds of wrong", flush=True)
     for how, count in sorted(ended.items()):
         print(f"{count:8,}  {how}")
     for where, words in wrong.items():
@@ -84,7 +71,7 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def run(seeds: Sequence[int], *, is_store: bool) -> Found:
+def run(seeds: Sequence[int]) -> Found:
     """The crawls of some seeds, one after the other."""
     signal.signal(signal.SIGALRM, _too_long)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-crawl-", dir=_SHM if _SHM.is_dir() else None))
@@ -92,21 +79,12 @@ def run(seeds: Sequence[int], *, is_store: bool) -> Found:
     requests = 0
     try:
         world = World(write_world(folder / "dump"))
-        stores = []
-        for plan, stop in product(PLANS, _STOPS) if is_store else ():
-            begun = folder / f"{plan} {stop}"
-            begun.mkdir()
-            stores.append((plan, begun_store(world, begun, plan, stop)))
         for seed in seeds:
             work = folder / "work"
             work.mkdir()
             signal.alarm(_MOST_S)
             try:
-                ended = (
-                    fuzz_store(world, work, seed, *stores[seed % len(stores)])
-                    if is_store
-                    else fuzz_answers(world, work, seed)
-                )
+                ended = fuzz_answers(world, work, seed)
                 found.ended[ended.how] += 1
                 requests += ended.requests
             except Wrong as error:

@@ -1,4 +1,4 @@
-"""What the `gis` benchmarks share: an emulator in a process of its own, and a measured run of a command."""
+"""What the `gis` benchmarks share: a test server in a process of its own, and a measured run of a command."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ENVIRONMENT = {**os.environ, "GITHUB_TOKEN": "benchmark"}
 @contextmanager
 def emulator(dump: Path, *options: str) -> Iterator[str]:
     """Serve a dump from another process (its memory is not ours); yield its address."""
-    command = [sys.executable, "-m", "gis_builder", "emulate", str(dump), "--port", "0", *options]
+    command = [sys.executable, "-m", "tests.support.github", str(dump), "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         for line in server.stdout or ():
             if address := re.search(r"http://[\w.:]+", line):
                 break
         else:
-            raise SystemExit("the emulator did not start")
+            raise SystemExit("the test server did not start")
         threading.Thread(target=lambda: list(server.stdout or ()), daemon=True).start()
         yield address[0]
     finally:

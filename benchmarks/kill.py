@@ -2,7 +2,7 @@
 
     python benchmarks/kill.py [--kills 20] [--seed 1] [--dump DIR] [--strategy search]
 
-The emulator fails a tenth of all requests in every way it knows; the undisturbed build sees no fault.
+The test server fails a tenth of all requests in every way it can; the undisturbed build sees no fault.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def fault_plan(seed: int) -> str:
-    """Every fault that the emulator knows, each for its share of all requests."""
+    """Every fault that the test server has, each for its share of all requests."""
     rules = [f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n' for kind, share in SHARES.items()]
     return f"seed = {seed}\nretry_after_s = 0.05\nstall_s = 1.0\n" + "".join(rules)
 

@@ -26,7 +26,7 @@ from llm_labeler._provider import Prices
 from llm_labeler._records import Ask, Reply, Text, Usage
 from llm_labeler._settings import BreakerSettings, BudgetSettings, PromptSettings
 from llm_labeler._store import Store
-from llm_labeler._tasks.generation import generation_asks
+from llm_labeler._tasks import generation_asks
 
 
 class Waiting:

@@ -80,33 +80,7 @@ PASSAGES = (
     "Concrete hardens while water binds to cement. It reaches its full strength after about a month.",
     "The marathon begins at the harbour at eight. Runners who need more than six hours are taken out.",
 )
-QUESTIONS = (
-    "Why is the sky blue?",
-    "How many legs does a spider have?",
-    "What causes a fever?",
-    "Which planet is closest to the sun?",
-    "How do I boil an egg?",
-    "What is the capital of Portugal?",
-    "Why do leaves change colour in autumn?",
-    "What is a mortgage?",
-    "How long does it take to fly from London to New York?",
-    "What do bees make?",
-    "Who wrote the play Hamlet?",
-    "At what temperature does water freeze?",
-    "What is the largest ocean?",
-    "How do vaccines work?",
-    "What is photosynthesis?",
-    "Why is the sea salty?",
-    "What does a compiler do?",
-    "How many days are there in a leap year?",
-    "What is bread made of?",
-    "Which organ pumps the blood?",
-    "What is an earthquake?",
-    "Why do cats purr?",
-    "What is the tallest animal?",
-    "How do I remove a coffee stain?",
-)
-TASKS = {"papers": SENTENCES, "triplet": SENTENCES, "query": PASSAGES, "answer": QUESTIONS}
+TASKS = {"papers": SENTENCES, "triplet": SENTENCES, "query": PASSAGES}
 
 
 def asked(task: str, texts: tuple[str, ...], entry: dict[str, Any], work: Path) -> tuple[int, list[Proposal]]:

@@ -145,11 +145,7 @@ def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, s
 
 
 def read_all(one: Format, raw: str, chosen: random.Random) -> int:
-    """Read one input in every way; the number of its sentences.
-
-    Raises:
-        AssertionError: a reason that is none.
-    """
+    """Read one input in every way; the number of its sentences."""
     finish, size = chosen.choice(_FINISHES), chosen.choice((None, one.size, 1))
     source = Text.of(one.text, 1)
     items = parse_answer(raw, text=one.text, finish=finish, size=size, polarity=one.polarity)

@@ -3,7 +3,7 @@
     python benchmarks/label_throughput.py [--sentences 800] [--latency-ms 200] [--concurrency 64] [--rounds 3]
         [--faults 0.1] [--distilabel PYTHON]
 
-Both ask an emulated server (`label emulate`, a process of its own) for pairs of the same
+Both ask the test server (`python -m tests.support.llm`, a process of its own) for pairs of the same
 sentences; its answers mean nothing. `label` makes two calls a sentence, GenerateSentencePair makes one.
 Wall times are of the whole processes; "asking" is the time from a server's first call to the answer of its
 last. The last table repeats it with a share of the calls failing, each client with its own retries.
@@ -144,10 +144,10 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
 @contextmanager
 def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
     """The server as a process of its own; its base URL."""
-    command = [sys.executable, "-m", "llm_labeler", "emulate", "--latency", str(options.latency_ms / 1000)]
-    server = subprocess.Popen(
-        [*command, "--faults", str(faults), "--seed", "1"], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "tests.support.llm", "--latency", str(options.latency_ms / 1000)]
+    root = Path(__file__).parent.parent
+    command += ["--faults", str(faults)]
+    server = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
         yield server.stdout.readline().strip()
     finally:

@@ -45,13 +45,7 @@ DEPTHS = (1, 5, 10, 20)
 
 @dataclass(frozen=True)
 class Tracker:
-    """Issues in order of time, and pairs of them.
-
-    Attributes:
-        texts: Of all issues.
-        queries, targets: Numbers of texts, one of each for a pair.
-        hidden: Numbers of further texts that are neither right nor wrong, for each pair.
-    """
+    """Issues in order of time, and pairs of them."""
 
     texts: list[str]
     queries: list[int]

@@ -17,13 +17,7 @@ JUNK: list[Any] = [
 
 
 def mutated(tree: Any, choice: random.Random, junk: Sequence[Any] = JUNK) -> Any:
-    """A copy with one to three changes: a value that is another, is gone, is there twice, or is new.
-
-    Args:
-        tree: What is changed.
-        choice: Decides everything.
-        junk: Values that are put in.
-    """
+    """A copy with one to three changes: a value that is another, is gone, is there twice, or is new."""
     root = {"": copy.deepcopy(tree)}
     for _ in range(choice.randint(1, 3)):
         holder, key = choice.choice(_places(root))

@@ -81,8 +81,8 @@ AREAS = {
     "budget": Area(
         (
             "llm_labeler/_budget.py",
-            *_named("llm_labeler/_dispatch/{}.py", "gate breaker"),
-            *_named("pairkit/openai_api/{}.py", "patience waits"),
+            "llm_labeler/_dispatch/limits.py",
+            "pairkit/openai_api/refusals.py",
         ),
         (
             *_named("tests/pairkit/test_openai_{}.py", "waits patience"),

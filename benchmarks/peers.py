@@ -1,4 +1,4 @@
-"""The same tracker, crawled by `gis` and by perceval (GrimoireLab) from the same emulator in one run.
+"""The same tracker, crawled by `gis` and by perceval (GrimoireLab) from the same test server in one run.
 
     python benchmarks/peers.py [--dump FOLDER] [--repo rust-lang/rust]
 
@@ -75,8 +75,8 @@ def run(command: list[str], url: str) -> tuple[int, int, float]:
 
 
 def stats(url: str) -> dict[str, int]:
-    """What the emulator has counted so far."""
-    with urlopen(f"{url}/_emulator/stats") as reply:  # noqa: S310 - our own server
+    """What the server has counted so far."""
+    with urlopen(f"{url}/stats") as reply:  # noqa: S310 - our own server
         counted: dict[str, int] = json.load(reply)
     return counted
 

@@ -31,14 +31,7 @@ LOOK_ALIKE = "none"
 
 @dataclass(frozen=True)
 class Planted:
-    """An issue text with one planted string.
-
-    Attributes:
-        kind: A kind of credential as the scrubber names it, or "none" for a look-alike.
-        name: The finer name, such as "discord_webhook" or "git_sha".
-        secret: The string that must be gone after scrubbing; for a look-alike, that must still be there.
-        text: The issue text, 5 to 60 lines, which holds the secret verbatim.
-    """
+    """An issue text with one planted string."""
 
     kind: str
     name: str
@@ -712,14 +705,7 @@ MAIL = [
 
 @dataclass(frozen=True)
 class Sort:
-    """One finer name.
-
-    Attributes:
-        weight: How often it leaks beside the other names of its kind.
-        shape: How a body is drawn.
-        carriers: What it may stand in.
-        given: Names that it is given to, separated by "|": words of a variable's name, or a header or cookie.
-    """
+    """One finer name."""
 
     kind: str
     name: str
@@ -1454,12 +1440,7 @@ def spread(dice: Dice, choices: Sequence[Sort], count: int) -> list[Sort]:
 
 
 def plant(seed: int, per_kind: int) -> Iterator[Planted]:
-    """So many issue texts of each kind of credential, then as many look-alikes.
-
-    Args:
-        seed: The same seed gives the same texts.
-        per_kind: Texts of each kind; finer names come in the proportion in which they leak.
-    """
+    """So many issue texts of each kind of credential, then as many look-alikes."""
     dice = Dice(seed)
     everything = [*KINDS_OF_CREDENTIAL, *LOOK_ALIKES]
     for kind in dict.fromkeys(sort.kind for sort in everything):

@@ -1,7 +1,7 @@
 """Does pre-training help a RAN? Does reading a long text whole pay? Duplicates of rust-lang/rust, by length.
 
     python benchmarks/ran_pretraining.py --out FOLDER [--parts transfer,long-text] [--seeds 0,1,2] [--test]
-        [--pretrain "ARGUMENTS OF aoe pretrain"] [--ran "ARGUMENTS OF aoe train"] [--minilm "..."] [--pairs N]
+        [--pretrain "ARGUMENTS OF papers"] [--ran "ARGUMENTS OF aoe train"] [--minilm "..."] [--pairs N]
 
 `transfer`: a small RAN is pre-trained on MedQuAD and the training split's issues, with words masked; shown
 is the loss on held-out texts of both, before and after. Then `aoe train` on the pairs, from those weights and
@@ -77,7 +77,7 @@ ARMS = (
 def main() -> None:
     """Read the flags, do the runs that have no result yet, print the tables."""
     options = flags()
-    from aoe_train._backbones.ran.tokenizer import load_tokenizer
+    from papers.ran.tokenizer import load_tokenizer
 
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
@@ -150,7 +150,7 @@ def pretrain(texts: Texts, place: Path, options: argparse.Namespace) -> Result:
     lengths = ["--set", f"length={SEQUENCE}", "--set", f"text_length={options.tokens}"]
     fixed = ["--tokenizer", str(options.vocabulary), "--out", str(place), *corpus, *lengths]
     shutil.rmtree(place, ignore_errors=True)
-    trained = aoe("pretrain", *fixed, *shlex.split(options.pretrain))
+    trained = aoe("pretrain", *fixed, *shlex.split(options.pretrain), package="papers")
     start = random_ran(place, 0, place.with_name(f"{place.name}-before"))
     losses = {
         name: {
@@ -168,7 +168,7 @@ def random_ran(like: Path, seed: int, out: Path) -> Path:
     from transformers import AutoConfig, AutoTokenizer
 
     from aoe_train._backbones.quiet import quietly
-    from aoe_train._backbones.ran import RanForMaskedLM
+    from papers.ran.masked_lm import RanForMaskedLM
 
     torch.manual_seed(seed)
     with quietly():

@@ -25,12 +25,7 @@ class Ledger:
     folder: Path
 
     def once(self, run: Result, work: Callable[[Path], Result]) -> Result:
-        """The result of a run, from its line or by doing the work.
-
-        Args:
-            run: What makes a run the same run: change a setting and it is done again.
-            work: Gets a path of the run's own, where a model may stand.
-        """
+        """The result of a run, from its line or by doing the work."""
         for entry in self.read():
             if entry["run"] == run:
                 return entry
@@ -51,10 +46,10 @@ class Ledger:
         return self.folder / "models" / digest[:16]
 
 
-def aoe(*arguments: str) -> Result:
+def aoe(*arguments: str, package: str = "aoe_train") -> Result:
     """Run `aoe … --json` in a process of its own: its JSON object, `wall_s` and `cpu_s` (of all threads)."""
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "aoe_train", *arguments, "--json", "--quiet"]
+    command = [sys.executable, "-m", package, *arguments, "--json", "--quiet"]
     process = subprocess.run(
         command,
         capture_output=True,

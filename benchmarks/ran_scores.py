@@ -14,12 +14,7 @@ BUCKETS = {"all": 0, "<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
 def pair_scores(encode: Any, pairs: list[dict]) -> dict[str, dict[str, float]]:
-    """AUC and Spearman (x 100) of the pairs' cosines with their labels, for each bucket of length.
-
-    Args:
-        encode: From texts to vectors (text, dim) of length 1.
-        pairs: text1, text2, label 0 or 1, and `length`, the tokens of the longer text.
-    """
+    """AUC and Spearman (x 100) of the pairs' cosines with their labels, for each bucket of length."""
     texts = list(dict.fromkeys(pair[side] for pair in pairs for side in ("text1", "text2")))
     vectors = dict(zip(texts, np.asarray(encode(texts), np.float64), strict=True))
     cosines = np.array([vectors[pair["text1"]] @ vectors[pair["text2"]] for pair in pairs])
@@ -51,27 +46,15 @@ def bucket_scores(cosines: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 
 def masked_loss(model: Path, texts: Path, *, length: int, text_length: int) -> dict[str, float]:
-    """The cross-entropy (nats) of words masked in held-out texts, always the same ones.
-
-    Args:
-        model: A folder that `aoe pretrain` wrote.
-        texts: A table with the column `text`.
-        length: Tokens of a sequence.
-        text_length: Tokens read of a text.
-
-    Returns:
-        `loss`; `frequencies`, the loss of one who knows how often each of these tokens occurs among them and
-        nothing else; and `labels`, how many tokens were masked.
-    """
+    """The cross-entropy (nats) of words masked in held-out texts, always the same ones."""
     import torch
     from transformers import AutoTokenizer
 
     from aoe_train._backbones.quiet import quietly
-    from aoe_train._backbones.ran import RanForMaskedLM
-    from aoe_train._backbones.ran.corpus import read_texts, tokenize_corpus
-    from aoe_train._backbones.ran.masking import IGNORED, Vocabulary
-    from aoe_train._backbones.ran.sequences import MaskedSequences, pad_examples
-    from aoe_train._pretrain_settings import MaskSettings
+    from papers.ran.corpus import read_texts, tokenize_corpus
+    from papers.ran.masked_lm import RanForMaskedLM
+    from papers.ran.masking import IGNORED, MaskedSequences, Vocabulary, pad_examples
+    from papers.ran.settings import MaskSettings
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     with quietly():

@@ -24,13 +24,7 @@ SHARES = "0.7,0.15,0.15"
 
 @dataclass(frozen=True)
 class Texts:
-    """The files of a run.
-
-    Attributes:
-        pairs: Each split's rows as JSON lines, both texts cut to so many tokens.
-        corpus: What to pre-train on, one JSON row a text.
-        held_out: Texts of the same two sources that nothing is trained on.
-    """
+    """The files of a run."""
 
     pairs: dict[str, Path]
     corpus: list[Path]
@@ -50,16 +44,7 @@ def build_pairs(dump: Path, out: Path) -> Path:
 def lay_out(
     data: Path, out: Path, tokenizer: PreTrainedTokenizerFast, *, tokens: int, sentences: int, pairs: int
 ) -> Texts:
-    """Write all files of a run.
-
-    Args:
-        data: A folder laid out as ../shared/data.
-        out: The benchmark's folder.
-        tokenizer: Its tokens are what `tokens` counts.
-        tokens: Of each issue only so many are read, by every model and in pre-training.
-        sentences: Of MedQuAD to pre-train on; 1,000 further ones are held out.
-        pairs: Most pairs to train on, the same for every model.
-    """
+    """Write all files of a run."""
     found = {split: rows(build_pairs(data / "rust-issues", out / "pairs"), split) for split in SPLITS}
     draw = random.Random(0)  # noqa: S311 - a sample, not a secret
     found["train"] = draw.sample(found["train"], min(pairs, len(found["train"])))

@@ -3,8 +3,7 @@
     python benchmarks/same_verdicts.py
 
 Prints a Markdown row for each way: threads, duplicates among them, and how many of its threads have another
-verdict, target, reason or confidence than after `gis import`. The dump has no marks, so REST knows as much as
-GraphQL here.
+verdict, target, reason or confidence than after `gis import`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from gis import RUST, emulator, measured
 WAYS = {
     "sweep": ("--strategy", "sweep"),
     "search": ("--strategy", "search"),
-    "sweep, REST": ("--strategy", "sweep", "--api", "rest"),
     "search, update": ("--strategy", "search", "--update"),
 }
 

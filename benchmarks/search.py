@@ -1,6 +1,6 @@
 """Search at scale: time to index, bytes a text, time of a query, and recall, for each kind of index.
 
-    python benchmarks/search.py --model MODEL [--texts 1000000] [--kinds flat,hnsw,ivf-pq] [--queries 200]
+    python benchmarks/search.py --model MODEL [--texts 1000000] [--kinds flat,hnsw] [--queries 200]
         [--quantize float32] [--data FOLDER]
 
 The texts are a mixture, since there are not a million different short ones here: the first half of a
@@ -35,7 +35,7 @@ def main() -> None:
     add_flags(parser)
     parser.add_argument("--model", required=True)
     parser.add_argument("--texts", type=int, default=1_000_000)
-    parser.add_argument("--kinds", default="flat,hnsw,ivf-pq")
+    parser.add_argument("--kinds", default="flat,hnsw")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--quantize", default="float32")
     options = parser.parse_args()

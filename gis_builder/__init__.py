@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING
 from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
-    from gis_builder._emulator import Server as Server
     from gis_builder._face import archive as archive
     from gis_builder._face import backtest as backtest
     from gis_builder._face import build as build
     from gis_builder._face import crawl as crawl
     from gis_builder._face import demo as demo
     from gis_builder._face import detect as detect
-    from gis_builder._face import emulate as emulate
     from gis_builder._face import explain as explain
     from gis_builder._face import import_tracker as import_tracker
     from gis_builder._face import pair as pair
@@ -47,10 +45,9 @@ if TYPE_CHECKING:
     from gis_builder._results import Explanation as Explanation
     from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder._results import Rendered as Rendered
-    from gis_builder._results import ShardDone as ShardDone
     from gis_builder._status import Status as Status
-    from gis_builder._suggest.backtest import Backtested as Backtested
-    from gis_builder._suggest.found import Suggested as Suggested
+    from gis_builder._suggest import Backtested as Backtested
+    from gis_builder._suggest import Suggested as Suggested
 
 _FUNCTIONS = (
     *(
@@ -60,7 +57,6 @@ _FUNCTIONS = (
         "crawl",
         "demo",
         "detect",
-        "emulate",
         "explain",
         "import_tracker",
         "pair",
@@ -73,15 +69,14 @@ _FUNCTIONS = (
 _PLACES = {
     **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
     **dict.fromkeys(
-        ("ArchiveBuilt", "Built", "Crawled", "Detected", "Explanation", "Rendered", "ShardDone"),
+        ("ArchiveBuilt", "Built", "Crawled", "Detected", "Explanation", "Rendered"),
         "gis_builder._results",
     ),
     "IncompleteCrawlError": "gis_builder._results",
-    "Backtested": "gis_builder._suggest.backtest",
+    "Backtested": "gis_builder._suggest",
     "Plan": "gis_builder._plan",
-    "Server": "gis_builder._emulator",
     "Status": "gis_builder._status",
-    "Suggested": "gis_builder._suggest.found",
+    "Suggested": "gis_builder._suggest",
 }
 __all__ = list(_PLACES)
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

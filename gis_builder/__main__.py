@@ -1,6 +1,6 @@
 """`gis`, and `python -m gis_builder`."""
 
-from pairkit.start import start
+from pairkit.face import start
 
 
 def main() -> None:

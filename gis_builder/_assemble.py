@@ -45,13 +45,6 @@ def assemble(
 
     `crawled` is the crawl's own record of its settings. Beside the verdicts goes `dropped.parquet`: every
     issue and pair that was left out, with its reason.
-
-    Returns:
-        The dataset's statistics.
-
-    Raises:
-        DataError: there are no duplicates, or no verdicts.
-        ConfigError: the split sizes don't fit, or the folder can't be written.
     """
     seed = settings.seed
     duplicates = read_duplicates(verdicts)
@@ -103,11 +96,7 @@ def assemble(
 
 
 def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
-    """How many negatives each split lacks of those wanted, where it lacks any.
-
-    Raises:
-        ConfigError: The sizes are numbers of rows, which can't be met.
-    """
+    """How many negatives each split lacks of those wanted, where it lacks any."""
     missing = {split: count for split, count in negatives.items() if count}
     if missing and settings.exact:
         raise ConfigError(
@@ -131,7 +120,7 @@ def run_record(
 
 def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that bear on what a dataset holds, those of its crawl as the crawl recorded them."""
-    return settings.model_dump(mode="json", exclude={"crawl", "api"}) | {"crawl": dict(crawled)}
+    return settings.model_dump(mode="json", exclude={"crawl"}) | {"crawl": dict(crawled)}
 
 
 def _pool(

@@ -92,11 +92,7 @@ def pair(
 
 
 def checked(out: Path) -> AuditReport:
-    """Audit a dataset of ours.
-
-    Raises:
-        LeakError: it leaks.
-    """
+    """Audit a dataset of ours."""
     report = audit(out)
     report.check()
     return report

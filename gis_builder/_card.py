@@ -97,12 +97,7 @@ check what your use needs before you share the texts further.
 
 
 def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) -> str:
-    """The README of the dataset.
-
-    Args:
-        counts: `splits`, `repository_count` and `relations` of the statistics.
-        files: Configuration to split to file pattern.
-    """
+    """The README of the dataset."""
     rows = sum(split["total"] for split in counts["splits"].values())
     sections = [
         ("", _INTRODUCTION),

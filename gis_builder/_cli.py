@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Importing a module of commands registers them, in this order.
-from gis_builder._commands import builds, crawls, emulate, hours, suggests  # noqa: F401
+from gis_builder._commands import builds, crawls, hours, suggests  # noqa: F401
 from gis_builder._commands.app import app
 from pairkit.terminal import run
 

@@ -85,12 +85,7 @@ def crawl_archive(
     settings: BuildSettings,
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
-    """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`.
-
-    Raises:
-        ConfigError: a path names no hour, or the store holds a crawl with other settings.
-        DataError: a file can't be opened.
-    """
+    """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`."""
     record = crawl_record(settings) | {"strategy": "archive"}
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
@@ -124,7 +119,7 @@ def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> li
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:
     """The settings of a crawl that bear on what it fetches; how patiently it asks does not."""
     crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
-    return crawled | {"api": settings.api, "server": urlsplit(settings.crawl.api_url).hostname}
+    return crawled | {"server": urlsplit(settings.crawl.api_url).hostname}
 
 
 def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:

@@ -12,9 +12,8 @@ import polars as pl
 from gis_builder._card import gis_card
 from gis_builder._records import GITHUB, DroppedPair, Evidence, IssueRef, IssueText, Pair
 from pairkit.errors import DataError
-from pairkit.gap import gap_auc, opening_times
 from pairkit.keyed import keyed_hash
-from pairkit.length import count_long
+from pairkit.measures import count_long, gap_auc, opening_times
 from pairkit.parquet import write_parquet
 from pairkit.records import card_files, write_dataset
 
@@ -128,25 +127,7 @@ def write_gis(
     run: Mapping[str, Any],
     site: str = GITHUB,
 ) -> dict[str, Any]:
-    """Write the dataset folder with its configurations `default` and `positive`.
-
-    Args:
-        out: The folder.
-        positives: The positives of each split.
-        negatives: The negatives of each split.
-        texts: The texts of every issue that stands in a pair.
-        seed: Decides the order of rows and which text of a pair comes first.
-        statistics: Counts of the stages before, see `drop_counts`; added to the counts of the rows.
-        run: What made the dataset.
-        site: The root of the pages of issues.
-
-    Returns:
-        The statistics as written.
-
-    Raises:
-        DataError: There are no positives.
-        ConfigError: The folder can't be written.
-    """
+    """Write the dataset folder with its configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
     rows = {
@@ -182,12 +163,7 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
-    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts.
-
-    Args:
-        rows: Of each split, see `counted_columns`.
-        most: Repositories of a split that are counted by name, those with the most positives.
-    """
+    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
         "gap_auc": gap_auc(pl.concat(rows.values())),
@@ -253,10 +229,15 @@ def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
-    """Write every rejected issue and dropped pair with its reason as Parquet, see `DROPPED_SCHEMA`."""
+def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
+    """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
     rows: list[tuple[str, int | None, str, str | None]] = [
         (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
     ]
     rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
-    write_parquet(path, pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row"), private=True)
+    return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
+
+
+def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
+    """Write `dropped_frame`, readable by its owner alone."""
+    write_parquet(path, dropped_frame(rejected, dropped), private=True)

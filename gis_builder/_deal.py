@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from gis_builder._ref_table import RefTable
 from gis_builder._settings.pairs import SPLITS, SplitSettings
-from pairkit.connected import Places
 from pairkit.errors import ConfigError
+from pairkit.groups import Places
 from pairkit.keyed import keyed_hash, keyed_unit
 
 NOWHERE = -1
@@ -19,13 +19,7 @@ Codes = npt.NDArray[np.int8]  # places in SPLITS, or NOWHERE
 
 
 class Dealt(NamedTuple):
-    """Where issues and positives go.
-
-    Attributes:
-        issues: The split of each reference; (reference,).
-        positives: The split of each positive; (positive,).
-        negatives_wanted: Of each split that there is, in the order in which splits are named.
-    """
+    """Where issues and positives go."""
 
     issues: Codes
     positives: Codes
@@ -33,13 +27,7 @@ class Dealt(NamedTuple):
 
 
 class _Weighed(NamedTuple):
-    """The groups with positives, in the order of their first positive.
-
-    Attributes:
-        names: The least reference of each; (group,).
-        weights: How many positives each has; (group,).
-        of_positive: The group of each positive; (positive,).
-    """
+    """The groups with positives, in the order of their first positive."""
 
     names: Places
     weights: npt.NDArray[np.int64]
@@ -55,20 +43,7 @@ def deal(
     ratio: float,
     seed: int,
 ) -> Dealt:
-    """Deal whole groups to the splits.
-
-    Args:
-        refs: All issues.
-        pairs: First and second issue of each positive; sizes are measured in positives.
-        groups: The least issue of each one's group; all of a group stay together.
-        usable: Which issues may stand in a pair, those without duplicates included.
-        settings: The sizes; row counts are met exactly, fractions as closely as whole groups allow.
-        ratio: Negatives for each positive.
-        seed: Decides everything that the sizes leave open.
-
-    Raises:
-        ConfigError: There are not enough positives for the row counts asked for.
-    """
+    """Deal whole groups to the splits."""
     weighed = _weighed(pairs, groups)
     count = len(weighed.of_positive)
     targets = _targets(settings, ratio, count, len(weighed.names))

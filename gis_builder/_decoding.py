@@ -59,9 +59,6 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
 
     Half a surrogate pair, which no UTF-8 file can hold, becomes a question mark. A part that was left raw is
     of a body from which they are gone.
-
-    Raises:
-        Malformed: it is no JSON, nested too deep, or not what the decoder is for.
     """
     try:
         return decoder.decode(body if isinstance(body, msgspec.Raw) else whole_characters(body))
@@ -72,11 +69,7 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def convert(value: Any, kind: type[T]) -> T:
-    """The same of a value that was read already.
-
-    Raises:
-        Malformed: it is not of that kind.
-    """
+    """The same of a value that was read already."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -84,11 +77,7 @@ def convert(value: Any, kind: type[T]) -> T:
 
 
 def stamp(moment: datetime) -> str:
-    """A time as the records hold it, `2015-01-31T23:59:59Z`.
-
-    Raises:
-        Malformed: it is outside of the years 1970 to 9998, which nothing behind need reckon with.
-    """
+    """A time as the records hold it, `2015-01-31T23:59:59Z`."""
     if 1970 <= moment.year < 9999:
         moment = moment.astimezone(UTC)
     if not 1970 <= moment.year < 9999:  # in this zone, too

@@ -61,11 +61,7 @@ def detect(
 
 
 def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
-    """The repositories that were judged last.
-
-    Raises:
-        DataError: none was, the crawl went on since, or they were judged by other settings.
-    """
+    """The repositories that were judged last."""
     noted = store.meta_json(_RECORD, _DECODER)
     if not noted:
         raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
@@ -79,16 +75,7 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
 
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
-    """One thread's verdict, and in words its evidence in order of time and what each piece counts for.
-
-    Args:
-        store: The crawl.
-        name: `owner/name#number`.
-        settings: What counts as a duplicate.
-
-    Raises:
-        ConfigError: `name` is no issue's name, or the crawl has no such issue.
-    """
+    """One thread's verdict, and in words its evidence in order of time and what each piece counts for."""
     repo, _, number = name.rpartition("#")
     if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
         raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")

@@ -109,11 +109,7 @@ class Dump:
         return _file(self.folder, "events") is not None
 
     def issues(self) -> Iterator[Row[Issue]]:
-        """Every issue and pull request, in the file's order.
-
-        Raises:
-            DataError: a line can't be read or lacks something, with file and row; so in all readers.
-        """
+        """Every issue and pull request, in the file's order."""
         return self._rows("issues", _check_issue)
 
     def comments(self) -> Iterator[Row[Comment]]:
@@ -173,11 +169,7 @@ class SavedDump(Dump):
 
 
 def find_dumps(root: Path) -> list[Dump]:
-    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved.
-
-    Raises:
-        DataError: `root` does not exist or holds no tracker, or a `repo.json` is malformed.
-    """
+    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved."""
     if root.is_file():
         return [SavedDump(root)]
     if not root.is_dir():

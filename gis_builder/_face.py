@@ -8,24 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gis_builder._archive.objects import Location
-    from gis_builder._archive.source import Source
-    from gis_builder._emulator import Server
     from gis_builder._github import GitHub, Token
     from gis_builder._plan import Plan
     from gis_builder._progress import RunDisplay
-    from gis_builder._results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered, ShardDone
+    from gis_builder._results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered
     from gis_builder._settings import BuildSettings
     from gis_builder._status import Status
     from gis_builder._store import Store
     from gis_builder._strategies import Rank
-    from gis_builder._suggest.backtest import Backtested
-    from gis_builder._suggest.found import Suggested
+    from gis_builder._suggest import Backtested, Suggested
     from pairkit.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -39,7 +35,6 @@ def build(
     *,
     work: str | Path | None = None,
     strategy: str | None = None,
-    api: str | None = None,
     api_url: str | None = None,
     token: str | None = None,
     token_file: str | Path | None = None,
@@ -64,7 +59,6 @@ def build(
         out: The dataset's folder.
         work: The folder of the crawl and its verdicts; by default OUT.work.
         strategy: `search` for likely duplicates only (default), `sweep` for every issue and comment.
-        api: `graphql` (default), or `rest` for servers without it.
         api_url: The server's root; by default https://api.github.com.
         token: A GitHub token, or several with commas; by default what GITHUB_TOKEN, a GitHub App's variables
             or `gh auth login` give.
@@ -93,15 +87,6 @@ def build(
         LeakError: The audit found a leak; the dataset is left to be looked at.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
-
-    Example:
-        >>> import gis_builder
-        >>> with gis_builder.emulate("tracker") as server:
-        ...     built = gis_builder.build(
-        ...         ["quarryhq/quarry"], out="gis", api_url=server.url, token="any", progress=False
-        ...     )
-        >>> built.out.name, built.positives > 20
-        ('gis', True)
     """
     from gis_builder._build import build as build_dataset
     from gis_builder._repos import read_repos
@@ -119,7 +104,6 @@ def plan(
     repos: Repos,
     *,
     strategy: str | None = None,
-    api: str | None = None,
     api_url: str | None = None,
     token: str | None = None,
     token_file: str | Path | None = None,
@@ -137,12 +121,6 @@ def plan(
     """Price a crawl by repository, in points, requests and hours of one token; costs a point for 25 of them.
 
     The arguments, and what is raised, are as for `build`; those that cost nothing are checked all the same.
-
-    Example:
-        >>> import gis_builder
-        >>> with gis_builder.emulate("tracker") as server:
-        ...     gis_builder.plan(["quarryhq/quarry"], api_url=server.url, token="any", progress=False).points
-        3
     """
     from gis_builder._plan import plan as plan_crawl
     from gis_builder._repos import read_repos
@@ -160,7 +138,6 @@ def crawl(
     update: bool = False,
     archive: str | Path | Sequence[str | Path] = (),
     strategy: str | None = None,
-    api: str | None = None,
     api_url: str | None = None,
     token: str | None = None,
     token_file: str | Path | None = None,
@@ -177,7 +154,6 @@ def crawl(
         update: Bring a finished crawl up to date.
         archive: Hours of GH Archive, as a file or several, that propose candidates instead of a search.
         strategy: See `build`.
-        api: See `build`.
         api_url: See `build`.
         token: See `build`.
         token_file: See `build`.
@@ -363,143 +339,80 @@ def archive(
     *,
     work: str | Path | None = None,
     exclude: str | Path | None = None,
-    min_closed: int | None = None,
-    per_repo_max: int | None = None,
-    language: str | Sequence[str] | None = None,
-    incomplete: bool = False,
     top_up: bool = False,
-    api: str | None = None,
-    api_url: str | None = None,
     token: str | None = None,
-    token_file: str | Path | None = None,
-    parallel: int = 4,
-    keep_hours: bool = False,
+    workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
-    workers: int | None = None,
-    shard: str | None = None,
-    partitions: int = 64,
-    split: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    negatives: str | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
     seed: int | None = None,
     config: str | Path | None = None,
     settings: _Settings | None = None,
     fresh: bool = False,
     progress: _Progress = True,
-) -> ArchiveBuilt | ShardDone:
+) -> ArchiveBuilt:
     """Make a dataset of all public repositories from hours of GH Archive.
 
     GitHub is asked for nothing, unless `top_up` is set.
-    If it was stopped, the same call continues. Workers, shards and partitions don't change the dataset.
+    After an interruption, the same call continues. Workers and engine don't change the dataset.
 
     Args:
         hours: The first and the last day, or hour of a day, in UTC: `2015-01-01..2015-12-31`,
             `2015-01-01-0..2015-01-01-5`.
-        source: A folder with the archive's files, `YYYY-MM-DD-H.json.gz`, or the root of a server that has
-            them, `https://data.gharchive.org`.
+        source: The folder with the archive's files, `YYYY-MM-DD-H.json.gz`.
         out: The dataset's folder.
-        work: What the tasks make: a folder, by default OUT.work, or `s3://bucket/folder`; then OUT.work has
-            what is this machine's own. Shards must share it.
+        work: The folder for results of tasks, by default OUT.work. A later run with other hours or settings
+            uses again what they have in common.
         exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
-        min_closed: Closed issues that a repository has at least; 1 by default.
-        per_repo_max: Most positives of one repository.
-        language: Only repositories mostly written in these programming languages, `Rust,C++`, as their pull
-            requests in the hours say it; of unknown ones none.
-        incomplete: Allow hours after 2025-05-23, of which the archive holds a part of the events only.
         top_up: Ask GitHub for issues that were named as originals but have no event in the hours.
-        api: See `build`; for `top_up`, as the next three.
-        api_url: See `build`.
-        token: See `build`.
-        token_file: See `build`.
-        parallel: Connections to the server at once, of all processes that share `work`.
-        keep_hours: Leave the hours that were downloaded in WORK/downloaded, in place of deleting each once it
-            was read.
-        engine: `local`, or `ray` for the tasks to run on a Ray cluster whose machines share `source` and
-            `work`.
-        address: The cluster's, such as `10.0.0.1:6379`.
+        token: See `build`; for `top_up`.
         workers: Processes on this machine; by default one for each core.
-        shard: Do only one share of the tasks, such as `2/8`, for other machines to do the others.
-        partitions: How many parts the repositories are judged in; more take less memory each.
-        split: See `build`.
-        relations: See `build`.
-        negatives: See `build`; without functions.
-        match: See `build`.
-        ratio: See `build`.
-        all_within_cluster: See `build`.
+        engine: `local`, or `ray` for a Ray cluster whose machines share `source`, `out` and `work`.
+        address: The cluster's, such as `10.0.0.1:6379`.
         seed: See `build`.
         config: See `build`.
-        settings: See `build`.
+        settings: See `build`; negatives can't be a function.
         fresh: See `build`.
         progress: See `build`.
 
-    Returns:
-        The dataset; with `shard`, how far its tasks are.
-
     Raises:
-        ConfigError: A setting or a folder is no good.
-        DataError: None of the hours is there, or no pair is in them.
-        RemoteError: The server failed for good; called again, it continues.
-        LeakError: The audit found a leak; the dataset is left to be looked at.
+        ConfigError: A setting or a folder can't be used.
+        DataError: None of the hours is there, or they hold no pair.
+        RemoteError: GitHub failed for good; called again, it continues.
+        LeakError: The audit found a leak; the dataset is left for inspection.
     """
-    from dataclasses import replace
     from typing import Annotated, Literal
 
     from pydantic import Field
 
-    from gis_builder._archive.engine import engine_of
-    from gis_builder._archive.exclusions import read_exclusions
+    from gis_builder._archive.barred import read_exclusions
     from gis_builder._archive.hours import hours_between
-    from gis_builder._archive.job import Job, Topping
-    from gis_builder._archive.objects import location_at
-    from gis_builder._archive.run import run_all, run_shard
-    from gis_builder._flags import ARCHIVE, FLAGS
-    from gis_builder._settings import ArchiveSettings, BuildSettings
+    from gis_builder._archive.maps import runner_of
+    from gis_builder._archive.run import Job, build_archive
+    from gis_builder._flags import ARCHIVE
+    from gis_builder._settings import ArchiveSettings, BuildSettings, CrawlSettings
     from pairkit.config import argument, merge
     from pairkit.folders import work_beside
-    from pairkit.shards import Shard
 
     merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
     folder = _path("out", out)
-    place = work_beside(folder) if work is None or _is_url(work) else _path("work", work)
-    results = location_at(work, "work") if _is_url(work) else place
-    positive = Annotated[int, Field(ge=1)]
-    job = Job(
-        hours=hours_between(argument("hours", hours, str), incomplete=incomplete),
-        source=_source(source, place, results, argument("parallel", parallel, positive), keep=keep_hours),
-        work=place,
-        results=results,
-        settings=merged,
-        excluded=() if exclude is None else read_exclusions(_path("exclude", exclude)),
-        partitions=argument("partitions", partitions, positive),
-    )
-    share = None if shard is None else Shard.named(argument("shard", shard, str))
-    chosen = engine_of(
+    runner = runner_of(
         argument("engine", engine, Literal["local", "ray"]),
-        argument("workers", workers, positive | None),
+        argument("workers", workers, Annotated[int, Field(ge=1)] | None),
         argument("address", address, str | None),
     )
-    with _display(progress) as show, chosen as runs:
-        if share is not None:
-            return run_shard(job, share, runs, show)
-        if argument("top_up", top_up, bool):
-            served = merge(BuildSettings, FLAGS, {"api": api, "api_url": api_url})
-            opened = _opener(served, token, token_file, show)
-            job = replace(job, topping=Topping(served.crawl.api_url, opened))
-        return run_all(job, folder, runs, show, fresh=fresh)
-
-
-def _source(given: str | Path, work: Path, results: Location, parallel: int, *, keep: bool) -> Source:
-    """A folder, or a server where a URL is given."""
-    from gis_builder._archive.mirror.server import mirror_at
-    from gis_builder._archive.source import Folder
-
-    if _is_url(given):
-        return mirror_at(given, work, results, parallel, keep=keep)
-    return Folder(_path("source", given))
+    with _display(progress) as show:
+        job = Job(
+            hours_between(argument("hours", hours, str)),
+            _path("source", source),
+            work_beside(folder) if work is None else _path("work", work),
+            merged,
+            () if exclude is None else read_exclusions(_path("exclude", exclude)),
+            _opener(BuildSettings(crawl=CrawlSettings(api_url=merged.api_url)), token, None, show)
+            if argument("top_up", top_up, bool)
+            else None,
+        )
+        with runner:
+            return build_archive(job, folder, runner, show, fresh=fresh)
 
 
 def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:
@@ -534,188 +447,94 @@ def suggest(
     repo: str,
     issue: int | None = None,
     *,
+    index: str | Path,
+    work: str | Path = "gis.work",
     title: str | None = None,
     body: str = "",
-    index: str | Path | None = None,
-    server: str | None = None,
-    server_key: str = "",
-    calibration: str | Path | None = None,
     top: int = 5,
-    least: float = 0.9,
-    comment: bool = False,
-    label: str | None = None,
-    dry_run: bool = True,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    progress: _Progress = True,
 ) -> Suggested:
-    """Name older issues that an issue may repeat; and perhaps write a comment or a label, once.
+    """List older issues that an issue may repeat.
 
-    The issue is read from GitHub over REST, rendered as `render` does it, and looked for among the issues of
-    its repository that were opened before it. What is found is shown as it is on GitHub now.
+    The issue is rendered as `render` does it, and searched for by `aoe search` among the issues of its
+    repository that were opened before it. Nothing is sent to GitHub.
 
     Args:
         repo: `owner/name`.
-        issue: The issue's number; None for one that is not written yet, of which title and body are given.
-        title: Of an issue that is not written yet.
-        body: Of such an issue.
-        index: A folder that `aoe index` made of what `render` wrote; it is asked by `aoe search`.
-        server: The root of an `aoe serve` with such an index, instead.
-        server_key: What the server's requests have to bear.
-        calibration: A file that `backtest` learnt; without it probabilities are those that the index tells of
-            pairs, and nothing can be written.
+        issue: The number of an issue of the crawl; None for a new text, which `title` and `body` give.
+        index: A folder that `aoe index` made of what `render` wrote.
+        work: The folder of the crawl.
+        title: The title of a new text.
+        body: Its body.
         top: Suggestions at most, from 1 to 50.
-        least: The lowest probability of what is written.
-        comment: Write a comment with the suggestions that are probable enough, unless there is one.
-        label: Put this label on the issue if a suggestion is probable enough, unless it was ever put there.
-        dry_run: Only say what would be written.
-        api_url: See `build`.
-        token: See `build`; to write it needs the permission to write issues.
-        token_file: See `build`.
-        config: See `build`.
-        settings: See `build`.
-        progress: Whether waits are told on stderr.
 
     Raises:
-        ConfigError: What is asked for can't be done, or there is no index or calibration.
-        DataError: There is no such issue, or the index or calibration is damaged.
-        RemoteError: A server failed, or refused the token; call it again.
+        ConfigError: Neither an issue nor a title, or both; no crawl or index there.
+        DataError: No such issue in the crawl, or the index is damaged.
     """
-    from gis_builder._github import Notices
+    from gis_builder._crawled import site_of
+    from gis_builder._folders import open_store
     from gis_builder._records import IssueRef
     from gis_builder._repos import read_repos
-    from gis_builder._suggest.calibration import read_calibration
-    from gis_builder._suggest.candidates import IndexSearch, ServerSearch
-    from gis_builder._suggest.suggest import Wanted, suggest_for, suggest_new
+    from gis_builder._suggest import suggest_for, suggest_new
     from pairkit.config import argument
     from pairkit.errors import ConfigError
 
-    merged = _merged(locals())
     (name,) = read_repos([repo])
     if (issue is None) == (title is None):
-        raise ConfigError("expected one repository, and the number of an issue or the title of a new one")
-    if (index is None) == (server is None):
-        raise ConfigError("expected an index or a server to look in")
-    learnt = None if calibration is None else read_calibration(_path("calibration", calibration))
-    wanted = Wanted(top, least, comment, label, dry_run)
-    wanted.check(learnt, is_new=issue is None)
-    search = ServerSearch(server or "", server_key) if index is None else IndexSearch(_path("index", index))
-    with _display(progress) as show:
-        notices = Notices(merged.crawl, _tokens(merged, token, token_file)[0], show.crawling)
-        try:
-            if issue is None:
-                return suggest_new(notices, name, title or "", body, search, learnt, wanted)
-            ref = IssueRef(name, argument("issue", issue, int))
-            return suggest_for(notices, ref, search, learnt, wanted)
-        finally:
-            notices.close()
+        raise ConfigError("expected --issue (issue=) with a number, or --title (title=) with a new text")
+    if not 1 <= argument("top", top, int) <= 50:
+        raise ConfigError(f"top {top}: expected 1 to 50")
+    folder = _path("index", index)
+    with open_store(_path("work", work)) as store:
+        if title is not None:
+            return suggest_new(name, title, body, folder, top, site_of(store))
+        return suggest_for(store, IssueRef(name, argument("issue", issue, int)), folder, top)
 
 
 def backtest(
     hits: str | Path,
-    work: str | Path,
-    out: str | Path = "backtest",
+    work: str | Path = "gis.work",
     *,
+    since: str | None = None,
     relations: str | Sequence[str] | None = None,
-    learn: float = 0.5,
     config: str | Path | None = None,
     settings: _Settings | None = None,
 ) -> Backtested:
-    """Replay a tracker in order of time: what would have been suggested, and was it right?
-
-    How probable it is that a suggestion is right is learnt on the earlier part, and judged on the later one.
-    Duplicates that nobody marked count as wrong.
+    """Measure on a tracker's past how often a search finds what an issue repeats (R@k).
 
     Args:
         hits: What `aoe search INDEX --every --before created_at` wrote, of an index of what `render` wrote.
         work: The folder of the crawl, with the verdicts of `detect`.
-        out: A folder for calibration.json, backtest.json, suggestions.parquet and, with matplotlib,
-            precision.svg; a backtest that it holds is replaced.
+        since: Judge only issues opened from this time on, as in created_at (2015-01-01T00:00:00Z): for a
+            model that was trained on older ones.
         relations: Which relations make an issue repeat another; see `build`.
-        learn: The share of the issues that make the earlier part.
         config: See `build`.
         settings: See `build`.
 
     Raises:
-        ConfigError: There is no crawl, or `out` holds something else.
-        DataError: No verdicts, no such hits, younger ones among them, or too few right ones to learn from.
+        ConfigError: There is no crawl.
+        DataError: No verdicts, no such hits, or hits that are not older than their issue.
     """
     from gis_builder._folders import open_store
-    from gis_builder._suggest.backtest import backtest as backtest_replay
-    from gis_builder._suggest.backtest import check_out
-    from gis_builder._suggest.replay import read_replay
+    from gis_builder._suggest import backtest as judge
     from gis_builder._verdicts import FILE, read_duplicates
-    from pairkit.errors import ConfigError
 
     merged = _merged(locals())
-    place, folder = _path("work", work), _path("out", out)
-    if not 0 < learn < 1:
-        raise ConfigError(f"learn {learn}: expected a share between 0 and 1")
-    check_out(folder)
+    place = _path("work", work)
     with open_store(place) as store:
-        known = read_duplicates(place / FILE)
-        replay = read_replay(_path("hits", hits), store, known, merged.pair.relations)
-    return backtest_replay(replay, folder, learn=learn)
+        duplicates = read_duplicates(place / FILE)
+        return judge(_path("hits", hits), store, duplicates, merged.pair.relations, since)
 
 
 def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
-    """Build a dataset of the sample tracker over HTTP from a local emulator: no token, no network."""
+    """Build a dataset of the sample trackers, which are imported: no token, no network."""
     from gis_builder._folders import sample_folder
+    from pairkit.folders import work_beside
 
-    sample = sample_folder()
-    repos = [f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(sample.glob("*/*/repo.json"))]
-    with emulate(sample) as server:
-        _display(progress).say(f"a local GitHub with {len(repos)} sample projects listens at {server.url}")
-        return build(repos, out, api_url=server.url, token="demo", progress=progress)  # noqa: S106 - any will do
-
-
-def emulate(
-    dump: str | Path | Sequence[str | Path],
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    faults: str | Path | None = None,
-    latency: float = 0.0,
-    replicate: int = 1,
-    points: int = 5000,
-    window: float = 3600.0,
-) -> Server:
-    """Serve saved trackers as a local GitHub over GraphQL and REST; any token works except `bad`.
-
-    Args:
-        dump: Folders with saved trackers; `gis import --help` says which are read.
-        host: The address to listen at.
-        port: The port; 0 takes any free one.
-        faults: A TOML plan of what goes wrong.
-        latency: Seconds that each answer takes at least.
-        replicate: Serve each repository so often, the further ones as `owner/name-2` and so on.
-        points: Points that a token has in a window.
-        window: Seconds of a window.
-
-    Returns:
-        The server, which answers at its `url` until it is closed; also a context manager.
-
-    Raises:
-        ConfigError: The plan is malformed, or the port is taken.
-        DataError: A tracker is missing or malformed.
-    """
-    from pydantic import NonNegativeFloat
-
-    from gis_builder._emulator import Options, serve
-    from pairkit.config import argument, load_settings
-
-    return serve(
-        _paths("dump", dump),
-        host=argument("host", host, str),
-        port=argument("port", port, int),
-        faults=argument("faults", faults, Path | None),
-        latency_s=argument("latency", latency, NonNegativeFloat),
-        replicate=argument("replicate", replicate, int),
-        options=load_settings(Options, flags={"points": points, "window_s": window}),
-    )
+    work = work_beside(_path("out", out))
+    import_tracker(sample_folder(), work, progress=progress)
+    detect(work, progress=progress)
+    return pair(work, out, progress=progress)
 
 
 def _merged(given: Mapping[str, Any]) -> BuildSettings:
@@ -728,10 +547,6 @@ def _merged(given: Mapping[str, Any]) -> BuildSettings:
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
-
-
-def _is_url(given: str | Path | None) -> TypeGuard[str]:
-    return isinstance(given, str) and "://" in given
 
 
 def _path(name: str, given: str | Path) -> Path:
@@ -760,11 +575,10 @@ def _opener(
     settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
     """What makes the crawl's client; tokens are found at once, so that a missing one costs nothing."""
-    from gis_builder._github import GitHub, GraphQLRoute, RestRoute
+    from gis_builder._github import GitHub
 
     tokens = _tokens(settings, token, token_file)
-    route = RestRoute if settings.api == "rest" else GraphQLRoute
-    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling, route)
+    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling)
 
 
 def _tokens(settings: BuildSettings, token: str | None, token_file: str | Path | None) -> tuple[Token, ...]:

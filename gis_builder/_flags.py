@@ -2,7 +2,6 @@
 
 FLAGS = {
     "seed": "seed",
-    "api": "api",
     "strategy": "crawl.strategy",
     "api_url": "crawl.api_url",
     "split": "split.sizes",
@@ -13,10 +12,5 @@ FLAGS = {
     "all_within_cluster": "pair.all_within_cluster",
 }
 
-# Those of `gis archive`: its limits, and how pairs are made.
-ARCHIVE = {
-    "min_closed": "limits.min_closed",
-    "language": "limits.languages",
-    "per_repo_max": "limits.per_repo_max",
-    **{name: key for name, key in FLAGS.items() if key == "seed" or key.startswith(("split.", "pair."))},
-}
+# Those of `gis archive`, whose other settings have no flag.
+ARCHIVE = {"seed": "seed"}

@@ -21,9 +21,6 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
 
     A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
     in its last moments, or that is run once more, and what replaces it is the same or newer.
-
-    Raises:
-        ConfigError: says what is there and what to do.
     """
     run = made_there(out, "gis")
     if run is None:
@@ -38,12 +35,7 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
 
 @contextmanager
 def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
-    """Hold a working folder for this process alone; the lock ends with the process, however it ends.
-
-    Raises:
-        ConfigError: the folder can't be written, another process works in it, or it is not there and not to
-            be made.
-    """
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
     if not create and not work.is_dir():
         raise ConfigError(
             f"{work}: no such working folder; run the crawl first or choose another working folder"
@@ -54,12 +46,7 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
 
 @contextmanager
 def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
-    """The store of a working folder, which is this process's alone meanwhile.
-
-    Raises:
-        ConfigError: see `working_folder` and `Store.open`.
-        DataError: the store is damaged, another program's, or of a newer version.
-    """
+    """The store of a working folder, which is this process's alone meanwhile."""
     with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
         yield store
 
@@ -70,11 +57,7 @@ def open_store(work: Path) -> Store:
 
 
 def sample_folder() -> Path:
-    """The sample tracker: beside the package in a source tree, inside it once installed.
-
-    Raises:
-        ConfigError: it was left out of this installation.
-    """
+    """The sample tracker: beside the package in a source tree, inside it once installed."""
     for place in _SAMPLES:
         if place.is_dir():
             return place

@@ -1,7 +1,7 @@
 """What a crawl will cost, before any of it is spent.
 
 A sweep is computed from the number of issues and GitHub's own rule of costs. A search depends on how people
-write, so it is an estimate: with the rates of one large repository. REST does not count what its lists hold.
+write, so it is an estimate: with the rates of one large repository.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from gis_builder._github.search import is_cheaper_swept, search_words
 from gis_builder._settings import BuildSettings
 from gis_builder._status import outcome_lines
 from gis_builder._store import RepoRow, Store, Usage
-from pairkit.notebook import escape
-from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable, escape
 
 # Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
 _MEASURED_ON = "rust-lang/rust"
@@ -29,9 +28,6 @@ _CANDIDATES_AN_ISSUE = 0.258  # distinct issues among them
 _DUPLICATES_AN_ISSUE = 0.104  # duplicates among those
 _TARGETS_AN_ISSUE = 0.062  # canonical issues that are not among the candidates
 _TOP_UPS = 0.02  # threads with more comments than a first look shows; measured 0.011, the rest is margin
-_COMMENTS_AN_ITEM = 4.8  # for each issue or pull request
-# The dump that was measured has no events; this is assumed, from labels, mentions and closings of most items.
-_EVENTS_AN_ITEM = 10.0
 
 _POINTS_AN_HOUR = 5000
 _SECONDS_A_REQUEST = 1.2
@@ -71,7 +67,6 @@ class Plan:
     """What a crawl will cost, by repository, and what it cost to find out."""
 
     strategy: str
-    api: str
     repositories: tuple[RepoPlan, ...]
     spent: Usage
 
@@ -93,13 +88,12 @@ class Plan:
     @property
     def is_estimate(self) -> bool:
         """Whether rates of another repository went into it."""
-        return self.api == "rest" or self.strategy == "search"
+        return self.strategy == "search"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for scripts."""
         return {
             "strategy": self.strategy,
-            "api": self.api,
             "estimate": self.is_estimate,
             "points": self.points,
             "requests": self.requests,
@@ -158,14 +152,11 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
         is_new = row.is_crawlable and row.full_name not in priced
         repos.append(price(row, settings) if is_new else RepoPlan(row))
         priced.add(row.full_name)
-    return Plan(settings.crawl.strategy, settings.api, tuple(repos), spent)
+    return Plan(settings.crawl.strategy, tuple(repos), spent)
 
 
 def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
     """What the crawl of a repository costs that is there, as `RepoRow` describes it."""
-    if settings.api == "rest":
-        requests = _rest_requests(row.max_number)
-        return RepoPlan(row, requests, requests)
     swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
     if settings.crawl.strategy == "sweep" or swept:
         return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
@@ -208,11 +199,6 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     return points, discovery + threads + top_ups + targets + drawn
 
 
-def _rest_requests(items: int) -> int:
-    """Requests for the lists of issues with pull requests, of comments and of events, a hundred each."""
-    return sum(_batches(items * rate, 100) for rate in (1.0, _COMMENTS_AN_ITEM, _EVENTS_AN_ITEM))
-
-
 def _batches(things: float, size: int) -> int:
     return math.ceil(round(things, 6) / size)
 
@@ -224,12 +210,7 @@ def _points(connections: int) -> int:
 
 def _basis(plan: Plan) -> str:
     spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
-    if plan.api == "rest":
-        rates = (
-            f"{_COMMENTS_AN_ITEM:g} comments (as in {_MEASURED_ON}) and {_EVENTS_AN_ITEM:g} events (assumed)"
-        )
-        how = f"An estimate with {rates} for each issue and pull request; a search over REST is a sweep."
-    elif plan.strategy == "sweep":
+    if plan.strategy == "sweep":
         how = f"Computed, with {_TOP_UPS:.0%} of the threads longer than a first look shows."
     else:
         how = f"An estimate with the rates of {_MEASURED_ON}; others may take half or twice as much."

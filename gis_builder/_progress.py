@@ -30,11 +30,7 @@ T = TypeVar("T")
 
 
 class RunDisplay:
-    """Shows a run while it is open; takes what a crawl's workers tell from their threads.
-
-    Args:
-        progress: True shows it on stderr, False nowhere; a function is called with each `Progress`.
-    """
+    """Shows a run while it is open; takes what a crawl's workers tell from their threads."""
 
     def __init__(self, progress: bool | Listener = True) -> None:
         self._display = Display(progress)

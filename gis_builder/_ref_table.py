@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder._records import IssueRef
-from pairkit.connected import Places, alone, connected
 from pairkit.errors import DataError
+from pairkit.groups import Places, alone, connected
 from pairkit.printable import one_line
 
 _BITS = 24  # of an issue's number: the highest that is taken, `_decoding.MOST_NUMBER`, has 24
@@ -18,14 +18,7 @@ _NUMBER = (1 << _BITS) - 1
 
 
 class RefTable:
-    """References in ascending order, each once; one is known by its place.
-
-    Args:
-        refs: Any references, in any order.
-
-    Raises:
-        DataError: A number is none that a tracker has, as folders and stores of others may hold any.
-    """
+    """References in ascending order, each once; one is known by its place."""
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
@@ -87,11 +80,7 @@ def _checked(ref: IssueRef) -> int:
 
 
 class Together:
-    """References that must not be parted.
-
-    Args:
-        refs: All that there may be.
-    """
+    """References that must not be parted."""
 
     def __init__(self, refs: RefTable) -> None:
         self._refs = refs

@@ -26,15 +26,7 @@ COLUMNS: dict[str, type[pl.DataType]] = {
 
 
 def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
-    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too.
-
-    Returns:
-        How many issues were `written`, and how many were not as they are `text_empty`.
-
-    Raises:
-        DataError: The store has no issue with a text.
-        ConfigError: Another file stands there, or it can't be written.
-    """
+    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too."""
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()

@@ -16,16 +16,7 @@ _ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:
-    """The repositories that `source` names, in order, each once.
-
-    Args:
-        source: A path to a text file (`#` begins a comment), `owner/name[,owner/name…]`, or a list of
-            `owner/name`. Web addresses of repositories are understood as well.
-
-    Raises:
-        ConfigError: `source` is neither a file nor a list of repositories.
-        DataError: a line of the file is not a repository (names file and line), or the file names none.
-    """
+    """The repositories that `source` names, in order, each once."""
     if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
         return _read_file(Path(source))
     listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])

@@ -106,14 +106,6 @@ class EventObject(Node, frozen=True):
     issue: _Home | None = None
 
 
-class LabelEventObject(Node, frozen=True):
-    """An event, of which the label matters."""
-
-    event: str | None = None
-    id: Id | None = None
-    label: Label | None = None
-
-
 class RepoObject(Node, frozen=True):
     """A repository."""
 
@@ -128,11 +120,7 @@ Given = Mapping[str, Any]
 
 
 def issue_record(repo: str, value: IssueObject | Given) -> Issue:
-    """An issue or pull request; the list of issues has no `closed_by`, which the closing event then tells.
-
-    Raises:
-        Malformed: the value is none; so in all functions here.
-    """
+    """An issue or pull request; the list of issues has no `closed_by`, which the closing event then tells."""
     item = _taken(value, IssueObject)
     return Issue(
         repo=repo,
@@ -152,11 +140,6 @@ def issue_record(repo: str, value: IssueObject | Given) -> Issue:
         is_bot=is_bot(item.user),
         labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
     )
-
-
-def pull_record(repo: str, value: IssueObject | Given) -> Issue:
-    """A pull request, see `title_only`."""
-    return title_only(issue_record(repo, value))
 
 
 def title_only(pull: Issue) -> Issue:
@@ -214,26 +197,6 @@ def reference(text: str) -> IssueRef:
     """The issue that a `decoding.Reference` names."""
     home, _, number = text.partition("#")
     return IssueRef(home, _in_range(int(number)))
-
-
-def number_of(value: CommentObject | EventObject) -> int:
-    """The number of the issue that a comment or event object belongs to."""
-    url = value.issue_url
-    if not url and isinstance(value, EventObject) and value.issue:
-        url = value.issue.url
-    match = _ISSUE.search(url or "", (url or "").rfind("/issues/") if url else 0)
-    if match is None or match.end() != len(url or ""):
-        raise Malformed("issue_url: it names no issue")
-    return _in_range(int(match[1]))
-
-
-def repo_of(value: IssueObject) -> str:
-    """The repository that an issue object belongs to now, `owner/name`."""
-    url = value.repository_url or ""
-    match = _REPO.fullmatch(url, max(0, url.rfind("/repos/")))
-    if match is None:
-        raise Malformed("repository_url: it names no repository")
-    return match[1]
 
 
 def _taken(value: Taken | Given, kind: type[Taken]) -> Taken:

@@ -14,7 +14,7 @@ from gis_builder._status import Status, outcome_lines
 from gis_builder._store import RepoOutcome, RepoRow, Usage
 from gis_builder._verdicts import count_verdicts, read_verdicts
 from pairkit.errors import RemoteError
-from pairkit.memory import peak_rss_mb
+from pairkit.machine import peak_rss_mb
 from pairkit.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -127,15 +127,18 @@ class ArchiveBuilt(_Dataset):
 
     Attributes:
         out: Its folder.
-        work: The folder with what was left out, and with the results of the tasks where they are in no store.
-        statistics: All counts, as in statistics.json; `months` says what each month of the archive held.
+        work: The folder with the results of the tasks, and with a list of everything that was left out.
+        statistics: All counts, as in statistics.json.
         audit: What the audit found; a dataset that leaks is never returned.
         seconds: How long this run took.
+        judged_anew: How many repositories were judged; the verdicts of the others were kept.
     """
+
+    judged_anew: int
 
     @property
     def months(self) -> Mapping[str, Mapping[str, Any]]:
-        """What each month held of the hours asked for: hours, events, broken lines."""
+        """The counts of each month over the hours asked for: hours, events, broken lines."""
         found: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
         return found
 
@@ -162,36 +165,6 @@ class ArchiveBuilt(_Dataset):
 
     def __repr__(self) -> str:
         return f"{self.table()}\n{self._read()}"
-
-
-@dataclass(frozen=True)
-class ShardDone:
-    """What one shard of a run over GH Archive came to.
-
-    Attributes:
-        work: Where the results of the tasks are: a folder, or a URL of S3.
-        done: Tasks of this shard that are done, now or before.
-        waiting: Those of this shard that wait for tasks of other shards.
-        left: Tasks of all shards that are not done.
-    """
-
-    work: Path | str
-    done: int
-    waiting: int
-    left: int
-
-    def summary(self) -> str:
-        """The counts, and what to do next, in a line."""
-        if not self.left:
-            return "all shards are done: run the same command without --shard (shard=None) for the dataset"
-        return (
-            f"{self.done:,} tasks of this shard are done, {self.waiting:,} wait for other shards,"
-            f" {self.left:,} of all shards are left: run all shards again until none is left"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts as one object for scripts."""
-        return {"work": str(self.work), "done": self.done, "waiting": self.waiting, "left": self.left}
 
 
 @dataclass(frozen=True, repr=False)

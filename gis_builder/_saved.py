@@ -45,21 +45,13 @@ def saved_files(folder: Path) -> list[Path]:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether the first value of a file is of a known layout; a file without a value holds nothing to lose.
-
-    Raises:
-        DataError: the file is no JSON.
-    """
+    """Whether the first value of a file has a known layout; an empty file has nothing to lose."""
     _, first = next(_values(path), (0, {"event": ""}))
     return isinstance(first, dict) and _parts(first) is not None
 
 
 def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
-    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind.
-
-    Raises:
-        DataError: the file is no JSON, or a value is of no known layout; names file and row.
-    """
+    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind."""
     for row, value in _values(path):
         parts = _parts(value) if isinstance(value, dict) else None
         if parts is None:

@@ -41,20 +41,7 @@ def split_issues(
     ratio: float,
     seed: int,
 ) -> Splits:
-    """Deal whole groups to the splits, see `deal`.
-
-    Args:
-        positives: The positive pairs, which are what sizes are measured in.
-        clusters: Their clusters; all members of one stay together.
-        usable: Every issue that may stand in a pair, those without duplicates included.
-        ties: Sets of issues with near-identical texts.
-        settings: The sizes; row counts are met exactly, fractions as closely as whole groups allow.
-        ratio: Negatives for each positive.
-        seed: Decides everything that the sizes leave open.
-
-    Raises:
-        ConfigError: There are not enough positives for the row counts asked for.
-    """
+    """Deal whole groups to the splits, see `deal`."""
     together = [*(cluster.members for cluster in clusters), *ties]
     pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
     ends = (ref for pair in pairs for ref in (pair.first, pair.second))
@@ -84,12 +71,7 @@ def split_issues(
 
 
 def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
-    """Groups of two or more issues tied by near-identical texts, over all repositories; each ascending.
-
-    Args:
-        texts: Every usable text, those of issues without a duplicate included.
-        threshold: Jaccard similarity of word triples, see `pairkit.similar`.
-    """
+    """Groups of two or more issues tied by near-identical texts, over all repositories; each ascending."""
     refs = sorted(texts)
     groups = near_identical([texts[ref].text for ref in refs], threshold)
     return [[refs[place] for place in members] for members in groups]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gis_builder._store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
-from pairkit.notebook import escape
-from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable, escape
 
 _FEW = 3  # repositories of one outcome that are named each on a line of its own
 _COUNTED = ("issues", "threads", "left", "points", "requests")
@@ -45,8 +44,6 @@ class RepoStatus:
         if self.tally.done["search"] or self.tally.left["search"]:
             done = self.tally.done["search"] + self.tally.begun
             return done / max(1, done + self.tally.left["search"] + self.tally.wishes)
-        if self.tally.done["rest sweep"] or self.tally.left["rest sweep"]:
-            return min(0.99, self.tally.done["rest sweep"] / 3)  # of issues, comments and events
         return min(0.99, self.tally.begun / max(1, self.row.issue_count))
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,11 +154,7 @@ class Status:
 
 
 def read_status(store: Store) -> Status:
-    """Read how far a crawl is; another process may be writing to the store.
-
-    Raises:
-        DataError: the store is damaged.
-    """
+    """Read how far a crawl is; another process may be writing to the store."""
     rows, usage, tallies = store.repos(), store.usage(), store.tallies()
     repos = [
         RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))

@@ -34,24 +34,14 @@ Rank: TypeAlias = Callable[[Sequence[str]], Ranking]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How the negatives of a build are found.
-
-    Attributes:
-        share: The share of the negatives that `rank` proposes; the others are random.
-        rank: The function; None where the share is 0.
-        kind: What the dataset calls its negatives in `negative_kind`.
-    """
+    """How the negatives of a build are found."""
 
     share: float = 0.0
     rank: Rank | None = None
     kind: str = "hard"
 
     def ranking(self, texts: Sequence[str]) -> Callable[[int], Iterable[int]]:
-        """Ask the function about these texts.
-
-        Raises:
-            DataError: what it returns is no ranking of them.
-        """
+        """Ask the function about these texts."""
         found: Any = self.rank(texts) if self.rank else ()
 
         def others(place: int) -> Iterable[int]:

@@ -53,11 +53,7 @@ class Kept(NamedTuple):
 
 
 class KeptVerdicts:
-    """Verdicts by the digest of what was judged, in columns, so that many take little memory.
-
-    Args:
-        path: The file, `KEPT_FILE` beside the store. What can't be read from it is made anew.
-    """
+    """Verdicts by the digest of what was judged, in columns, so that many take little memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,14 +78,7 @@ class KeptVerdicts:
             self._flush()
 
     def write(self, judged: Collection[str]) -> pl.DataFrame:
-        """Write the file, readable by its owner alone.
-
-        Args:
-            judged: The repositories of which every verdict was added; of others the old ones are kept.
-
-        Returns:
-            The verdicts of `judged`, in order of repository and number.
-        """
+        """Write the file, readable by its owner alone."""
         self._flush()
         # Of an issue that was judged twice, the last verdict.
         new = pl.concat([self._schema.to_frame(), *self._new]).unique(
@@ -118,30 +107,18 @@ def write_verdicts(path: Path, verdicts: pl.DataFrame) -> None:
 
 
 def read_verdicts(path: Path) -> pl.DataFrame:
-    """Read all verdicts of a file that `write_verdicts` wrote.
-
-    Raises:
-        DataError: the file is absent or not one of ours.
-    """
+    """Read all verdicts of a file that `write_verdicts` wrote."""
     return _read(path, list(_VERDICT))
 
 
 def read_duplicates(path: Path) -> list[Verdict]:
-    """Read the verdicts `duplicate` of a file that `write_verdicts` wrote.
-
-    Raises:
-        DataError: the file is absent or not one of ours.
-    """
+    """Read the verdicts `duplicate` of a file that `write_verdicts` wrote."""
     found = read_verdicts(path).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
     return [_verdict(row) for row in found.iter_rows(named=True)]
 
 
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
-    """How many issues got each verdict for each reason.
-
-    Raises:
-        DataError: the file is absent or not one of ours.
-    """
+    """How many issues got each verdict for each reason."""
     counts: dict[str, dict[str, int]] = {}
     grouped = _read(path, ["verdict", "reason"]).group_by("verdict", "reason").len().sort("verdict", "reason")
     for outcome, reason, count in grouped.iter_rows():
@@ -150,11 +127,11 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _read(path: Path, columns: list[str]) -> pl.DataFrame:
+    if not path.exists():
+        raise DataError("no verdicts there; run `gis detect` first", path=path)
     try:
         rows = read_parquet(path, columns)
-    except FileNotFoundError as error:
-        raise DataError("no verdicts there; run `gis detect` first", path=path) from error
-    except (DataError, OSError) as error:
+    except DataError as error:
         raise DataError(f"not a file of verdicts ({error}); run `gis detect` again", path=path) from error
     if any(rows.schema[name] != _VERDICT[name] for name in columns):
         raise DataError("not a file of verdicts (other types); run `gis detect` again", path=path)

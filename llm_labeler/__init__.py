@@ -2,14 +2,10 @@
 
 Example:
     >>> import llm_labeler
-    >>> with llm_labeler.emulate() as server:  # in its place a server of yours, `chatgpt`, or your function
-    ...     mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
-    ...     made = llm_labeler.generate("sentences.txt", llms=mine, max_requests=50, progress=False)
-    >>> made.positives
-    12
+    >>> made = llm_labeler.generate("sentences.txt", llms="wordnet", progress=False)  # or chatgpt, a server
     >>> made.pairs.splits["train"].columns[:3]
     ['text1', 'text2', 'label']
-    >>> llm_labeler.report(made.work).llms["mine"].answers
+    >>> llm_labeler.report(made.work).llms["wordnet"].answers
     8
 """
 
@@ -18,11 +14,7 @@ from typing import TYPE_CHECKING
 from pairkit.face import lazy_names
 
 if TYPE_CHECKING:
-    from llm_labeler._emulator import Server as Server
     from llm_labeler._ensemble import Proposed as Proposed
-    from llm_labeler._face import (
-        emulate as emulate,
-    )
     from llm_labeler._face import (
         generate as generate,
     )
@@ -33,9 +25,6 @@ if TYPE_CHECKING:
         llms as llms,
     )
     from llm_labeler._face import (
-        merge as merge,
-    )
-    from llm_labeler._face import (
         parse as parse,
     )
     from llm_labeler._face import (
@@ -43,9 +32,6 @@ if TYPE_CHECKING:
     )
     from llm_labeler._face import (
         report as report,
-    )
-    from llm_labeler._face import (
-        sample as sample,
     )
     from llm_labeler._face import (
         score as score,
@@ -62,17 +48,15 @@ if TYPE_CHECKING:
     from llm_labeler._provider import CallFailed as CallFailed
     from llm_labeler._report import Report as Report
     from llm_labeler._report import Yield as Yield
-    from llm_labeler._sample import Sampled as Sampled
     from llm_labeler._score import ScoreReport as ScoreReport
     from llm_labeler._score import ScoreRow as ScoreRow
-    from llm_labeler._shard_done import ShardDone as ShardDone
     from llm_labeler._show import Shown as Shown
 
 _PLACES = {
     **dict.fromkeys(
         (
-            *("emulate", "generate", "judge", "llms", "merge", "parse", "plan"),
-            *("report", "sample", "score", "show"),
+            *("generate", "judge", "llms", "parse", "plan"),
+            *("report", "score", "show"),
         ),
         "_face",
     ),
@@ -84,25 +68,19 @@ _PLACES = {
     "Plan": "_plan",
     "Report": "_report",
     "Yield": "_report",
-    "Sampled": "_sample",
     "ScoreReport": "_score",
     "ScoreRow": "_score",
-    "ShardDone": "_shard_done",
     "Shown": "_show",
     "CallFailed": "_provider",
     "Proposed": "_ensemble",
-    "Server": "_emulator",
 }
 __all__ = [  # noqa: RUF022 - functions, then what they give and take
-    "emulate",
     "generate",
     "judge",
     "llms",
-    "merge",
     "parse",
     "plan",
     "report",
-    "sample",
     "score",
     "show",
     "CallFailed",
@@ -114,11 +92,8 @@ __all__ = [  # noqa: RUF022 - functions, then what they give and take
     "Plan",
     "Proposed",
     "Report",
-    "Sampled",
     "ScoreReport",
     "ScoreRow",
-    "Server",
-    "ShardDone",
     "Shown",
     "Yield",
 ]

@@ -1,6 +1,6 @@
 """`label`, and `python -m llm_labeler`."""
 
-from pairkit.start import start
+from pairkit.face import start
 
 
 def main() -> None:

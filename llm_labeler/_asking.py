@@ -22,13 +22,7 @@ from pairkit.progress import Listener
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Ways of asking.
-
-    Attributes:
-        batch: Use the Batch API for proposals and judgements.
-        retry_failed: Ask again what servers rejected for good, and what waits in a batch that is given up.
-        keep_going: Go on without LLMs that can't be asked.
-    """
+    """Ways of asking."""
 
     batch: bool = False
     retry_failed: bool = False
@@ -37,16 +31,7 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What asking came to.
-
-    Attributes:
-        cached: Questions that were answered before.
-        spent: Calls, tokens and money of this session.
-        stopped: The limit that left questions unasked, if one did.
-        unanswered: Why questions that were asked have no answer, with their numbers; the rejected ones, which
-            no second try would change, aside.
-        problems: By LLM, why it could not be asked to the end.
-    """
+    """What asking came to."""
 
     cached: int = 0
     spent: Spending = field(default_factory=Spending)
@@ -64,20 +49,7 @@ async def ask_everything(
     how: How,
     show: Listener,
 ) -> Asked:
-    """Ask all that the run needs and the store does not hold.
-
-    Args:
-        record: The run.
-        texts: Its sentences.
-        providers: By name, all that will be asked.
-        store: Answers, failures and what was spent.
-        how: Ways of asking.
-        show: Told how it goes on.
-
-    Raises:
-        PairkitError: LLMs that can't be asked, all of them named, where the run is not to keep going or none
-            is left; those that can be have been asked by then, unless the check beforehand found it out.
-    """
+    """Ask all that the run needs and the store does not hold."""
     settings = record.settings
     budget = Budget(settings.budget, store.spent())
     try:
@@ -112,20 +84,7 @@ async def ask_judges(
     show: Listener,
     total: int,
 ) -> Asked:
-    """Ask judges about pairs that are there already, as `ask_everything` asks for proposals.
-
-    Args:
-        record: The run.
-        questions: By judge.
-        providers: By judge.
-        store: Answers, failures and what was spent.
-        how: Ways of asking.
-        show: Told how it goes on.
-        total: How many questions there are.
-
-    Raises:
-        PairkitError: As `ask_everything`.
-    """
+    """Ask judges about pairs that are there already, as `ask_everything` asks for proposals."""
     budget = Budget(record.settings.budget, store.spent())
     try:
         if not how.batch:

@@ -5,24 +5,67 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llm_labeler._dataset import DatasetRows, write
-from llm_labeler._doubts import Doubts
+from llm_labeler._dataset import write
 from llm_labeler._ensemble import Judges, StrategyFunction, label, own_strategy
+from llm_labeler._filters import BESIDE
 from llm_labeler._gathered import judged, judges_of
 from llm_labeler._kinds import TASKS, strategy_of
-from llm_labeler._records import Text
+from llm_labeler._records import Proposal, Text
+from llm_labeler._rows import DatasetRows
 from llm_labeler._split import split_texts
 from llm_labeler._store import Store
 from llm_labeler._tasks import task_of
 from llm_labeler._workplace import CANDIDATES_FILE, RunRecord
 from pairkit.progress import Listener, Progress
+
+_FEWEST = 3  # fewer tell nothing
+
+
+class Doubts:
+    """Counts of proposals and answers by LLM, text by text, and the warnings that follow."""
+
+    def __init__(self) -> None:
+        self._kept: Counter[str] = Counter()
+        self._beside: Counter[str] = Counter()
+        self._spent: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()
+
+    def add(self, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
+        """Take in one text's proposals, and how many answers they come from, by LLM."""
+        self._answers.update(answers)
+        for proposal in proposals:
+            self._kept[proposal.llm] += proposal.reason is None
+            self._beside[proposal.llm] += proposal.reason in BESIDE
+            self._spent[proposal.llm] += proposal.reason == "limit_spent"
+
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each doubt, by LLM."""
+        return tuple(line for llm in sorted(self._answers) for line in self._about(llm))
+
+    def _about(self, llm: str) -> list[str]:
+        found: list[str] = []
+        beside, judged = self._beside[llm], self._beside[llm] + self._kept[llm]
+        if beside >= _FEWEST and 2 * beside > judged:
+            found.append(
+                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts"
+                f" ({', '.join(BESIDE)}); it may answer them instead of rewriting them: look at some with"
+                " `label show`, and try prompt hardened (--prompt hardened)"
+            )
+        spent, answers = self._spent[llm], self._answers[llm]
+        if spent >= _FEWEST and 2 * spent > answers:
+            found.append(
+                f"{llm}: {spent:,} of {answers:,} answers spent their token limit before they began, as a"
+                f" rule on reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
+            )
+        return found
+
 
 _TOLD_EVERY = 256  # texts
 
@@ -47,21 +90,7 @@ def assemble(
     strategy: StrategyFunction | None = None,
     show: Listener = lambda _: None,
 ) -> Assembled:
-    """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet.
-
-    Args:
-        store: The answers.
-        record: The run.
-        texts: Its sentences.
-        out: The dataset's folder.
-        work: The working folder.
-        strategy: The function that decides, where a person gave one.
-        show: Told how it goes on.
-
-    Raises:
-        DataError: no pair is left; says what became of the proposals.
-        ConfigError: a folder can't be written.
-    """
+    """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
     judges = judges_of(store, record, by_id)  # first: `weighted` goes by all votes

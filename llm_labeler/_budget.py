@@ -67,9 +67,6 @@ class Spending:
     def __add__(self, other: Spending) -> Spending:
         return Spending(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
-    def __sub__(self, other: Spending) -> Spending:
-        return Spending(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
     @property
     def tokens(self) -> int:
         """Prompt and completion tokens."""
@@ -87,13 +84,7 @@ class Spending:
 
 
 def charge(usage: Usage | None, cost: float | None, *, estimated: bool = False) -> Spending:
-    """One attempt as spending.
-
-    Args:
-        usage: What it took; None: nothing is charged but the request.
-        cost: US dollars; None: the price is unknown.
-        estimated: The usage is a bound that nobody confirmed.
-    """
+    """One attempt as spending."""
     if usage is None:
         return Spending(requests=1)
     money = 0 if cost is None else picodollars(cost)
@@ -102,11 +93,7 @@ def charge(usage: Usage | None, cost: float | None, *, estimated: bool = False) 
 
 
 class BudgetSpent(Exception):  # noqa: N818 - named after what happened
-    """A call can't fit any more, whatever those in flight turn out to cost.
-
-    Attributes:
-        limit: `max_cost`, `max_tokens` or `max_requests`.
-    """
+    """A call can't fit any more, whatever those in flight turn out to cost."""
 
     def __init__(self, limit: str) -> None:
         self.limit = limit
@@ -114,16 +101,7 @@ class BudgetSpent(Exception):  # noqa: N818 - named after what happened
 
 
 def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: Spending) -> None:
-    """See that a limit in dollars can be kept at all; an unknown price is not zero.
-
-    Args:
-        settings: The limits.
-        prices: By LLM, all that will be asked.
-        spent: What earlier sessions of the run spent.
-
-    Raises:
-        ConfigError: `max_cost` is set and a price is unknown; names the LLMs and what to set.
-    """
+    """See that a limit in dollars can be kept at all; an unknown price is not zero."""
     if settings.max_cost is None:
         return
     unknown = sorted(llm for llm, price in prices.items() if price.cost(Usage(1, 1)) is None)
@@ -172,21 +150,7 @@ class Budget:
     def reserve(
         self, llm: str, bound: Usage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
-        """Hold room for a call.
-
-        Args:
-            llm: Who is asked.
-            bound: The most tokens it can take.
-            cost: The most US dollars it can cost; None: unknown.
-            in_bulk: One of many that are handed in together, which can't begin one at a time.
-
-        Returns:
-            The reservation; None if it does not fit now, but may once a call in flight has ended.
-
-        Raises:
-            BudgetSpent: it can't fit any more.
-            ConfigError: there is a limit in dollars and the price is unknown.
-        """
+        """Hold room for a call."""
         if cost is None and self._limits[2] is not None:
             raise ConfigError(
                 f"max_cost can't be kept: {llm}'s price is unknown; set its price_in and price_out"
@@ -225,13 +189,7 @@ class Budget:
         await self._changed.wait()
 
     def settle(self, reservation: Reservation, actual: Usage | None, cost: float | None) -> None:
-        """Put what a call took in place of what was held for it.
-
-        Args:
-            reservation: The room that was held.
-            actual: Tokens charged; None: nothing but the request.
-            cost: US dollars charged; None: unknown, which no limit in dollars lets happen.
-        """
+        """Put what a call took in place of what was held for it."""
         self.release(reservation)
         taken = _amounts(charge(actual, cost))
         self._spent = _plus(self._spent, taken)

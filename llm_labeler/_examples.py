@@ -20,14 +20,6 @@ def read_examples(path: Path) -> Shots:
 
     Each sentence is one line, as in answers. A hard negative whose row tells its kind (`negative_kind`) has
     it before it, as answers have; other datasets have words of their own in that column.
-
-    Args:
-        path: What `pairkit.read` reads: pairs with labels (those of the upper half are positives), or anchor,
-            positive and negative.
-
-    Raises:
-        ConfigError: No such file, or more than `MOST` texts or `MOST_CHARACTERS`.
-        DataError: No pairs can be read from it.
     """
     rows = read_pairs(path).rows
     half = max(rows["label"], default=0) / 2

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from llm_labeler._emulator import Server
     from llm_labeler._ensemble import StrategyFunction
     from llm_labeler._flags import LlmsGiven
     from llm_labeler._judged_pairs import JudgedPairs
@@ -15,54 +14,13 @@ if TYPE_CHECKING:
     from llm_labeler._llms import Llms
     from llm_labeler._plan import Plan
     from llm_labeler._report import Report
-    from llm_labeler._sample import Sampled
     from llm_labeler._score import ScoreReport
-    from llm_labeler._shard_done import ShardDone
     from llm_labeler._show import Shown
     from pairkit.in_memory import Source
     from pairkit.labels import Meaning
     from pairkit.progress import Listener
 
 _Settings: TypeAlias = Mapping[str, Any] | list[str]
-
-
-class _Given(TypedDict, total=False):
-    """What `generate` takes beside its source, its LLMs and a shard."""
-
-    out: str | Path
-    work: str | Path | None
-    text_column: str | None
-    task: str | None
-    size: int | None
-    samples: int | None
-    examples: str | Path | None
-    prompt: str | Path | None
-    polarity: str | None
-    strategy: str | StrategyFunction | None
-    judges: LlmsGiven | None
-    antonym_score: float | None
-    limit: int | None
-    draw: int | None
-    max_cost: float | None
-    max_tokens: int | None
-    max_requests: int | None
-    batch: bool
-    keep_going: bool
-    retry_failed: bool
-    local_only: bool | None
-    seed: int | None
-    config: str | Path | None
-    settings: _Settings | None
-    fresh: bool
-    progress: bool | Listener
-
-
-@overload
-def generate(source: Source, *, llms: LlmsGiven, shard: None = None, **given: Unpack[_Given]) -> Labelled: ...
-
-
-@overload
-def generate(source: Source, *, llms: LlmsGiven, shard: str, **given: Unpack[_Given]) -> ShardDone: ...
 
 
 def generate(
@@ -80,13 +38,11 @@ def generate(
     polarity: str | None = None,
     strategy: str | StrategyFunction | None = None,
     judges: LlmsGiven | None = None,
-    antonym_score: float | None = None,
     limit: int | None = None,
     draw: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
     max_requests: int | None = None,
-    shard: str | None = None,
     batch: bool = False,
     keep_going: bool = False,
     retry_failed: bool = False,
@@ -96,7 +52,7 @@ def generate(
     settings: _Settings | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
-) -> Labelled | ShardDone:
+) -> Labelled:
     r"""Ask LLMs for sentences of same and of opposite meaning, and make a pair dataset of their answers.
 
     If it was stopped, the same call asks only what has no answer yet. Every answer is kept in `work`.
@@ -112,38 +68,33 @@ def generate(
         work: The folder of the answers; by default OUT.work.
         text_column: The column of the sentences; by default recognised.
         task: What is asked of each text: `papers` (default; the same and the opposite meaning), `triplet` (a
-            paraphrase and hard negatives), `query` (questions to a passage) or `answer` (answers to a
-            question). All but `papers` make triplets.
+            paraphrase and hard negatives) or `query` (questions to a passage). Both of these make triplets.
         size: Sentences wanted of each LLM and polarity (3).
         samples: How often each LLM is asked the same (1); it has to sample (`llm.NAME.temperature`).
         examples: A file of pairs or triplets that go along with each question as examples of answers.
-        prompt: `paper` (default), `hardened`, or a file with {text}, {size} and {polarity}. Other tasks have
+        prompt: `hardened` (default), `paper`, or a file with {text}, {size} and {polarity}. Other tasks have
             a prompt of their own, or a file.
         polarity: `positive`, `negative` or `both` (default).
-        strategy: How proposals become labels: `union` (default), `agreement`, `vote`, `weighted`, or your own
-            function of a `Proposed`.
+        strategy: How proposals become labels: `union` (default), `vote`, `weighted`, or your own function
+            of a `Proposed`.
         judges: Who judges; by default, where the strategy asks for judges, those that propose.
-        antonym_score: Label of an antonym pair, from 0 (default) to 1.
         limit: Take the first so many usable sentences.
         draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
-        shard: Ask about one share of the sentences alone, such as `2/8`, for other machines to ask about the
-            others; see `merge`. Its answers go to a folder beside `work`, and limits, also requests and
-            tokens a minute, are divided among the shards.
-        batch: Use the Batch API of OpenAI, Anthropic or Gemini: half the price, up to a day.
+        batch: Use OpenAI's Batch API: half the price, up to a day.
         keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
         retry_failed: Ask again what servers rejected for good, and, without `batch`, give up batches.
         local_only: Refuse LLMs that may send text to another machine.
         seed: Decides every random choice (42).
         config: A TOML file with [llm.NAME] entries and other settings.
         settings: Settings by their dotted names, such as `{"llm.chatgpt.temperature": 0.7}`.
-        fresh: Replace a dataset that was made with other settings; with `shard`, `merge` takes it.
+        fresh: Replace a dataset that was made with other settings.
         progress: Show it on stderr, or hand it to a function; False shows nothing.
 
     Returns:
-        What was made; `.pairs` reads it. With `shard`, what is asked and what is left.
+        What was made; `.pairs` reads it.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
@@ -162,78 +113,16 @@ def generate(
         >>> made.pairs.splits["train"]["text2"].sort().to_list()
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
-    from llm_labeler import _label, _sharded
+    from llm_labeler import _label
     from llm_labeler._asking import How
     from llm_labeler._flags import read_given
     from pairkit.config import argument
-    from pairkit.errors import ConfigError
-    from pairkit.shards import Shard
 
     found, own = read_given(locals(), config=config, settings=settings)
     places = argument("out", out, Path), argument("work", work, Path | None)
     how = How(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
-    if shard is None:
-        return _label.generate(
-            source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
-        )
-    if fresh:
-        raise ConfigError(
-            "fresh (--fresh) with shard (--shard): a shard makes no dataset; give it to `label merge`"
-        )
-    part = Shard.named(argument("shard", shard, str))
-    return _sharded.generate_shard(
-        source, *places, found, own, part, column=text_column, how=how, progress=progress
-    )
-
-
-def merge(
-    *,
-    out: str | Path = "pairs",
-    work: str | Path | None = None,
-    strategy: str | StrategyFunction | None = None,
-    keep_going: bool = False,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Labelled:
-    """Put the answers of all shards together and make the dataset that one run would have made.
-
-    Sentences, settings and LLMs of the shards have to be the same. What they spent is added up. Their folders
-    stay; called again, it takes in what they have asked since.
-
-    Args:
-        out: The dataset's folder, as `generate` was given it.
-        work: As `generate` was given it, by default OUT.work: the shards are beside it (OUT-2-of-8.work), and
-            their answers go into it.
-        strategy: As of `parse`; needed again where it is a function.
-        keep_going: Do without what shards have not asked yet.
-        fresh: Replace a dataset that was made with other settings.
-        progress: As of `generate`.
-
-    Raises:
-        ConfigError: A shard of other sentences, settings or LLMs; shards of several runs; one that is at
-            work, or waits for a batch; an output that can't be replaced.
-        DataError: A shard is missing, not finished or damaged, or no pair is left.
-
-    Example:
-        >>> import llm_labeler
-        >>> for shard in ("1/2", "2/2"):  # on two machines
-        ...     done = llm_labeler.generate(
-        ...         "sentences.txt", llms="wordnet", out="shared", shard=shard, progress=False
-        ...     )
-        >>> merged = llm_labeler.merge(out="shared", progress=False)
-        >>> merged.statistics["texts"]
-        4
-    """
-    from llm_labeler import _sharded
-    from pairkit.config import argument
-
-    return _sharded.merge(
-        argument("out", out, Path),
-        argument("work", work, Path | None),
-        strategy,
-        keep_going=keep_going,
-        fresh=fresh,
-        progress=progress,
+    return _label.generate(
+        source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
     )
 
 
@@ -254,7 +143,6 @@ def plan(
     judges: LlmsGiven | None = None,
     limit: int | None = None,
     draw: int | None = None,
-    shard: str | None = None,
     local_only: bool | None = None,
     seed: int | None = None,
     config: str | Path | None = None,
@@ -278,7 +166,6 @@ def plan(
         judges: Who would judge.
         limit: Take the first so many usable sentences.
         draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
-        shard: Of one share of the sentences alone, such as `2/8`.
         local_only: Refuse LLMs that may send text to another machine.
         seed: Decides which sentences are drawn.
         config: A TOML file.
@@ -300,12 +187,10 @@ def plan(
     from llm_labeler import _label
     from llm_labeler._flags import read_given
     from pairkit.config import argument
-    from pairkit.shards import Shard
 
     found, own = read_given(locals(), config=config, settings=settings)
     place, folder = argument("work", work, Path | None), argument("out", out, Path)
-    part = None if shard is None else Shard.named(argument("shard", shard, str))
-    return _label.plan(source, folder, place, found, own, column=text_column, shard=part)
+    return _label.plan(source, folder, place, found, own, column=text_column)
 
 
 def parse(
@@ -313,7 +198,6 @@ def parse(
     *,
     out: str | Path = "pairs",
     strategy: str | StrategyFunction | None = None,
-    antonym_score: float | None = None,
     seed: int | None = None,
     settings: _Settings | None = None,
     fresh: bool = False,
@@ -325,7 +209,6 @@ def parse(
         work: The folder of the answers: `Labelled.work`.
         out: The dataset's folder.
         strategy: As of `generate`.
-        antonym_score: As of `generate`.
         seed: As of `generate`.
         settings: What else is to differ from the run's, such as `{"filters.min_differing_words": 5}`.
         fresh: Replace a dataset that was made with other settings.
@@ -350,7 +233,6 @@ def judge(
     source: Source,
     *,
     llms: LlmsGiven,
-    scale: str | None = None,
     out: str | Path = "judged",
     work: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
@@ -379,7 +261,6 @@ def judge(
     Args:
         source: Pairs, as `pairkit.read` takes them: of `gis`, mined, anybody's; triplets become pairs.
         llms: The judges, as of `generate`; several of different makers err less than one.
-        scale: `words` (default), or `score`: from 0 (different topics) to 5 (the same).
         out: The folder of the dataset with their labels.
         work: The folder of the answers; by default OUT.work.
         columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
@@ -390,7 +271,7 @@ def judge(
         max_cost: US dollars that may be spent in all sessions of `work`.
         max_tokens: Tokens likewise.
         max_requests: Calls likewise.
-        batch: Use the Batch API of OpenAI, Anthropic or Gemini.
+        batch: Use OpenAI's Batch API.
         keep_going: Go on where LLMs or questions failed.
         retry_failed: Ask again what servers rejected for good.
         local_only: Refuse LLMs that may send text to another machine.
@@ -459,38 +340,6 @@ def report(work: str | Path) -> Report:
     return count(argument("work", work, Path))
 
 
-def sample(
-    work: str | Path, *, out: str | Path = "sample.html", size: int = 60, seed: int | None = None
-) -> Sampled:
-    """Draw pairs for people to label; their answers are the gold pairs of `score`.
-
-    Pairs are drawn by what they change, who proposed them, how far judges agree and whether they were kept,
-    in turns, so that what is rare is seen too. People see none of that, and no labels.
-
-    Args:
-        work: The folder of the answers.
-        out: A page to answer on in a browser, which gives a CSV file (`.html`), or a sheet to fill in
-            (`.csv`).
-        size: How many pairs.
-        seed: Decides which; by default the run's.
-
-    Raises:
-        ConfigError: Not a working folder, no dataset was made yet, or `out` is there already.
-        DataError: Damaged, or without candidates.
-    """
-    from pydantic import PositiveInt
-
-    from llm_labeler._sample import sample as draw
-    from pairkit.config import argument
-
-    return draw(
-        argument("work", work, Path),
-        argument("out", out, Path),
-        argument("size", size, PositiveInt),
-        argument("seed", seed, int | None),
-    )
-
-
 def score(
     gold: Source,
     *,
@@ -550,80 +399,3 @@ def llms(*, config: str | Path | None = None, settings: _Settings | None = None)
     from llm_labeler._llms import known_llms
 
     return known_llms(read_given({}, config=config, settings=settings)[0])
-
-
-def emulate(
-    *,
-    models: str | list[str] = "emulated",
-    host: str = "127.0.0.1",
-    port: int = 0,
-    latency: float = 0.0,
-    faults: float = 0.0,
-    fault_kinds: str | list[str] | None = None,
-    first: int | None = None,
-    retry_after: float = 1.0,
-    seed: int = 0,
-    usage: bool = True,
-    key_env: str | None = None,
-    batch_seconds: float = 0.0,
-) -> Server:
-    """Start a local server of OpenAI's, Anthropic's and Gemini's protocols without a model, to test clients.
-
-    Args:
-        models: Names of the models that it has, or one string with commas.
-        host: The address to listen at.
-        port: The port; 0 takes any free one, and `Server.base_url` tells which (of Gemini's protocol
-            `Server.gemini_url`).
-        latency: Seconds before each answer.
-        faults: Share of the calls that go wrong.
-        fault_kinds: Which faults; by default those that pass.
-        first: Only so many first attempts of a question may go wrong.
-        retry_after: Seconds that a 429 asks to wait.
-        seed: Decides which calls go wrong.
-        usage: Whether answers say how many tokens they took.
-        key_env: The environment variable with the only key that it takes; None takes any.
-        batch_seconds: Seconds that a batch takes.
-
-    Returns:
-        The running server; use it in a `with` statement, or `close` it.
-
-    Raises:
-        ConfigError: The port is taken, or no fault has that name.
-
-    Example:
-        >>> import llm_labeler
-        >>> with llm_labeler.emulate(faults=0.3) as server:
-        ...     made = llm_labeler.generate(
-        ...         ["A plane is taking off."],
-        ...         llms={"any": {"kind": "server", "model": "emulated", "base_url": server.base_url}},
-        ...         out="pairs", progress=False,
-        ...     )
-        >>> made.positives, made.negatives
-        (3, 3)
-    """
-    import os
-
-    from pydantic import Field, NonNegativeFloat
-
-    from llm_labeler._emulator import FAULT_KINDS, PASSING, Faults, Options, serve
-    from pairkit.config import argument
-    from pairkit.errors import ConfigError
-
-    wanted = _listed(fault_kinds) or PASSING
-    kinds = tuple(kind for kind in FAULT_KINDS if kind in wanted)
-    if unknown := sorted({*wanted} - {*kinds}):
-        raise ConfigError(f"no fault is named {unknown[0]!r}; there are {', '.join(FAULT_KINDS)}")
-    options = Options(
-        _listed(models),
-        os.environ.get(key_env) if key_env else None,
-        argument("latency", latency, NonNegativeFloat),
-        usage=usage,
-        batch_s=argument("batch_seconds", batch_seconds, NonNegativeFloat),
-    )
-    share = argument("faults", faults, Annotated[float, Field(ge=0, le=1)])
-    plan = Faults(share, kinds, argument("seed", seed, int), first, retry_after)
-    return serve(options, plan, host=argument("host", host, str), port=argument("port", port, int))
-
-
-def _listed(names: str | list[str] | None) -> tuple[str, ...]:
-    return tuple(names.split(",")) if isinstance(names, str) else tuple(names or ())

@@ -26,7 +26,6 @@ FLAGS = {
     "task": "task",
     "llms": "llms",
     "judges": "judge.llms",
-    "scale": "judge.scale",
     "size": "size",
     "samples": "samples",
     "examples": "prompt.examples",
@@ -35,7 +34,6 @@ FLAGS = {
     "prompt": "prompt.template",
     "polarity": "prompt.polarities",
     "strategy": "ensemble.strategy",
-    "antonym_score": "ensemble.antonym_score",
     "limit": "input.limit",
     "draw": "input.draw",
     "max_cost": "budget.max_cost",
@@ -60,17 +58,7 @@ def read_given(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> tuple[LabelSettings, Own]:
-    """Settings from defaults < file < settings < keyword arguments, and the functions among the latter.
-
-    Args:
-        given: Keyword arguments by their names in `FLAGS`; None is not given.
-        below: Settings to begin from instead of the defaults.
-        config: A TOML file.
-        settings: Dotted keys to values, or the `key=value` words of `--set`.
-
-    Raises:
-        ConfigError: names the argument or key, what was found and what was expected.
-    """
+    """Settings from defaults < file < settings < keyword arguments, and the functions among the latter."""
     values = dict(given)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}

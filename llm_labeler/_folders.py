@@ -13,9 +13,8 @@ from pairkit.errors import ConfigError
 from pairkit.folders import made_there
 
 _COMMAND = "label"
-# Settings that bear on one task or scale alone: elsewhere nothing is said of them, as they change nothing.
+# Settings that bear on one task alone: elsewhere nothing is said of them, as they change nothing.
 _OF_TRIPLETS = (("prompt", "changes"), ("filters", "min_kept"))
-_OF_SCORES = (("judge", "scale"), ("judge", "score"), ("judge", "max_spread"), ("judge", "far"))
 
 
 def run_record(
@@ -26,19 +25,10 @@ def run_record(
     source: str,
     sha256: str,
 ) -> dict[str, Any]:
-    """What made a dataset, for run.json: nothing that differs from one run to the next, and no credential.
-
-    Args:
-        settings: Of the run; what bears only on how it is carried out (budget, servers) is left out.
-        parameters: Each proposer's and judge's `parameters_text`.
-        prompts: The templates by polarity, and the `system` message where there is one.
-        source: The input's own name.
-        sha256: Of the input's usable texts.
-    """
+    """What made a dataset, for run.json: nothing that differs from one run to the next, and no credential."""
     kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
     of_triplets = _OF_TRIPLETS if settings.task != "triplet" else ()
-    of_scores = _OF_SCORES if settings.judge.scale != "score" else ()
-    for section, name in (*of_triplets, *of_scores):
+    for section, name in of_triplets:
         del kept[section][name]
     kept["llms"] = [*settings.proposers]
     kept["prompt"]["template"] = Path(settings.prompt.template).name
@@ -72,14 +62,6 @@ def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
 
     A dataset made of the same input, settings and LLMs is not refused: what replaces it is the same, or more
     of it.
-
-    Args:
-        out: The folder.
-        run: What would be made, see `run_record`.
-        fresh: Whether any dataset of `label` may be replaced.
-
-    Raises:
-        ConfigError: says what is there and what to do.
     """
     there = made_there(out, _COMMAND, "input")
     if there is not None and not fresh and _made_of(there) != _made_of(run):

@@ -17,13 +17,7 @@ from llm_labeler._workplace import RunRecord
 
 @dataclass(slots=True)
 class Gathered:
-    """One text with all that was proposed for it.
-
-    Attributes:
-        votes: Judgements by candidate_id.
-        answers: How many answers it rests on, by LLM.
-        unjudged: Questions to judges that have no answer yet.
-    """
+    """One text with all that was proposed for it."""
 
     text: Text
     proposals: tuple[Proposal, ...]
@@ -37,11 +31,6 @@ def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iter
     """Each text that has an answer, in order of text_id, without judgements.
 
     Answers of earlier runs in the same folder (another size, prompt, model) take no part.
-
-    Args:
-        store: The answers.
-        record: The run.
-        texts: text_id to text, of the run's input.
     """
     task = task_of(record)
     stored = store.answers(POLARITIES, texts)

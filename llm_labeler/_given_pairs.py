@@ -28,17 +28,7 @@ _OWN = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN)  # columns th
 
 @dataclass(frozen=True, slots=True)
 class GivenPairs:
-    """The pairs of a dataset, each once a split.
-
-    Attributes:
-        name: The dataset's own name.
-        splits: By split text1, text2, given_label, pair_id and the source's further columns.
-        about: Each first text with those that it stands beside.
-        half: The given label from which on a pair is said to be the same.
-        graded: Whether there are given labels other than 0 and 1.
-        dropped: Why rows are not judged: the reasons of `label generate`. Those that a limit or a draw leaves
-            out are not dropped: a person asked for some.
-    """
+    """The pairs of a dataset, each once a split."""
 
     name: str
     splits: Mapping[str, pl.DataFrame]
@@ -66,19 +56,7 @@ def read_given(
     seed: int,
     added: tuple[str, ...] = (),
 ) -> GivenPairs:
-    """Read a dataset's pairs.
-
-    Args:
-        source: What `pairkit.read` takes.
-        columns: Which column is which; by default recognised.
-        rules: What labels count as.
-        settings: Which texts are usable, and how many pairs are taken.
-        seed: Decides which ones are drawn, with what they say.
-        added: Columns that judging adds, besides those that it adds on any scale.
-
-    Raises:
-        ConfigError, DataError, RemoteError: As `pairkit.reader.read_pairs`; also where there are no pairs.
-    """
+    """Read a dataset's pairs."""
     found = read_pairs(source, columns=columns, rules=rules)
     highest = max((float(rows["label"].max() or 0.0) for rows in found.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
     dropped: Counter[str] = Counter()

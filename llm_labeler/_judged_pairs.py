@@ -12,8 +12,7 @@ from llm_labeler._asking import Asked
 from llm_labeler._budget import Spending, money
 from llm_labeler._ensemble import Judges
 from llm_labeler._labelled import judges_table
-from llm_labeler._silver_card import SCORED, WORDS
-from llm_labeler._silver_scores import ScoreJudges
+from llm_labeler._silver_card import WORDS
 from pairkit.reader import read_pairs
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
@@ -38,7 +37,7 @@ class JudgedPairs:
     work: Path
     contradictions: Path
     statistics: Mapping[str, Any]
-    judges: Judges | ScoreJudges
+    judges: Judges
     asked: Asked
     spent_in_all: Spending
     seconds: float
@@ -55,7 +54,7 @@ class JudgedPairs:
 
     def table(self) -> ResultTable:
         """Counts by split."""
-        names = ("pairs", *(WORDS if isinstance(self.judges, Judges) else SCORED))
+        names = ("pairs", *WORDS)
         found = ResultTable("split", *names, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
             found.add_row(split, *(counts.get(name, 0) for name in names))
@@ -63,7 +62,7 @@ class JudgedPairs:
 
     def judges_table(self) -> ResultTable:
         """Each judge's record."""
-        return judges_table(self.judges) if isinstance(self.judges, Judges) else self.judges.table()
+        return judges_table(self.judges)
 
     def summary(self) -> dict[str, Any]:
         """The result as one object for scripts."""

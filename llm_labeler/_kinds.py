@@ -12,12 +12,7 @@ OWN = "python:"  # begins the name of a function that a person gave from Python
 
 @dataclass(frozen=True, slots=True)
 class LlmKind:
-    """A kind of LLM.
-
-    Attributes:
-        place: Its class in `_providers`, as module:class.
-        is_llm: Whether it reads prompts. Rules don't: they cost nothing, and can't judge.
-    """
+    """A kind of LLM."""
 
     place: str
     is_llm: bool = True
@@ -25,14 +20,7 @@ class LlmKind:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How proposals and judgements become labels.
-
-    Attributes:
-        place: Its function in `_ensemble`, as module:function.
-        meaning: Which proposals become pairs, for cards; places are filled from the [ensemble] settings.
-        is_judged: Whether every LLM is to judge the others' candidates.
-        is_graded: Whether it gives labels between 0 and 1.
-    """
+    """How proposals and judgements become labels."""
 
     place: str
     meaning: str
@@ -42,27 +30,16 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class LabellingKind:
-    """A labelling task: what LLMs are asked about each text, and what is read out of their answers.
+    """A labelling task: what LLMs are asked about each text, and what is read out of their answers."""
 
-    Attributes:
-        place: Its class in `_tasks`, as module:class.
-        triplets: Whether it makes triplets: an anchor, a positive and a hard negative in each row.
-        by_rules: Whether what is no LLM can do it.
-        is_judged: Whether judges can tell a positive of it from a negative: they compare what two texts say.
-    """
-
-    place: str
     triplets: bool = True
-    by_rules: bool = False
     is_judged: bool = False
 
 
 LLM_KINDS: Mapping[str, LlmKind] = {
-    "openai": LlmKind("server:ServerProvider"),
-    "openai_compatible": LlmKind("server:ServerProvider"),
-    "glm": LlmKind("server:ServerProvider"),
-    "anthropic": LlmKind("server:ServerProvider"),
-    "gemini": LlmKind("server:ServerProvider"),
+    **dict.fromkeys(
+        ("openai", "openai_compatible", "glm", "anthropic", "gemini"), LlmKind("server:ServerProvider")
+    ),
     "local": LlmKind("local:LocalProvider"),
     "function": LlmKind("function:FunctionProvider"),
     "wordnet": LlmKind("wordnet:WordnetProvider", is_llm=False),
@@ -70,7 +47,6 @@ LLM_KINDS: Mapping[str, LlmKind] = {
 
 STRATEGIES: Mapping[str, Strategy] = {
     "union": Strategy("strategies:union", "every proposal that passed the filters, whoever made it"),
-    "agreement": Strategy("strategies:agreement", "proposals that at least {min_sources} LLMs made alike"),
     "vote": Strategy(
         "strategies:vote",
         "proposals that more judges confirmed than denied, each judging blind and none its own",
@@ -86,10 +62,9 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 TASKS: Mapping[str, LabellingKind] = {
-    "papers": LabellingKind("papers:PapersTask", triplets=False, by_rules=True, is_judged=True),
-    "triplet": LabellingKind("triplet:TripletTask", by_rules=True, is_judged=True),
-    "query": LabellingKind("query:QueryTask", by_rules=True),
-    "answer": LabellingKind("answer:AnswerTask"),
+    "papers": LabellingKind(triplets=False, is_judged=True),
+    "triplet": LabellingKind(is_judged=True),
+    "query": LabellingKind(),
 }
 
 

@@ -10,25 +10,23 @@ from pathlib import Path
 from llm_labeler._asking import Asked, How, ask_everything
 from llm_labeler._assemble import Assembled, assemble
 from llm_labeler._budget import Spending, check_prices
-from llm_labeler._dataset import check_out
 from llm_labeler._flags import Own
+from llm_labeler._folders import check_out
 from llm_labeler._kinds import OWN
 from llm_labeler._labelled import Labelled
-from llm_labeler._plan import Plan, estimate, leaving, refuse_fruitless, refuse_unable
+from llm_labeler._plan import Plan, estimate, leaving, refuse_fruitless
 from llm_labeler._prompts import load_template
 from llm_labeler._provider import Provider
 from llm_labeler._providers import build
 from llm_labeler._settings import LabelSettings
-from llm_labeler._shards import shard_folder, share_of
 from llm_labeler._store import Store
 from llm_labeler._texts import Texts, read_texts
 from llm_labeler._workplace import IN_USE, STORE_FILE, RunRecord, any_of, recall, remember
 from pairkit.errors import ConfigError, RemoteError
 from pairkit.folders import check_apart, held_folder, work_beside
 from pairkit.in_memory import Source
-from pairkit.openai_api.loops import run_anywhere
+from pairkit.openai_api.channel import run_anywhere
 from pairkit.progress import Display, Listener
-from pairkit.shards import Shard
 from pairkit.terminal import say as tell
 
 
@@ -88,11 +86,6 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = recall(work)
-    if recorded.shard is not None:
-        raise ConfigError(
-            f"{work}: holds shard {recorded.shard} alone; put all shards together and make the dataset with"
-            " `label merge`"
-        )
     _refuse_lost(settings, own)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
@@ -114,18 +107,14 @@ def plan(
     own: Own,
     *,
     column: str | None = None,
-    shard: Shard | None = None,
 ) -> Plan:
     """See `llm_labeler.plan`."""
     work = work or work_beside(out)
     record, found, providers = prepare(source, column, settings, own)
-    texts = found.texts
-    if shard is not None:
-        work, (_, texts) = shard_folder(work, shard), share_of(texts, shard)
     if not (work / STORE_FILE).exists():
-        return estimate(record, texts, providers, None)
+        return estimate(record, found.texts, providers, None)
     with Store.open(work / STORE_FILE) as store:
-        return estimate(record, texts, providers, store)
+        return estimate(record, found.texts, providers, store)
 
 
 class Notes(list[str]):
@@ -158,11 +147,7 @@ class Notes(list[str]):
 
 
 def begin(store: Store, record: RunRecord, providers: Mapping[str, Provider], notes: Notes) -> None:
-    """Settle what an earlier session left, and see that limits can be kept, before anything is asked.
-
-    Raises:
-        ConfigError: There is a limit in dollars, and a price is unknown.
-    """
+    """Settle what an earlier session left, and see that limits can be kept, before anything is asked."""
     if cut_off := store.recover():
         notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
     check_prices(record.settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
@@ -177,7 +162,6 @@ def prepare(
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
     _refuse_lost(settings, own)
     refuse_fruitless(settings)
-    refuse_unable(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
@@ -208,15 +192,7 @@ def _keep_words(store: Store, record: RunRecord) -> None:
 
 
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
-    """See that no question failed.
-
-    Args:
-        asked: What asking came to.
-        otherwise: What else can be done than to run again, with a comma before it.
-
-    Raises:
-        RemoteError: Some did.
-    """
+    """See that no question failed."""
     if asked.unanswered:
         number = sum(asked.unanswered.values())
         raise RemoteError(

@@ -68,11 +68,7 @@ class Llms(tuple[Llm, ...]):
 
 
 def known_llms(settings: LabelSettings) -> Llms:
-    """The LLMs that settings describe.
-
-    Raises:
-        ConfigError: an entry lacks something or contradicts itself.
-    """
+    """The LLMs that settings describe."""
     return Llms(_llm(name, settings) for name in sorted(settings.llm))
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler._budget import PROMISE, money
-from llm_labeler._kinds import LLM_KINDS, TASKS, strategy_of
+from llm_labeler._kinds import LLM_KINDS, strategy_of
 from llm_labeler._provider import Provider
 from llm_labeler._records import Ask, Text, Usage
 from llm_labeler._settings import LabelSettings
@@ -102,49 +102,20 @@ class Plan:
 
 
 def refuse_fruitless(settings: LabelSettings) -> None:
-    """See that the strategy can give a pair at all, before anything is paid for.
-
-    Raises:
-        ConfigError: it waits for what others say, and there are no others.
-    """
-    strategy, proposers, fewest = (
-        settings.ensemble.strategy,
-        settings.proposers,
-        settings.ensemble.min_sources,
-    )
-    if strategy == "agreement" and 0 < len(proposers) < fewest:
-        problem = f"keeps what {fewest} LLMs wrote alike"
-    elif strategy_of(strategy).is_judged and len(proposers) == 1 and set(settings.judges) <= set(proposers):
-        problem = "keeps what other LLMs confirm, as none judges its own sentences"
-    else:
+    """See that the strategy can give a pair at all, before anything is paid for."""
+    strategy, proposers = settings.ensemble.strategy, settings.proposers
+    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    if not (strategy_of(strategy).is_judged and judges_itself):
         return
     raise ConfigError(
-        f"strategy {strategy} {problem}, but {' and '.join(proposers)} alone would be asked: no pair could"
+        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
+        f" {proposers[0]} alone would be asked: no pair could"
         " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
     )
 
 
-def refuse_unable(settings: LabelSettings) -> None:
-    """See that whoever is to propose can do the task.
-
-    Raises:
-        ConfigError: Rules were named that can't.
-    """
-    unable = [name for name in settings.proposers if not LLM_KINDS[settings.llm[name].kind].is_llm]
-    if unable and not TASKS[settings.task].by_rules:
-        able = ", ".join(name for name, task in TASKS.items() if task.by_rules)
-        raise ConfigError(
-            f"task {settings.task}: {unable[0]} is rules over a dictionary, which can't do it; name an LLM"
-            f" in llms (--llm), or another task (--task), which rules can do: {able}"
-        )
-
-
 def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
-    """The LLMs that may send text to another machine.
-
-    Raises:
-        ConfigError: There are some, and `local_only` refuses them.
-    """
+    """The LLMs that may send text to another machine."""
     names = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and names:
         raise ConfigError(
@@ -157,14 +128,7 @@ def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[
 def estimate(
     record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: Store | None
 ) -> Plan:
-    """Count what is missing and guess what it takes.
-
-    Args:
-        record: The run.
-        texts: Its sentences.
-        providers: By name, all that will be asked.
-        store: The answers there are; None: none yet.
-    """
+    """Count what is missing and guess what it takes."""
     estimates = tuple(_of(record, texts, provider, store) for provider in providers.values())
     return Plan(len(texts), record.dropped_texts, estimates)
 

@@ -49,7 +49,8 @@ class Template:
         for example, said in self.examples.get(polarity, ()):
             turns.append(self.question(example, len(said), polarity))
             lines = (f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
-            turns.append(Message("assistant", "\n".join(lines)))
+            as_json = json.dumps({"sentences": said}, ensure_ascii=False)
+            turns.append(Message("assistant", as_json if self.name == HARDENED_NAME else "\n".join(lines)))
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
@@ -63,13 +64,7 @@ class Template:
         return Message("user", _PLACE.sub(lambda place: values[place[1]], self.user[polarity]))
 
     def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
-        """Stands for everything of the question but the sentence.
-
-        Args:
-            size: Sentences wanted.
-            polarity: Of which kind.
-            sample: How often the same was asked before: asking again is another question.
-        """
+        """Stands for everything of the question but the sentence."""
         shown = _parts(self.examples.get(polarity, ()))
         again = ["sample", str(sample)] if sample else []
         return digest(self.system, self.user[polarity], str(size), *shown, *again)
@@ -93,12 +88,7 @@ def _parts(shots: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 
 def load_template(settings: PromptSettings, task: str = "papers") -> Template:
-    """The template that the settings name, with the examples that they name.
-
-    Raises:
-        ConfigError: no such template or examples, or a template that lacks a place or a polarity.
-        DataError: the examples can't be read.
-    """
+    """The template that the settings name, with the examples that they name."""
     template = _named(settings, task)
     return replace(template, examples=read_examples(settings.examples)) if settings.examples else template
 
@@ -110,9 +100,6 @@ def _named(settings: PromptSettings, task: str) -> Template:
 
     A file is plain text with {text}, {size} and {polarity} (becomes "synonymous" or "antonym"), or TOML with
     `positive`, `negative` and perhaps `system`. {json_text} is the sentence in JSON quotes.
-
-    Raises:
-        ConfigError: no such template, or one that lacks a place or a polarity.
     """
     if task in OWN_PROMPTS and settings.template == task:
         system, user = OWN_PROMPTS[task]

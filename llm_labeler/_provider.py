@@ -61,16 +61,7 @@ _SHAPING = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extr
 
 
 def shaping(name: str, settings: LlmSettings, further: Mapping[str, Any]) -> str:
-    """What of an entry shapes the answers, as JSON; the size of a batch and the like do not.
-
-    Args:
-        name: The entry's name, for the error.
-        settings: The entry.
-        further: What else does, by name.
-
-    Raises:
-        ConfigError: `extra` is no JSON.
-    """
+    """What of an entry shapes the answers, as JSON; the size of a batch and the like do not."""
     values = {**{field: getattr(settings, field) for field in _SHAPING}, **further}
     try:
         return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -101,20 +92,11 @@ class Provider(Protocol):
         ...
 
     async def check(self) -> None:
-        """See that it can be asked at all, before anything is.
-
-        Raises:
-            PairkitError: no key, unreachable, no such model; names the LLM and the remedy.
-        """
+        """See that it can be asked at all, before anything is."""
         ...
 
     async def reply(self, ask: Ask) -> Reply:
-        """Ask once.
-
-        Raises:
-            CallFailed: this call failed.
-            PairkitError: no call can succeed.
-        """
+        """Ask once."""
         ...
 
     async def close(self) -> None:

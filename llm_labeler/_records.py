@@ -173,15 +173,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
-    """How near one LLM puts the texts of a pair, from 0 to 5; None: it can't tell."""
-
-    candidate_id: str
-    judge: str
-    score: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Pair:
     """A labelled pair, or a candidate that the ensemble turned down (`reason`)."""
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from llm_labeler._assemble import Doubts
 from llm_labeler._budget import Spending, money
-from llm_labeler._doubts import Doubts
 from llm_labeler._gathered import proposed
 from llm_labeler._store import Store
 from llm_labeler._workplace import CANDIDATES_FILE, STORE_FILE, read_private, recall

@@ -18,7 +18,7 @@ from llm_labeler._records import POLARITIES, Pair, Text
 from pairkit.database import scratch_database, scratch_errors
 from pairkit.keyed import keyed_hash
 from pairkit.parquet import stream_parquet
-from pairkit.shingles import Texts
+from pairkit.similar import Texts
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -78,14 +78,7 @@ class DatasetRows:
     """The candidates of a run and the rows that the dataset has of them, collected text by text."""
 
     def __init__(self, strategy: str, seed: int, *, triplets: bool = False, shard: int = ROWS) -> None:
-        """Nothing yet.
-
-        Args:
-            strategy: What the rows say of how they came to their labels.
-            seed: Decides the order of rows.
-            triplets: Whether a text without both a positive and a negative gives no rows; see `DealtRows`.
-            shard: Most rows of a shard, and of what is in memory at a time.
-        """
+        """Nothing yet."""
         self.strategy, self._seed, self.triplets, self.shard = strategy, seed, triplets, shard
         self.texts: list[Text] = []
         self.candidates = 0

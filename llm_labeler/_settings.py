@@ -100,8 +100,8 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """What the LLMs are asked."""
 
-    # paper, hardened, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
-    template: str = "paper"
+    # hardened, paper, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
+    template: str = "hardened"
     # positive: sentences of the same meaning; negative: of the opposite
     polarities: Polarities = Field(default=POLARITIES, min_length=1)
     examples: Path | None = None  # few-shot examples that go along: pairs or triplets, as pairkit reads them
@@ -141,11 +141,6 @@ class JudgeSettings(Settings):
 
     candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
     llms: Names = ()  # the judges; empty: the LLMs that propose
-    # label judge: choose a word (same, related, different), or give a score from 0 to 5
-    scale: Literal["words", "score"] = "words"
-    score: Literal["mean", "median"] = "mean"  # how several judges' scores become one
-    max_spread: float = Field(default=2.0, ge=0, le=5)  # drop a pair whose scores lie further apart
-    far: float = Field(default=2.0, gt=0, le=5)  # from here on a score contradicts a given one
 
 
 class EnsembleSettings(Settings):
@@ -153,15 +148,13 @@ class EnsembleSettings(Settings):
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
     strategy: Annotated[str, _one_of(*STRATEGIES, OWN)] = (
-        "union"  # union, agreement, vote, weighted, or a function from Python
+        "union"  # union, vote, weighted, or a function from Python
     )
-    min_sources: int = Field(default=2, ge=1)  # agreement: how many LLMs must have proposed the same
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # what happens to positives judged opposite, and negatives judged same
     reversed_pairs: Literal["drop", "swap"] = "drop"
     min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop a pair below it
     min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
-    antonym_score: float = Field(default=0.0, ge=0, le=1)  # the label of a negative; people rarely give 0
 
 
 class BudgetSettings(Settings):
@@ -213,7 +206,7 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    # what LLMs are asked about each text: papers, triplet, query or answer
+    # what LLMs are asked about each text: papers, triplet or query
     task: Annotated[str, _one_of(*TASKS)] = PAPERS
     llms: Names = ()  # who proposes; `ensemble` stands for its members
     size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
@@ -270,7 +263,7 @@ class LabelSettings(Settings):
         if strategy_of(strategy).is_judged and not TASKS[self.task].is_judged:
             raise ValueError(
                 f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
-                " pairs texts that never say the same; use union or agreement"
+                " pairs texts that never say the same; use union"
             )
         return self
 

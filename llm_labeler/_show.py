@@ -94,11 +94,7 @@ def show(work: Path, wanted: str) -> Shown:
 
 
 def find(texts: tuple[Text, ...], wanted: str, work: Path) -> Text:
-    """The one text that is meant.
-
-    Raises:
-        DataError: no such text, or several.
-    """
+    """The one text that is meant."""
     found = [text for text in texts if wanted in (text.text_id, text.text, f"row:{text.row}")]
     found = found or [text for text in texts if wanted and text.text_id.startswith(wanted)]
     if len(found) == 1:

@@ -8,7 +8,6 @@ from typing import Any
 from pairkit.card import dataset_card, table
 
 WORDS = ("same", "related", "different")
-SCORED = ("high", "middle", "low", "mean_score")  # from 4, from 2 and below 2 of 5
 
 _ABOUT = """
 Pairs of texts from another dataset, judged anew by large language models that saw neither the label that
@@ -26,17 +25,6 @@ _WORD_SCHEMA = """
 | given_label | number | the label of the source |
 | votes | list of (judge, vote) | what each judge said |
 """
-_SCORE_SCHEMA = """
-| column | type | meaning |
-|---|---|---|
-| text1, text2 | string | the pair |
-| label | float32 | the score as a grade from 0 to 1 |
-| score | float32 | the {score} of the judges' scores: 0 different topics, 5 the same |
-| spread | float32 | how far the lowest and the highest of them lie apart |
-| given_label | number | the label of the source |
-| distance | float32 | how far the score is from the given label, on the scale from 0 to 5 |
-| votes | list of (judge, vote) | what each judge said |
-"""
 _FURTHER = """
 Further columns are the source's; one that had such a name has `source_` before it.
 """
@@ -51,23 +39,15 @@ _LIMITS = """
 def silver_card(
     statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> str:
-    """The README of the dataset.
-
-    Args:
-        statistics: As of its statistics.json.
-        run: What made it.
-        files: Configuration to split to file pattern.
-    """
-    by_score = "scale" in run["settings"]["judge"]
+    """The README of the dataset."""
     splits = statistics["splits"]
-    names = ("pairs", *(SCORED if by_score else WORDS))
+    names = ("pairs", *WORDS)
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in names]
     found = statistics["contradictions"]
     counts = (
         f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {sum(found.values()):,} pairs:"
         f" {found['given_same']:,} that it calls the same, and {found['given_other']:,} that it does not."
     )
-    schema = _SCORE_SCHEMA.format(score=run["settings"]["judge"]["score"]) if by_score else _WORD_SCHEMA
     return dataset_card(
         "Pairs judged by LLMs",
         configs=files,
@@ -75,8 +55,8 @@ def silver_card(
         sections=[
             ("", _ABOUT),
             ("Counts", counts),
-            ("Columns", schema + _FURTHER),
-            ("Judges", _by_score(statistics, run) if by_score else _by_word(statistics, run)),
+            ("Columns", _WORD_SCHEMA + _FURTHER),
+            ("Judges", _judges(statistics, run)),
             ("Limitations", _LIMITS),
             ("Licence", "The texts keep the terms of the dataset that they came from."),
         ],
@@ -84,26 +64,9 @@ def silver_card(
     )
 
 
-def _by_word(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     judges = [
         (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
         for name, judge in statistics["judges"]["by_name"].items()
     ]
     return table(("name", "model", "estimated accuracy"), judges)
-
-
-def _by_score(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", *(told(judge[key]) for key in ("mean", "distance")))
-        for name, judge in statistics["judges"]["by_name"].items()
-    ]
-    alphas = [told(statistics["judges"][f"alpha_{level}"]) for level in ("ordinal", "interval")]
-    return (
-        f"{table(('name', 'model', 'mean score', 'mean distance from the others'), judges)}\n\n"
-        f"Krippendorff's alpha: ordinal {alphas[0]}, interval {alphas[1]}."
-    )
-
-
-def told(figure: float | None) -> str:
-    """A figure with two decimals; a dash where there is none."""
-    return "-" if figure is None else f"{figure:.2f}"

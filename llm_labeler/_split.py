@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from llm_labeler._settings import SplitSettings
-from pairkit.composing import normalize
-from pairkit.connected import Places, alone, connected
+from pairkit.groups import Places, alone, connected
 from pairkit.keyed import keyed_unit
-from pairkit.shingles import Texts
-from pairkit.similar import near_identical_to
+from pairkit.printable import normalize
+from pairkit.similar import Texts, near_identical_to
 
 _TRAIN, _VALIDATION, _TEST = range(3)
 _NAMES = ("train", "validation", "test")
@@ -38,19 +37,7 @@ def split_texts(
     settings: SplitSettings,
     seed: int,
 ) -> list[str]:
-    """The split (`train`, `validation`, `test`) of every text; (text,).
-
-    Args:
-        ids: What texts are known by, ascending; a group is named after its first.
-        sentences: All texts, and the candidates of all pairs that may be written, in any order; each is read
-            when it is needed.
-        owners: The place in `ids` of the text that each sentence belongs to; (sentence,).
-        settings: The shares of the texts that validation and test get.
-        seed: Decides what the shares leave open.
-
-    Raises:
-        ConfigError: There are many, and the disk of temporary files is full.
-    """
+    """The split (`train`, `validation`, `test`) of every text; (text,)."""
     groups = _tied(len(ids), sentences, owners)
     firsts = np.flatnonzero(groups == alone(len(ids)))
     sizes = np.bincount(groups, minlength=len(ids))[firsts]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pydantic import ValidationError
 
 from llm_labeler._folders import run_record
 from llm_labeler._prompts import Template
@@ -18,30 +17,18 @@ from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_bytes
 from pairkit.parquet import read_parquet, write_parquet
-from pairkit.shards import Shard
 
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
 CANDIDATES_FILE = "candidates.parquet"
 IN_USE = "another label process works in it; wait for it or choose another work folder (--work)"
-PLACE = "place"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What a run is made of; with its answers it makes its dataset.
-
-    Attributes:
-        settings: All settings.
-        template: What the LLMs are asked.
-        parameters: LLM to the digest and the words of what shapes its answers.
-        source: The input's own name.
-        sha256: Of the input's usable sentences.
-        dropped_texts: Reason to rows of the input that were not used.
-        shard: Which share of the sentences the folder is about; None: all.
-    """
+    """What a run is made of; with its answers it makes its dataset."""
 
     settings: LabelSettings
     template: Template
@@ -49,7 +36,6 @@ class RunRecord:
     source: str
     sha256: str
     dropped_texts: Mapping[str, int]
-    shard: Shard | None = None
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -79,24 +65,10 @@ class RunRecord:
         return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
 
 
-def remember(
-    work: Path, record: RunRecord, texts: Sequence[Text], places: Sequence[int] | None = None
-) -> None:
-    """Write down what the run is about, for its owner alone: the sentences may be confidential.
-
-    Args:
-        work: The working folder.
-        record: The run.
-        texts: Its sentences, or those of a shard.
-        places: Where a shard's sentences stand among all, from 0.
-
-    Raises:
-        ConfigError: the folder can't be written.
-    """
+def remember(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
+    """Write down what the run is about, for its owner alone: the sentences may be confidential."""
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
     frame = pl.DataFrame(columns, schema=_TEXTS)
-    if places is not None:
-        frame = frame.with_columns(pl.Series(PLACE, places, pl.Int64))
     write_parquet(work / TEXTS_FILE, frame, private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
@@ -105,19 +77,13 @@ def remember(
         "source": record.source,
         "sha256": record.sha256,
         "dropped_texts": dict(record.dropped_texts),
-        **({} if record.shard is None else {"shard": str(record.shard)}),
     }
     data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
     write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
 
 
 def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
-    """The run that last worked in this folder, and its sentences.
-
-    Raises:
-        ConfigError: no such folder, or none of ours.
-        DataError: a damaged file.
-    """
+    """The run that last worked in this folder, and its sentences."""
     return recall_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
 
 
@@ -137,30 +103,9 @@ def recall_record(work: Path) -> RunRecord:
             run["source"],
             run["sha256"],
             run["dropped_texts"],
-            Shard.named(run["shard"]) if "shard" in run else None,
         )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ValidationError,
-        ConfigError,
-    ) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
-
-
-def recall_places(work: Path) -> list[int]:
-    """Where a shard's sentences stand among all of its run, from 0.
-
-    Raises:
-        ConfigError: not there.
-        DataError: a damaged file, or no shard's.
-    """
-    places: list[int] = _texts(work, PLACE).to_series().to_list()
-    return places
 
 
 def _texts(work: Path, *columns: str) -> pl.DataFrame:
@@ -187,16 +132,11 @@ def _template(run: Mapping[str, Any]) -> Template:
 
 
 def read_private(path: Path) -> pl.DataFrame:
-    """Read a table of ours.
-
-    Raises:
-        ConfigError: it is not there yet.
-        DataError: damaged.
-    """
+    """Read a table of ours."""
+    if not path.exists():
+        raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first")
     try:
         return read_parquet(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first") from error
     except (DataError, OSError) as error:
         raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
 

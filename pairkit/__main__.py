@@ -1,6 +1,6 @@
 """`pairs`, and `python -m pairkit`."""
 
-from pairkit.start import start
+from pairkit.face import start
 
 
 def main() -> None:

@@ -15,17 +15,15 @@ import numpy as np
 import polars as pl
 
 from pairkit._audit_looks import FirstLook, SecondLook, Sums
-from pairkit.conflicts import PAIR, unordered
-from pairkit.connected import Places
 from pairkit.errors import LeakError
 from pairkit.files import temporary_folder
+from pairkit.groups import Places
 from pairkit.labels import LabelsRead, worth_telling
-from pairkit.pair_frames import PairFrames
-from pairkit.records import MEAN_LABEL, LabelKind, in_split_order
+from pairkit.reader import PairFrames
+from pairkit.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.records_on_disk import scratch_file
 from pairkit.result_table import ResultTable
-from pairkit.shingles import Texts
-from pairkit.similar import DEFAULT_THRESHOLD, near_identical_to
+from pairkit.similar import DEFAULT_THRESHOLD, Texts, near_identical_to
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
@@ -128,13 +126,6 @@ def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> Audi
     They are read twice. The first time each value becomes a hash; the second time rows are kept whose hashes
     stand where they should not, and different texts go to disk. So memory grows with what is found, and
     by some 100 bytes a pair.
-
-    Args:
-        pairs: Any pairs.
-        threshold: Jaccard similarity of word triples from which texts are near-identical.
-
-    Raises:
-        ConfigError: The disk of temporary files is full.
     """
     first = FirstLook(pairs)
     with scratch_file(temporary_folder()) as scratch:
@@ -196,15 +187,7 @@ def _near_identical(
     *,
     equal_too: bool,
 ) -> Finding:
-    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits.
-
-    Args:
-        texts: Each different text once.
-        splits_of: Places in `texts` and in `splits`: which text stands in which split.
-        splits: Their names.
-        threshold: See `audit_pairs`.
-        equal_too: Whether issues are told apart by more than their texts.
-    """
+    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
     group = near_identical_to(texts, threshold)
     counts = np.bincount(group, minlength=len(group))
     text, split = splits_of

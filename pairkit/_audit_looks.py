@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pairkit.conflicts import PAIR, unordered
-from pairkit.connected import Places
-from pairkit.length import count_long
-from pairkit.pair_frames import PairFrames
+from pairkit.groups import Places
+from pairkit.measures import count_long
+from pairkit.reader import PairFrames
+from pairkit.records import PAIR, unordered
 from pairkit.records_on_disk import RecordsOnDisk, Scratch
 
 _Hashes = npt.NDArray[np.uint64]
@@ -47,17 +47,7 @@ class Sums:
 
 
 class FirstLook:
-    """A hash of everything that must not stand in two splits, or twice.
-
-    Args:
-        pairs: The dataset.
-
-    Attributes:
-        by_page: Whether issues are told apart by their pages.
-        sums: What is counted of each split.
-        new_texts: Which first and second texts, not blank, stand nowhere before; (row,) both.
-        suspects: The hashes of keys, clusters and pairs that stand where they should not.
-    """
+    """A hash of everything that must not stand in two splits, or twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
@@ -102,13 +92,7 @@ class FirstLook:
 
 
 class SecondLook:
-    """The rows that may be at fault, and each different text.
-
-    Args:
-        pairs: The dataset.
-        first: What the first look found.
-        scratch: Where texts go.
-    """
+    """The rows that may be at fault, and each different text."""
 
     def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Importing a module of commands registers them, in this order.
 from pairkit._commands import look, make, people  # noqa: F401
-from pairkit._commands.app import app
+from pairkit._commands.options import app
 from pairkit.terminal import run
 
 

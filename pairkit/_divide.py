@@ -3,14 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from pairkit._ties import Ties, tie
 from pairkit.errors import ConfigError, DataError
+from pairkit.groups import Groups
 from pairkit.keyed import keyed_hash
-from pairkit.records import SPLITS
+from pairkit.records import SPLITS, typed_rows
+from pairkit.similar import near_identical
+
+_PAGES = (("url1", "text1"), ("url2", "text2"))  # an issue's page, and the text that is of it
+_CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The texts of some rows, as numbers."""
+
+    texts: list[str]
+    groups: Groups[int]
+    one: list[int]
+    other: list[int]
+
+    def units(self, row: int) -> tuple[int, int]:
+        """The groups that the two texts of a row are of; each is named after its first text."""
+        return self.groups.find(self.one[row]), self.groups.find(self.other[row])
+
+
+def tie(rows: pl.DataFrame, threshold: float) -> Ties:
+    """Tie the texts of rows: near-identical ones, those of one page, and both texts of a cluster's pairs."""
+    rows = typed_rows(rows)  # anybody's dataset may have such columns
+    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
+    place = {text: number for number, text in enumerate(texts)}
+    groups = Groups(range(len(texts)))
+    for members in near_identical(texts, threshold):
+        for other in members[1:]:
+            groups.join(members[0], other)
+    sides = {name: [place[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
+    for columns in (_PAGES, _CLUSTERS):
+        _tie_by(groups, [(rows[key].to_list(), sides[text]) for key, text in columns if key in rows.columns])
+    return Ties(texts, groups, sides["text1"], sides["text2"])
+
+
+def _tie_by(groups: Groups[int], columns: Iterable[tuple[list[str | None], list[int]]]) -> None:
+    """Tie places that have a key in common."""
+    first: dict[str, int] = {}
+    for keys, places in columns:
+        for key, place in zip(keys, places, strict=True):
+            if key:
+                groups.join(first.setdefault(key, place), place)
+
 
 DROPPED = "why it is left out"  # a column, null for a row that stays; a name that no dataset has
 CROSSES = "crosses_splits"
@@ -21,13 +65,6 @@ def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
     """Drop rows of a weaker split that share a text, issue or cluster with a stronger one.
 
     Test is stronger than validation, and both are stronger than any other: what a model is judged by stays.
-
-    Args:
-        rows: With `split`; see `pairkit._ties.tie`.
-        threshold: See there.
-
-    Returns:
-        The rows with a reason where one is dropped, such as `shared_with_test`.
     """
     ties = tie(rows, threshold)
     of_split: defaultdict[str, list[int]] = defaultdict(list)
@@ -56,20 +93,6 @@ def divide(
     """Give every row a new split, so that no text, issue or cluster stands in two.
 
     Rows that have a text in common, directly or through others, are of one group, and groups are dealt.
-
-    Args:
-        rows: See `pairkit._ties.tie`; with `label`.
-        shares: What train, validation and test get of the rows, in proportion.
-        seed: Decides which groups go where.
-        threshold: See `pairkit._ties.tie`.
-        cut_negatives: Let positives alone tie, and drop the negatives that would then reach over splits.
-
-    Returns:
-        The rows with their `split`, and a reason where one is dropped.
-
-    Raises:
-        ConfigError: The shares are none.
-        DataError: Too much hangs together for such shares.
     """
     parts = _parts(shares)
     ties = tie(rows, threshold)

@@ -11,9 +11,9 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.columns import as_json
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_text
-from pairkit.formulas import inert
-from pairkit.printable import one_line
-from pairkit.records import PairDataset
+from pairkit.hub import Pushed, listing, push
+from pairkit.printable import inert, one_line
+from pairkit.records import CONFIG_FOLDERS, PairDataset
 
 FileFormat = Literal["jsonl", "csv"]
 
@@ -23,21 +23,7 @@ def export_pairs(
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
 
-    In CSV an apostrophe stands before what a spreadsheet would run as a formula, see `pairkit.formulas`.
-
-    Args:
-        dataset: What to write.
-        out: The folder.
-        file_format: By which the files are called, too.
-        raw: Leave out those apostrophes: for programs, not for a spreadsheet.
-
-    Returns:
-        The files written, in order of the splits.
-
-    Raises:
-        ConfigError: Another format; or a file of that name stands there and is not the one that would be
-            written.
-        DataError: A column holds bytes, which neither format has.
+    In CSV an apostrophe precedes what a spreadsheet would run as a formula: `pairkit.printable.inert`.
     """
     if file_format not in get_args(FileFormat):
         raise ConfigError(f"format = {file_format}: expected jsonl or csv")
@@ -72,3 +58,27 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+
+
+_REQUIRED = ("README.md", "run.json", "statistics.json")
+_WHAT = "a dataset's folder as `gis`, `label` or `pairs` write it; `pairs merge` makes one of anything"
+
+
+def push_dataset(
+    folder: Path, repo: str, *, public: bool, revision: str | None, dry_run: bool, endpoint: str | None = None
+) -> Pushed:
+    """Send a dataset's folder in one commit; see `pairkit.push`."""
+    files = listing(folder, _REQUIRED, _WHAT)
+    if not any(Path(name).match(f"{CONFIG_FOLDERS['default']}/*.parquet") for name in files):
+        raise DataError(f"there is no data/*.parquet in it; expected {_WHAT}", path=folder)
+    return push(
+        folder,
+        repo,
+        files,
+        kind="dataset",
+        command="pairs push",
+        public=public,
+        revision=revision,
+        dry_run=dry_run,
+        endpoint=endpoint,
+    )

@@ -96,7 +96,7 @@ def audit(
         []
     """
     from pairkit._audit import audit_pairs
-    from pairkit.pair_frames import read_frames
+    from pairkit.reader import read_frames
 
     alike = _threshold(threshold)
     columns = argument("columns", columns, dict[str, str] | None)
@@ -153,8 +153,6 @@ def review(
     share: float | None = None,
     seed: int | None = None,
     strata: Sequence[str] | None = None,
-    active: str | None = None,
-    again: float | None = None,
     each: int | None = None,
     grades: bool | None = None,
     question: str | None = None,
@@ -177,10 +175,6 @@ def review(
         seed: Decides which pairs, and in which order people see them; 42 by default.
         strata: What strata differ in: label, evidence, llm, confidence, judges, relation, source, split; by
             default as many of these as the dataset tells and the sample is large enough for.
-        active: A column of judges' votes or of a model's scores, from 0 to 1: choose the pairs where votes
-            differ most, or label and score do. Figures then hold for these pairs alone.
-        again: The share of pairs that a person sees twice, to be measured against themselves; 0.05 by
-            default.
         each: How many people judge each pair; by default everybody judges all.
         grades: Ask for a grade of 0 to 5; by default yes or no, unless labels are scores.
         question: What people are asked about each pair.
@@ -205,7 +199,7 @@ def review(
     from pairkit.config import load_settings
 
     place = argument("store", store, Path | None)
-    given = {"n": n, "share": share, "seed": seed, "strata": strata, "active": active, "again": again}
+    given = {"n": n, "share": share, "seed": seed, "strata": strata}
     given |= {"each": each, "grades": grades, "question": question}
     wanted = load_settings(Wanted, flags=given)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range)
@@ -619,7 +613,7 @@ def push(
         AuthError: There is no token, or it lacks the right to write there.
         RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
     """
-    from pairkit._push import push_dataset
+    from pairkit._export import push_dataset
 
     repo = argument("repo", repo, str)
     return push_dataset(

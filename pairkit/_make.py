@@ -10,8 +10,7 @@ from typing import Any, cast
 import polars as pl
 
 from pairkit._divide import DROPPED, divide, keep_apart
-from pairkit._made import MadeDataset, check_out, made_of, run_record, write_made
-from pairkit._merge import Conflicts, joined, once
+from pairkit._made import Conflicts, MadeDataset, check_out, joined, made_of, once, run_record, write_made
 from pairkit.errors import ConfigError
 from pairkit.in_memory import Source
 from pairkit.records import PairDataset
@@ -29,11 +28,7 @@ _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
-    """The sources by name: what a mapping calls them, the ends of paths, or a number.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """The sources by name: what a mapping calls them, the ends of paths, or a number."""
     is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
     if is_one or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
@@ -111,20 +106,7 @@ def kept(
     fresh: bool,
     sections: Sequence[tuple[str, str]] = (),
 ) -> MadeDataset:
-    """A dataset that was made, written to its folder.
-
-    Args:
-        made: The dataset.
-        out: The folder; see `check_out`.
-        run: What made it.
-        sources: What it is made of.
-        introduction: The card's first words.
-        fresh: Replace one that was made otherwise.
-        sections: Further headings of the card, each with its Markdown.
-
-    Raises:
-        ConfigError: `out` holds something else, or can't be written.
-    """
+    """A dataset that was made, written to its folder."""
     check_out(out, run, sources, fresh=fresh)
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
     write_made(made, out, run, title or "Text pairs", introduction, sections)

@@ -17,8 +17,7 @@ from rich.text import Text
 from pairkit.errors import ConfigError
 from pairkit.files import write_text
 from pairkit.printable import printable
-from pairkit.provenance import with_provenance
-from pairkit.records import PairDataset
+from pairkit.records import PairDataset, with_provenance
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # Words that two texts share whatever they are about.
@@ -82,11 +81,7 @@ class ShownPair:
 
 
 def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:
-    """The row at `place` of a split, by default the last, counted among those with `label` if one is given.
-
-    Raises:
-        ConfigError: there is no such split or row; the message says what there is.
-    """
+    """The row at `place` of a split (default: last), counted among those with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
         raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")

@@ -58,42 +58,14 @@ class Address:
         return is_loopback(self.host.strip("[]"))
 
     def join(self, path: str) -> str:
-        """The URL of `path`, which begins with one slash and is below this root.
-
-        Raises:
-            BadReply: what a server or a store gave is no such path.
-        """
+        """The URL of `path`, which begins with one slash and is below this root."""
         url = self.url + path
         if not is_path(path) or origin_of(url) != self.origin:
             raise BadReply(f"{self.url}: {path[:100]!r} is not a path on this server; no request was sent")
         return url
 
-    def path_of(self, link: str, *, any_host: bool = False) -> str | None:
-        """The path below this root that a link or redirect names; None where it leads elsewhere.
-
-        Args:
-            link: A URL, or a path of the server.
-            any_host: Pass over the link's host: servers behind a proxy write the one that they know.
-        """
-        rest = link
-        if not link.startswith("/"):
-            match = _URL.fullmatch(link)
-            if match is None or not (any_host or origin_of(link) == self.origin):
-                return None
-            rest = match["rest"] or "/"
-        path = rest.removeprefix(self.path)
-        return path if is_path(path) else None
-
     def guard(self, secret: str, remedy: str) -> None:
-        """Refuse to send a secret in clear over a network.
-
-        Args:
-            secret: What would be sent, for the message.
-            remedy: How to ask for it by name.
-
-        Raises:
-            ConfigError: The address is plain http and not of this machine.
-        """
+        """Refuse to send a secret in clear over a network."""
         if self.origin.scheme == "http" and not self.is_loopback:
             raise ConfigError(
                 f"{self.url}: over plain http, others can read {secret}; use https, or {remedy}"
@@ -111,16 +83,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_address(text: str, what: str, example: str) -> Address:
-    """A server's root as a person wrote it.
-
-    Args:
-        text: The URL of the root.
-        what: The flag or setting, for messages.
-        example: What a right one looks like.
-
-    Raises:
-        ConfigError: It is none; a password in it is not repeated.
-    """
+    """A server's root as a person wrote it."""
     if "@" in text:
         raise ConfigError(f"{what} holds a user or password; leave them out; keys are given separately")
     if "?" in text or "#" in text:

@@ -25,13 +25,7 @@ _TAILS = (2.5, 97.5)  # percentiles
 
 
 class Figure(NamedTuple):
-    """A figure with its 95 % interval; either is None where it is undefined.
-
-    Attributes:
-        value: The figure.
-        interval: Its lower and upper bound.
-        n: How many pairs it rests on.
-    """
+    """A figure with its 95 % interval; either is None where it is undefined."""
 
     value: float | None
     interval: Interval | None
@@ -39,12 +33,7 @@ class Figure(NamedTuple):
 
 
 def wilson(right: float, n: float) -> Interval | None:
-    """Wilson's 95 % interval of a share; unlike the normal approximation sound for small and extreme ones.
-
-    Args:
-        right: How many of them are right.
-        n: How many there are; need not be whole, as an effective number is not.
-    """
+    """Wilson's 95 % interval of a share; unlike the normal approximation sound for small and extreme ones."""
     if not n:
         return None
     share, square = right / n, _Z * _Z
@@ -54,12 +43,7 @@ def wilson(right: float, n: float) -> Interval | None:
 
 
 def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None) -> Figure:
-    """A share, each member of which counts as much as its weight; Wilson's interval at Kish's effective n.
-
-    Args:
-        right: What counts, of each member.
-        weights: How many each stands for; None: all as many.
-    """
+    """A share, each member of which counts as much as its weight; Wilson's interval at Kish's effective n."""
     heavy = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(right):
         return Figure(None, None, 0)
@@ -69,13 +53,7 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None
 
 
 def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "nominal") -> Figure:
-    """Agreement of two judges beyond chance, 1 at most; undefined where both know one and the same class.
-
-    Args:
-        one: What the first said of each pair.
-        other: What the second said of it.
-        scale: On an interval scale a difference weighs as its square (Cohen's weighted kappa).
-    """
+    """Agreement of two judges beyond chance, 1 at most; undefined where both know one and the same class."""
     values = sorted({*one, *other})
     place = {value: number for number, value in enumerate(values)}
     cells = np.zeros((len(one), len(values), len(values)))
@@ -85,13 +63,7 @@ def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "no
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float]], scale: AlphaScale = "nominal") -> Figure:
-    """Agreement of any number of judges beyond chance, 1 at most; undefined where all say the same.
-
-    Args:
-        units: What was said of each pair, by however many judges; fewer than two say nothing of agreement.
-        scale: On an interval scale a difference weighs as its square; on an ordinal one as the square of how
-            many values were said between both, with half of both (of all pairs, in each resample, too).
-    """
+    """Agreement of any number of judges beyond chance, 1 at most; undefined where all say the same."""
     paired = [unit for unit in units if len(unit) > 1]
     values = sorted({value for unit in paired for value in unit})
     place = {value: number for number, value in enumerate(values)}

@@ -32,22 +32,14 @@ class Commands(TyperGroup):
         return command
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments, and show help.
-
-        Raises:
-            Ended: Ctrl-C.
-        """
+        """Read the arguments, and show help."""
         try:
             return super().make_context(*arguments, **options)
         except KeyboardInterrupt:
             raise Ended(INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for.
-
-        Raises:
-            Ended: Ctrl-C, or nobody reads on.
-        """
+        """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -122,10 +114,6 @@ def application(name: str, purpose: str) -> Application:
     """The application that the commands of one console script register with.
 
     It knows `--version` and how to install completion for shells, and its commands `--verbose`.
-
-    Args:
-        name: The script.
-        purpose: One sentence, for its help.
     """
 
     def show_version(*, wanted: bool) -> None:
@@ -168,11 +156,7 @@ _BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
 
 
 def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
-    """What a flag says of columns: names, or where a file has no header line numbers alone, as in `1,2,3`.
-
-    Raises:
-        ConfigError: It is of neither form.
-    """
+    """What a flag says of columns: names, or where a file has no header line numbers alone, as in `1,2,3`."""
     numbers = [part.strip() for part in (text or "").split(",")]
     if not all(part.isdecimal() for part in numbers):
         return mapping(flag, text)
@@ -185,11 +169,7 @@ def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] |
 
 
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:
-    """`name=value,name=value`, as a flag gives it, as a table; None where nothing was given.
-
-    Raises:
-        ConfigError: It is not of that form.
-    """
+    """`name=value,name=value`, as a flag gives it, as a table; None where nothing was given."""
     pairs = [part.partition("=") for part in (text or "").split(",") if part]
     if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
         raise ConfigError(f"{flag} {text}: expected name=value,name=value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -12,10 +13,18 @@ import numpy.typing as npt
 from pairkit.errors import DataError
 from pairkit.files import write_json
 from pairkit.folders import read_object
-from pairkit.words import words
 
 if TYPE_CHECKING:
     import bm25s
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
+
+
+def words(text: str) -> list[str]:
+    """Each word as often as it stands there."""
+    return _WORD.findall(text.lower())
+
 
 Scores: TypeAlias = npt.NDArray[np.float32]
 _WORDS: Final = "words.json"
@@ -54,11 +63,7 @@ class Bm25:
 
     @classmethod
     def load(cls, folder: Path) -> Bm25:
-        """An index that `save` wrote; its numbers stay on disk until they are asked for.
-
-        Raises:
-            DataError: The folder holds none, or a damaged one.
-        """
+        """An index that `save` wrote; its numbers stay on disk until they are asked for."""
         import bm25s
 
         told = read_object(folder / _WORDS)

@@ -16,15 +16,7 @@ def dataset_card(
     sections: Iterable[tuple[str, str]],
     tags: Sequence[str] = (),
 ) -> str:
-    """A card as Markdown with the YAML head that says which files make which configuration.
-
-    Args:
-        title: The dataset's name.
-        configs: Configuration to split to file pattern; the first configuration is the default one.
-        rows: Rows of the default configuration, for the size category.
-        sections: Headings with their Markdown.
-        tags: Further tags.
-    """
+    """A card as Markdown with the YAML head that says which files make which configuration."""
     head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
     head += ["size_categories:", f"- {_size(rows)}", "configs:"]
@@ -42,13 +34,7 @@ def dataset_card(
 
 
 def with_section(card: str, heading: str, text: str) -> str:
-    """A card with this section: in the place of one of that heading, else before `Limitations` or at the end.
-
-    Args:
-        card: The whole card.
-        heading: The section's, of the second level.
-        text: Its Markdown, without headings of the first or second level.
-    """
+    """The card with this section: replaced, else put before `Limitations` or at the end."""
     parts = re.split(r"(?m)^(?=## )", card)
     section = f"## {heading}\n\n{text.strip()}\n\n"
     places = [place for place, part in enumerate(parts) if part.startswith(f"## {heading}\n")]

@@ -28,16 +28,7 @@ class WorkerLost(Exception):  # noqa: N818 - no error of a user's
 
 
 def address_of(engine: str, address: str | None) -> str | None:
-    """Of the cluster that is meant; None for this machine.
-
-    Args:
-        engine: `local` or `ray`.
-        address: As a person gave it. It is always named: what an earlier cluster left on this machine may
-            name another.
-
-    Raises:
-        ConfigError: No such engine, or what is given doesn't fit it.
-    """
+    """Of the cluster that is meant; None for this machine."""
     if engine not in ("local", "ray"):
         raise ConfigError(f"--engine {engine} (engine={engine!r}): expected local or ray")
     if engine == "local" and address is not None:
@@ -53,41 +44,24 @@ def address_of(engine: str, address: str | None) -> str | None:
 
 
 class Cluster:
-    """A cluster that this process is a driver of; made by `joined`.
-
-    Attributes:
-        ray: The module.
-    """
+    """A cluster that this process is a driver of; made by `joined`."""
 
     def __init__(self, ray: Any) -> None:
         self.ray = ray
 
     def begun(self, remote: Callable[..., Any], *arguments: Any) -> Any:
-        """Hand over a call, by its `.remote`; what stands for its answer.
-
-        Raises:
-            RemoteError: The way to the cluster is lost.
-        """
+        """Hand over a call, by its `.remote`; what stands for its answer."""
         with self._way_there():
             return remote(*arguments)
 
     def first(self, references: Sequence[Any], timeout_s: float | None = None) -> Any:
-        """The first of the answers that is there, or whose worker is lost; None after `timeout_s` seconds.
-
-        Raises:
-            RemoteError: The way to the cluster is lost.
-        """
+        """The first of the answers that is there, or whose worker is lost; None after `timeout_s` seconds."""
         with self._way_there():
             found, _ = self.ray.wait(references, timeout=timeout_s)
         return next(iter(found), None)
 
     def fetched(self, reference: Any) -> Any:
-        """An answer; what the call raised is raised here.
-
-        Raises:
-            WorkerLost: It has ended, and Ray did not do its work elsewhere.
-            RemoteError: The way to the cluster is lost.
-        """
+        """An answer; what the call raised is raised here."""
         exceptions = self.ray.exceptions
         try:
             with self._way_there():
@@ -114,11 +88,7 @@ class Cluster:
 
 @contextmanager
 def joined(address: str) -> Iterator[Cluster]:
-    """The cluster at an address; at the end, what this process began there ends.
-
-    Raises:
-        ConfigError: Ray is not installed, or no cluster can be joined at the address.
-    """
+    """The cluster at an address; at the end, what this process began there ends."""
     _check_answers(address)
     with needed_for("--engine ray (engine='ray')"):
         import ray

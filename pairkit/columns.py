@@ -58,20 +58,7 @@ class Roles:
 def find_roles(
     names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
 ) -> Roles:
-    """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use.
-
-    Args:
-        names: The columns there are.
-        where: The file or dataset, for messages.
-        columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
-            `negative_2`, …, to the source's own names. `negative` to `none` leaves negatives out.
-        single: Whether single texts will do: an only column, or one mapped as `text`.
-
-    Raises:
-        ConfigError: The mapping has an unknown key, too few, or some that don't go together.
-        DataError: A column is missing, or one would not be used that looks like negatives, or like labels
-            beside negatives.
-    """
+    """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use."""
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
@@ -173,11 +160,7 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
 def label_column(
     frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
 ) -> LabelColumn:
-    """The labels of a table whose roles name some.
-
-    Raises:
-        DataError: They are lists or structures, or bytes that are no UTF-8; names the row.
-    """
+    """The labels of a table whose roles name some."""
     _check_flat(frame[roles.label], where)
     values = as_text(frame[roles.label], where, first_row, keep=True)
     return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
@@ -192,22 +175,7 @@ def to_pairs(
     check: bool = True,
     first_row: int = 1,
 ) -> pl.DataFrame:
-    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives.
-
-    Args:
-        frame: A table.
-        roles: Which column is what.
-        where: The table, for messages.
-        labels: Where the roles name some: what `pairkit.label_meaning` made of them; null leaves a row out.
-        check: Whether an empty text is an error.
-        first_row: The first row's number in messages.
-
-    Returns:
-        Labels as whole numbers if they are all 0 and 1, else as 32-bit floats.
-
-    Raises:
-        DataError: An empty text; names the row.
-    """
+    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
     frame = frame.with_row_index(_ROW, offset=first_row)
     if labels is not None:
@@ -243,9 +211,6 @@ def to_rows(
 
     text1, text2 and label; or anchor, positive and, where known, negatives, a list of one or more; or text.
     Of a stretch of a table's rows `listed` says which columns hold lists of negatives, see `holds_lists`.
-
-    Raises:
-        DataError: As `to_pairs`.
     """
     if labels is not None:
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
@@ -283,11 +248,7 @@ def _check_flat(column: pl.Series, where: str) -> None:
 
 
 def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
-    """A column as texts; with `keep` only one of bytes.
-
-    Raises:
-        DataError: Bytes that are no UTF-8; names the row.
-    """
+    """A column as texts; with `keep` only one of bytes."""
     if keep and column.dtype != pl.Binary:
         return column
     text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)

@@ -46,18 +46,7 @@ def load_settings(
     assignments: Iterable[str] = (),
     flags: Mapping[str, Any] | None = None,
 ) -> S:
-    """Merge the layers and validate them.
-
-    Args:
-        model: The settings class, whose field defaults are the lowest layer.
-        below: Settings to begin from instead of the defaults, such as those of an earlier run.
-        file: A TOML file that holds differences from the defaults only.
-        assignments: `section.key=value` strings; the value is read as TOML, else as a plain string.
-        flags: Dotted keys to values given on the command line; None means "not given".
-
-    Raises:
-        ConfigError: names the file or flag, the key, what was found and what was expected.
-    """
+    """Merge the layers and validate them."""
     tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
     if file is not None:
         _overlay(tree, read_toml(file))
@@ -108,16 +97,7 @@ def merge(
 
 
 def argument(name: str, value: Any, kind: Any) -> Any:
-    """What was given for an argument that is no setting, as the kind of thing that it has to be.
-
-    Args:
-        name: The argument's name, for the message.
-        value: What was given.
-        kind: A type such as `int`, `Path | None` or `Annotated[float, Field(gt=0)]`.
-
-    Raises:
-        ConfigError: Says what was found and what was expected.
-    """
+    """What was given for an argument that is no setting, as the kind of thing that it has to be."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -147,11 +127,7 @@ def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """A TOML file.
-
-    Raises:
-        ConfigError: No such file, or not readable.
-    """
+    """A TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from pairkit.errors import ConfigError, DataError
@@ -18,7 +17,6 @@ _CHECKED_BYTES = (
     256 << 20
 )  # a file up to this size is checked as a whole (a second a GiB), a larger one as it is read
 _SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
-_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that belongs to several databases
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +66,6 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA busy_timeout = 10000")
-    connection.execute("PRAGMA trusted_schema = OFF")  # whoever wrote the file, its schema runs no functions
-    connection.execute("PRAGMA cell_size_check = ON")  # a damaged page is found when it is read
     if not read_only:
         connection.execute("PRAGMA journal_mode = WAL")
         # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
@@ -78,23 +74,11 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
-    """A connection to a file of this kind.
-
-    Args:
-        path: The SQLite file.
-        schema: What must be in it.
-        create: Make it where it is absent, readable by its owner alone.
-        absent: What to say and advise where it is absent and not to be made.
-
-    Raises:
-        ConfigError: it is absent (without `create`), a link, unreadable, or in use.
-        DataError: it is damaged, another program's, of another version, or not as we make it.
-    """
+    """A connection to a file of this kind."""
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
     if create:
         _touch_private(path)
-    _check_files(path)
     with database_errors(path):
         connection = connect(path)
         try:
@@ -123,9 +107,6 @@ def scratch_database(tables: str) -> sqlite3.Connection:
 
     While it is small it is in memory, then in a file without a name in TMPDIR (/var/tmp where that is not
     set), which nobody else can open. Queries may run in another thread, one at a time.
-
-    Args:
-        tables: CREATE statements.
     """
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
@@ -148,38 +129,17 @@ def _scratch_folder() -> Path:
 
 
 def _touch_private(path: Path) -> None:
-    """Have the file there, for its owner alone; links are left for `_check_files` to refuse."""
+    """Have the file there, for its owner alone."""
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not os.path.lexists(path):
+        if not path.exists():
             open_own(path, private=True).close()
-        elif path.is_file() and not path.is_symlink():
+        elif path.is_file():
             path.chmod(0o600)  # not opened and closed: that would end this process's locks on it
 
 
-def _check_files(path: Path) -> None:
-    """Refuse links, folders, pipes and the like, and what SQLite would find beside the file and act upon."""
-    for ending in ("", "-wal", "-shm", "-journal"):
-        sibling = path.with_name(path.name + ending)
-        if sibling.is_symlink():
-            raise ConfigError(f"{sibling}: is a link, where a file of ours belongs; remove the link")
-        if sibling.exists() and not sibling.is_file():
-            raise ConfigError(f"{sibling}: is no file, where one of ours belongs; move it away")
-    journal = path.with_name(f"{path.name}-journal")
-    if journal.is_file() and journal.stat().st_size >= len(_SUPER_JOURNAL):
-        with journal.open("rb") as file:
-            file.seek(-len(_SUPER_JOURNAL), os.SEEK_END)
-            if file.read() == _SUPER_JOURNAL:  # ends in the name of a file, which SQLite would delete
-                raise DataError("no journal of ours: move it away and run again", path=journal)
-
-
 def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
-    """Make the tables of a new file, or see that an old one is of this kind and version.
-
-    Raises:
-        DataError: another program's file, one of another version, with other tables or anything besides them,
-            or damaged.
-    """
+    """Make the tables of a new file, or see that an old one is of this kind and version."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     is_new = not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -203,27 +163,7 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
             "working folder",
             path=path,
         )
-    if other := sorted(_contents(connection) ^ _expected(schema.tables)):
-        kind, name = other[0][:2]
-        raise DataError(
-            f"no {schema.name} as this version makes it (its {kind} {one_line(name)!r} differs): move it away"
-            " and run again",
-            path=path,
-        )
     if path.stat().st_size <= _CHECKED_BYTES:
         ((found,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
         if found != "ok":
             raise DataError(f"damaged ({one_line(found)}): move it away and run again", path=path)
-
-
-def _contents(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Each table, index, view and trigger: kind, name and the statement that made it, blanks folded."""
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_master")
-    return {(str(kind), str(name), " ".join(str(sql or "").split())) for kind, name, sql in rows}
-
-
-@cache
-def _expected(tables: str) -> frozenset[tuple[str, str, str]]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(tables)
-        return frozenset(_contents(connection))

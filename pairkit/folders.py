@@ -1,10 +1,10 @@
-"""The folders of a run: the dataset that it makes, and the one beside it that it works in."""
+"""The folders of a run: the dataset that it makes, the one beside it that it works in, and what made each."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,7 @@ _MAX_JSON_BYTES = 64 << 20
 
 
 def work_beside(out: Path) -> Path:
-    """The working folder of a run that is given none: `OUT.work`.
-
-    Raises:
-        ConfigError: `out` has no name of its own, or is a file.
-    """
+    """The working folder of a run that is given none: `OUT.work`."""
     check_place(out)
     return out.with_name(out.name + ".work")
 
@@ -44,16 +40,7 @@ def own_name(source: str) -> str:
 
 
 def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
-    """Refuse a place where no folder of ours can stand.
-
-    Args:
-        out: The folder to be.
-        what: It will be, such as "a report".
-        such_as: A good name for it.
-
-    Raises:
-        ConfigError: `out` has no name of its own, or is a file.
-    """
+    """Refuse a place where no folder of ours can stand."""
     if out.name in ("", ".."):
         raise ConfigError(f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}")
     if out.exists() and not out.is_dir():
@@ -61,16 +48,7 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
 
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
-    """Refuse a folder that holds other files than `ours`: what replaces the folder would delete them.
-
-    Args:
-        out: The folder, which may be absent.
-        ours: The files that may go, as paths below the folder, such as "data/test.parquet".
-        what: They are part of, such as "a report".
-
-    Raises:
-        ConfigError: names the first of the others.
-    """
+    """Refuse a folder that holds other files than `ours`: what replaces the folder would delete them."""
     for home, folders, files in os.walk(out):
         folders.sort()
         links = (name for name in folders if Path(home, name).is_symlink())
@@ -91,11 +69,7 @@ def read_own(path: Path) -> dict[str, Any] | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object of a file beside a dataset, such as statistics.json.
-
-    Raises:
-        DataError: No such file, not readable, too large, or another kind of value.
-    """
+    """The JSON object of a file beside a dataset, such as statistics.json."""
     text = read_whole(path, _MAX_JSON_BYTES, remedy="no record of ours is that large: fix the file")
     try:
         found = parse_json(text.decode("utf-8"), path)
@@ -107,17 +81,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
-    """The run.json of the dataset of ours that would be replaced at `out`; None where nothing is in the way.
-
-    Args:
-        out: The folder; those above it are made.
-        command: Whose dataset it may be: `gis`, `label`.
-        tables: Keys under which every run.json of that command has a table.
-
-    Raises:
-        ConfigError: `out` has no name of its own, can't be made, is a file, or holds something else, be it
-            beside a dataset.
-    """
+    """The run.json of our dataset that `out` would replace; None if `out` is free."""
     check_place(out)
     if not out.exists():
         with write_errors(out):
@@ -139,11 +103,7 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
 
 
 def check_apart(out: Path, work: Path) -> None:
-    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted.
-
-    Raises:
-        ConfigError: `out` is or holds `work`.
-    """
+    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted."""
     home = work.resolve()
     if out.resolve() in (home, *home.parents):
         raise ConfigError(
@@ -153,15 +113,7 @@ def check_apart(out: Path, work: Path) -> None:
 
 @contextmanager
 def held_folder(folder: Path, remedy: str) -> Iterator[None]:
-    """Make the folder and hold it for this process alone; the lock ends with the process, however it ends.
-
-    Args:
-        folder: The working folder.
-        remedy: Who else may be there and what to do: "another gis process works in it; wait for it".
-
-    Raises:
-        ConfigError: the folder can't be written, or another process holds it.
-    """
+    """Make the folder and hold it for this process alone; the lock ends with the process, however it ends."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with open_own(folder / LOCK_FILE) as lock:
@@ -170,3 +122,26 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(f"{folder}: {remedy}") from error
         yield
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """What differs between two of them, as lines to show."""
+    old, new = dict(_flat(there)), dict(_flat(here))
+    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+
+
+def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    waiting = [("", tree)]
+    while waiting:
+        above, values = waiting.pop()
+        for key, value in values.items():
+            if isinstance(value, Mapping):
+                waiting.append((f"{above}{key}.", value))
+            else:
+                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: object) -> str:
+    text = one_line(str(value))
+    return text if len(text) <= 20 else text[:12] + "…"

@@ -58,24 +58,12 @@ class Pushed:
 
 
 def load(name: str) -> dict[str, pl.DataFrame]:
-    """Each split's rows of a dataset on the Hub; see `fetch_dataset`.
-
-    Raises:
-        ConfigError, RemoteError: See there.
-    """
+    """Each split's rows of a dataset on the Hub; see `fetch_dataset`."""
     return {split: rows.with_format("polars")[:] for split, rows in fetch_dataset(name).items()}
 
 
 def fetch_dataset(name: str) -> Mapping[str, Any]:
-    """A dataset on the Hub, each split a `datasets.Dataset`.
-
-    Args:
-        name: `owner/name`, or `owner/name:config`.
-
-    Raises:
-        ConfigError: `datasets` is not installed.
-        RemoteError: No such dataset, or the Hub can't be reached.
-    """
+    """A dataset on the Hub, each split a `datasets.Dataset`."""
     with needed_for(f"{name}: reading from the Hub"):
         from datasets import load_dataset  # heavy, and only hub names need it
     dataset, _, config = name.partition(":")
@@ -90,19 +78,7 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
 
 
 def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:
-    """A model's folder, fetched from the Hub unless it was before.
-
-    Args:
-        name: A Hub id.
-        revision: Branch, tag or commit; the main branch if None.
-        files: Patterns of the files wanted; folders of other formats' weights are left out in any case.
-        called: How errors name the model.
-        instead: What else to do where the Hub can't be reached.
-
-    Raises:
-        ConfigError: No such model or revision.
-        RemoteError: The Hub can't be reached; AuthError where it wants a token.
-    """
+    """A model's folder, fetched from the Hub unless it was before."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -135,16 +111,7 @@ def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called
 
 
 def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int]:
-    """What would be sent: each file's path in the repository and its bytes. Hidden files stay here.
-
-    Args:
-        folder: The folder.
-        required: Files that it must have, as they say what it is.
-        what: What it should be, such as "a folder that `aoe train` wrote".
-
-    Raises:
-        DataError: A required file is missing, or a file is a link: what it leads to may be no part of it.
-    """
+    """What would be sent: each file's path in the repository and its bytes. Hidden files stay here."""
     files = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)

@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeAlias
 
 import polars as pl
 
-from pairkit.class_names import ClassNames, class_names_of_features
 from pairkit.errors import DataError
 from pairkit.printable import one_line
 from pairkit.records import PairDataset
+from pairkit.tables import ClassNames, class_names_of_features
 
 
 class ArrowTable(Protocol):
@@ -48,11 +48,7 @@ def source_name(source: Source) -> str:
 
 
 def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
-    """Tables by split; a single one is `train`.
-
-    Raises:
-        DataError: Rows that differ in what they are, or an object that is no table.
-    """
+    """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
         return dict(source.splits)
     if isinstance(source, Mapping):

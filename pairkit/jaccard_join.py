@@ -42,12 +42,7 @@ _PRODUCT, _GATHER, _PAIR, _CALL = 7e-11, 1e-7, 1e-8, 5e-4
 
 
 def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
-    """The group of each set, as a number; sets of one group are tied directly or through others.
-
-    Args:
-        sets: Sorted, without repeats, none empty.
-        threshold: In (0, 1].
-    """
+    """The group of each set, as a number; sets of one group are tied directly or through others."""
     groups = _Groups(len(sets))
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     elements = np.concatenate([*sets, np.empty(0, np.uint64)])
@@ -87,16 +82,7 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Sets:
-    """Some sets, as what each holds of shared elements and how much that no other of them holds.
-
-    Attributes:
-        rows: Which sets, (set,).
-        sizes: How many elements each had at first, (set,).
-        private: Weight of a set's elements that no other set here holds, (set,).
-        counts: Of shared elements, (set,).
-        items: The shared elements of set after set, numbered, (entry,).
-        weights: For how many elements each stands, (item,).
-    """
+    """Some sets, as what each holds of shared elements and how much that no other of them holds."""
 
     rows: Ints
     sizes: Ints

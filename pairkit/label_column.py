@@ -1,4 +1,4 @@
-"""The labels of one table: as words, as numbers, and a row of them in a message."""
+"""The labels of one table: as texts, as numbers, counted, and refused with file and row."""
 
 from __future__ import annotations
 
@@ -25,17 +25,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """The labels of one table.
-
-    Attributes:
-        values: As they are.
-        where: The table, for messages.
-        texts: Names of the two columns of texts beside it.
-        classes: What its whole numbers stand for, where the dataset says so.
-        first_row: The first row's number in messages.
-        found: Where `values` are the distinct ones alone: in which row each stands first, from 0, and how
-            often each stands there.
-    """
+    """The labels of one table."""
 
     values: pl.Series
     where: str
@@ -73,11 +63,7 @@ class LabelColumn:
         yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
     def check_present(self) -> None:
-        """Refuse rows without a label.
-
-        Raises:
-            DataError: Names the first.
-        """
+        """Refuse rows without a label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
             missing |= (self.words == "").fill_null(value=True)
@@ -85,11 +71,7 @@ class LabelColumn:
         self.refuse(missing, "label {label}: there is none; fill it, or drop the row")
 
     def refuse(self, rows: pl.Series, says: str) -> None:
-        """Raise `error` if there is any such row.
-
-        Raises:
-            DataError: Names file and row.
-        """
+        """Raise `error` if there is any such row."""
         if rows.any():
             raise self.error(rows, says)
 
@@ -103,11 +85,7 @@ class LabelColumn:
 
 
 def distinct_labels(columns: Sequence[LabelColumn]) -> LabelColumn:
-    """Each value of one table's labels once, as they come first: enough to decide what labels mean.
-
-    Args:
-        columns: The table's labels, one after the other in stretches of rows; whole, or distinct already.
-    """
+    """Each value of one table's labels once, as they come first: enough to decide what labels mean."""
     start = columns[0].first_row
     table = pl.concat(_counted(column, column.first_row - start) for column in columns)
     each = table.group_by("value").agg(pl.col("first").min(), pl.col("count").sum()).sort("first")

@@ -46,45 +46,19 @@ _NAMED = 6  # labels that a message names
 
 @dataclass(frozen=True)
 class LabelMeaning:
-    """What labels count as, once that is decided over all tables that belong together.
-
-    Attributes:
-        words: What each word counts as; None where labels are the numbers that they are.
-        scale: The lowest and the highest score, which become 0 and 1.
-    """
+    """What labels count as, once that is decided over all tables that belong together."""
 
     words: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
 
     def of(self, column: LabelColumn) -> pl.Series:
-        """float64 labels, null where the row is to be left out.
-
-        Raises:
-            DataError: A label that has no meaning, or is outside of the scale.
-        """
+        """float64 labels, null where the row is to be left out."""
         labels = column.numbers if self.words is None else _by_word(column, self.words)
         return labels if self.scale is None else _scaled(column, labels, *self.scale)
 
 
-def read_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[list[pl.Series], LabelsRead]:
-    """The labels of tables that belong together, in which they mean the same.
-
-    Returns:
-        For each table float64 labels, null where the row is to be left out; and what was made of them.
-
-    Raises:
-        DataError: A label that is missing, or of which it is not certain what it means; with file and row.
-    """
-    meaning, read = decide_labels(columns, rules)
-    return [meaning.of(column) for column in columns], read
-
-
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
-    """What the labels of tables count as that belong together; the distinct ones of each table will do.
-
-    Raises:
-        DataError: As `read_labels`.
-    """
+    """What the labels of tables count as that belong together; the distinct ones of each table will do."""
     for column in columns:
         column.check_present()
     words = rules.values
@@ -112,11 +86,7 @@ _OUTSIDE = (
 
 
 def _certain_words(columns: Sequence[LabelColumn]) -> Mapping[str, Meaning]:
-    """What the words count as, if they are all of one line of `_CERTAIN`.
-
-    Raises:
-        DataError: They are not.
-    """
+    """What the words count as, if they are all of one line of `_CERTAIN`."""
     found = [*dict.fromkeys(as_word(word) for column in columns for word in column.words.unique())]
     names = {word: _plain_name(word) for word in found}
     declared = {_plain_name(name) for column in columns for name in column.classes}

@@ -86,11 +86,7 @@ AS_FOUND = LabelRules()
 def label_rules(
     labels: Mapping[Any, Meaning] | str | None, label_range: tuple[float, float] | str | None
 ) -> LabelRules:
-    """What was given for the arguments, or the flags, `labels` and `label_range`.
-
-    Raises:
-        ConfigError: It is none of that kind; names the argument.
-    """
+    """What was given for the arguments, or the flags, `labels` and `label_range`."""
     return LabelRules(
         argument("labels", labels, LabelValues | None),
         argument("label_range", label_range, LabelRange | None),
@@ -99,13 +95,7 @@ def label_rules(
 
 @dataclass(frozen=True, slots=True)
 class LabelsRead:
-    """What was made of labels.
-
-    Attributes:
-        meaning: In words, such as "entailment=1, contradiction=0, neutral=skip" or "scores from 0 to 5".
-        skipped: How many rows were left out by which label.
-        plain: Whether they were 0 and 1 as they came.
-    """
+    """What was made of labels."""
 
     meaning: str
     skipped: Mapping[str, int] = field(default_factory=dict)

@@ -35,14 +35,6 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
     """A file's lines with their numbers from 1 and their ends, one in memory at a time.
 
     Only a line feed ends a line, as other marks may stand inside a text.
-
-    Args:
-        path: The file.
-        pass_over: Told the row of a line above `MAX_LINE_BYTES`, which is then left out.
-
-    Raises:
-        DataError: No such file, not readable, a line above `MAX_LINE_BYTES` that nobody passes over, or
-            unpacked above `MAX_RATIO`; with the row.
     """
     row = 0
     try:
@@ -64,11 +56,7 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """`read_lines` as text in UTF-8; a byte order mark is left out.
-
-    Raises:
-        DataError: As `read_lines`, or not UTF-8.
-    """
+    """`read_lines` as text in UTF-8; a byte order mark is left out."""
     for row, line in read_lines(path):
         try:
             yield row, line.decode("utf-8-sig" if row == 1 else "utf-8")
@@ -82,22 +70,14 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON value of each line that is not blank, with its number.
-
-    Raises:
-        DataError: As `read_text_lines`, or not JSON.
-    """
+    """The JSON value of each line that is not blank, with its number."""
     for row, line in read_text_lines(path):
         if line.strip():
             yield row, parse_json(line.rstrip(), path, row)
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """`read_json_lines` where each is an object and all of its texts are Unicode.
-
-    Raises:
-        DataError: As `read_json_lines`; another kind of value; or an escape that stands for half a character.
-    """
+    """`read_json_lines` where each is an object and all of its texts are Unicode."""
     for row, line in read_text_lines(path):
         if not line.strip():
             continue
@@ -117,11 +97,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def parse_json(text: str, path: Path, row: int = 1) -> Any:
-    """The value of a JSON text that begins in this row of a file.
-
-    Raises:
-        DataError: Not JSON, nested too deep, or a number of thousands of digits.
-    """
+    """The value of a JSON text that begins in this row of a file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -133,34 +109,17 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
 
 
 def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
-    """All that a file holds, unpacked.
-
-    Args:
-        path: The file.
-        max_bytes: Most that it may hold; `MAX_WHOLE_BYTES` by default.
-        remedy: What to do where it holds more.
-
-    Raises:
-        DataError: No such file, not readable, above `max_bytes`, or unpacked above `MAX_RATIO`.
-    """
+    """All that a file holds, unpacked."""
     return _collected(path, MAX_WHOLE_BYTES if max_bytes is None else max_bytes, remedy, lines=False)
 
 
 def read_whole_lines(path: Path) -> bytes:
-    """All that a file of lines holds, unpacked, however much: for a reader that takes a table at once.
-
-    Raises:
-        DataError: As `read_lines`.
-    """
+    """All that a file of lines holds, unpacked, however much: for a reader that takes a table at once."""
     return _collected(path, None, "", lines=True)
 
 
 def check_lines(path: Path) -> None:
-    """Read a file of lines through without keeping it.
-
-    Raises:
-        DataError: As `read_lines`.
-    """
+    """Read a file of lines through without keeping it."""
     for _ in _blocks(path, lines=True):
         pass
 

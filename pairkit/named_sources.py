@@ -27,10 +27,6 @@ def named_sources(given: Given) -> dict[str, Source]:
     splits (train, validation, test, or other words for them), or one of them is `train`. A list of dicts or
     of strings is a single source, the rows of a table, unless the strings are paths; any other list is one of
     sources. A source without a name is called after its file or folder, or `data-N` where it is in memory.
-
-    Raises:
-        ConfigError: A name twice, or one with other characters than letters, digits, `-` and `_`; some
-            strings of a list are paths and others not; paths that are called `train` and another split.
     """
     if isinstance(given, Mapping):
         found = _by_name(given)

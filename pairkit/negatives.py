@@ -58,19 +58,7 @@ def negatives_of(
     check: bool = True,
     listed: Collection[str] | None = None,
 ) -> pl.Series:
-    """Each row's negatives, in the order of the columns.
-
-    Args:
-        frame: Columns of texts, or of lists of texts.
-        names: Which of them hold negatives.
-        where: The table, for messages.
-        first_row: The number of its first row.
-        check: Whether a row without any is an error; else a null stands for it.
-        listed: Which columns of texts hold lists, where that is known; see `holds_lists`.
-
-    Raises:
-        DataError: A row without negatives, or a column that holds neither texts nor lists of texts.
-    """
+    """Each row's negatives, in the order of the columns."""
     if listed is None:
         listed = [name for name in names if holds_lists(frame[name])]
     lists = [

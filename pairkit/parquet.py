@@ -1,4 +1,4 @@
-"""Parquet that has equal bytes for equal rows, and is read once it is known what it would unpack to."""
+"""Parquet of our own: equal bytes for equal rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from polars.io.plugins import register_io_source
 
 from pairkit.errors import DataError
 from pairkit.files import whole_file, write_bytes
-from pairkit.parquet_sizes import check_parquet
 from pairkit.printable import one_line
 
 _ROW_GROUP = 8192
@@ -24,9 +23,6 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
     """Write a table in one step; see `pairkit.files.write_bytes`.
 
     It is made in memory first: the library tells a full disk as a malformed file.
-
-    Raises:
-        ConfigError: the file can't be written.
     """
     write_bytes(path, parquet_bytes(rows), private=private)
 
@@ -37,15 +33,6 @@ def stream_parquet(
     """Write a table of which a frame at a time is in memory; the bytes for one frame are `write_parquet`'s.
 
     Of several, columns of lists may be cut into pages elsewhere.
-
-    Args:
-        path: The file; whole or absent, see `pairkit.files.whole_file`.
-        frames: The table's rows in order; read in another thread, an error of theirs is raised as it is.
-        schema: Of each frame.
-        private: Leave the file to its owner alone.
-
-    Raises:
-        ConfigError: the file can't be written.
     """
     failed: list[BaseException] = []
 
@@ -70,13 +57,7 @@ def stream_parquet(
 def parquet_bytes(
     rows: pl.DataFrame, *, row_group: int = _ROW_GROUP, notes: dict[str, str] | None = None
 ) -> bytes:
-    """What `write_parquet` writes.
-
-    Args:
-        rows: The table.
-        row_group: Rows of a part that a reader can pass over.
-        notes: Go with the table, in its footer.
-    """
+    """What `write_parquet` writes."""
     buffer = io.BytesIO()
     rows.rechunk().write_parquet(
         buffer,
@@ -88,14 +69,7 @@ def parquet_bytes(
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read a table, or some of its columns.
-
-    Raises:
-        FileNotFoundError: there is none; what to do about it, the caller knows.
-        DataError: it is damaged, or would unpack to far more than a file of its size may.
-    """
-    with path.open("rb") as file:
-        check_parquet(file, path)
+    """Read a table of ours, or some of its columns; see `check_parquet` for those of others."""
     try:
         return pl.read_parquet(path, columns=columns, glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -103,15 +77,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
 
 
 def read_notes(path: object, footer: IO[bytes] | None = None) -> dict[str, str]:
-    """The notes that go with a table of `parquet_bytes`.
-
-    Args:
-        path: The file.
-        footer: Its end, where it is no file of this machine.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """The notes that go with a table of `parquet_bytes`."""
     try:
         return pl.read_parquet_metadata(str(path) if footer is None else footer)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

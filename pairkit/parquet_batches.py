@@ -1,4 +1,8 @@
-"""A Parquet file a few rows at a time: however large it is, only so many are in memory."""
+"""Parquet files of others: what their metadata claim is compared with their size before they are unpacked.
+
+A column of one value may claim a billion rows in a few bytes, and a page may unpack to two gigabytes. pyarrow
+reads them, in batches of bounded memory, so that encoding starts without polars.
+"""
 
 from __future__ import annotations
 
@@ -6,82 +10,104 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pairkit.errors import DataError
-from pairkit.extras import needed_for
-from pairkit.parquet_sizes import check_parquet
+from pairkit.lines import FREE_BYTES, MAX_RATIO
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 4096  # at a time, at most
-_BYTES = 8 << 20  # that so many rows take on average
-_BYTES_REPEATED = 1 << 30  # that they take, were each its column's longest repeated value
+MAX_COLUMNS = 10_000
+MAX_VALUES_PER_BYTE = 8  # one bit each, if values hardly differ
+FREE_VALUES = 1 << 22  # allowed in a column whatever the file's size
+ROWS = 4096  # of a batch, at most
+_BATCH_BYTES = 8 << 20  # of a batch, on average
+_REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
 _READ_AHEAD = 1 << 20  # bytes of each column
 
 
-class ParquetBatches:
-    """A file that unpacks to no more than one of its size may; see `check_parquet`.
+def check_parquet(file: IO[bytes], path: Path) -> Any:
+    """A file's metadata; one that claims more than a file of its size can hold is refused."""
+    import pyarrow.parquet as pq
 
-    Raises:
-        ConfigError: pyarrow is not installed.
-        DataError: No such file, not readable, or it would unpack to far more than its size.
-    """
+    with _readable(path):
+        metadata = pq.read_metadata(file)
+        size = file.seek(0, 2)
+        if metadata.num_columns > MAX_COLUMNS:
+            raise DataError(
+                f"has more than {MAX_COLUMNS:,} columns; keep those that hold texts and labels", path=path
+            )
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        values, unpacked = [0] * metadata.num_columns, 0
+        for group in groups:
+            for place in range(metadata.num_columns):
+                chunk = group.column(place)
+                values[place] += chunk.num_values
+                unpacked += chunk.total_uncompressed_size
+    most = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
+    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > most:
+        raise DataError(
+            f"claims more than {most:,} values in a column, which {size:,} bytes hold only if they are all"
+            " alike; drop that column, or give CSV or JSON lines",
+            path=path,
+        )
+    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
+        raise DataError(
+            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
+            " write it anew without compression",
+            path=path,
+        )
+    return metadata
+
+
+class ParquetBatches:
+    """A checked file, a few rows at a time: however large it is, only so many are in memory."""
 
     def __init__(self, path: Path) -> None:
-        with needed_for("a file that is read in pieces"):
-            import pyarrow.parquet  # noqa: F401 - the methods import what is then there
         self.path = path
-        with self._readable(), path.open("rb") as file:
-            self._repeated = check_parquet(file, path).largest_dictionary
+        with _readable(path), path.open("rb") as file:
+            self._metadata = check_parquet(file, path)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Its columns with their types."""
-        with self._readable():
+        with _readable(self.path):
             return self._metadata.schema.to_arrow_schema()
 
     @cached_property
     def groups(self) -> list[int]:
-        """How many rows each of its row groups has."""
+        """The number of rows of each row group."""
         return [self._metadata.row_group(number).num_rows for number in range(self._metadata.num_row_groups)]
 
     def read(
         self, columns: Sequence[str], groups: Sequence[int] | None = None, *, first_row: int = 1
     ) -> Iterator[pa.RecordBatch]:
-        """Rows in their order, at most `ROWS` at a time, all of whose texts are Unicode.
-
-        Args:
-            columns: Their names.
-            groups: The row groups to read; by default all.
-            first_row: The number of the first row that is read, for messages.
-
-        Raises:
-            DataError: Damaged, or a text that is no UTF-8; names the rows.
-        """
+        """Rows in their order, at most `ROWS` at a time, all of whose texts are Unicode."""
         import pyarrow.parquet as pq
 
         groups = range(len(self.groups)) if groups is None else groups
         how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
-        with self._readable(), pq.ParquetFile(self.path, **how) as file:
-            rows = self._rows(columns, groups)
+        with _readable(self.path), pq.ParquetFile(self.path, **how) as file:
+            rows = self._batch_rows(columns, groups)
             for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
                 self._check(batch, first_row)
                 yield batch
                 first_row += batch.num_rows
 
-    def _rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
-        """How many rows of these columns and row groups to read at a time."""
-        average = 1
-        for number in groups:
-            group = self._metadata.row_group(number)
-            chunks = (group.column(place) for place in range(group.num_columns))
-            wanted = (chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
-            size = sum(chunk.total_uncompressed_size for chunk in wanted)
-            average = max(average, size // max(1, group.num_rows))
-        return min(ROWS, max(1, _BYTES // average), max(1, _BYTES_REPEATED // max(1, self._repeated)))
+    def _batch_rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+        """How many rows to read at a time; a long text may be stored once for all of them."""
+        average = longest = 1
+        with self.path.open("rb") as file:
+            for number in groups:
+                group = self._metadata.row_group(number)
+                chunks = (group.column(place) for place in range(group.num_columns))
+                wanted = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
+                size = sum(chunk.total_uncompressed_size for chunk in wanted)
+                average = max(average, size // max(1, group.num_rows))
+                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in wanted), 0)
+        return min(ROWS, max(1, _BATCH_BYTES // average), max(1, _REPEATED_BYTES // longest))
 
     def _check(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Other libraries take it for granted that texts are UTF-8."""
@@ -97,24 +123,33 @@ class ParquetBatches:
                 f"not readable as parquet ({reason}); fix the file", path=self.path, row=first_row + bad
             ) from error
 
-    @cached_property
-    def _metadata(self) -> Any:
-        import pyarrow.parquet as pq
 
-        with self._readable():
-            return pq.read_metadata(self.path)
+def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
+    """The size of a column chunk's dictionary, unpacked: the second field of the page's header (Thrift)."""
+    if not chunk.has_dictionary_page:
+        return 0
+    file.seek(chunk.dictionary_page_offset)
+    header = file.read(16)
+    zigzag = shift = 0
+    for byte in header[3:]:
+        zigzag |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        import pyarrow as pa
 
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise DataError("no such file", path=self.path) from error
-        except (pa.ArrowException, OSError) as error:
-            reason = one_line(str(error), 200)
-            raise DataError(f"not readable as parquet ({reason}); fix the file", path=self.path) from error
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = one_line(str(error), 200)
+        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
 
 
 def _is_valid(row: pa.RecordBatch) -> bool:

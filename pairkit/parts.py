@@ -7,19 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from pairkit.class_names import ClassNames
 from pairkit.errors import ConfigError, DataError
+from pairkit.folders import read_object
 from pairkit.hub import fetch_dataset
 from pairkit.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
 from pairkit.judgements import ENDING, judged_pairs
 from pairkit.printable import one_line
 from pairkit.records import CONFIG_FOLDERS, in_split_order
-from pairkit.saved_dataset import saved_files
-from pairkit.tables import is_table
+from pairkit.tables import ClassNames, is_table
 
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
@@ -29,14 +28,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
 class Part(NamedTuple):
-    """A table of a split.
-
-    Attributes:
-        where: What messages call it.
-        table: The file, or the rows that are in memory.
-        classes: The names of its classes, where no file tells them.
-        lines: Whether the file holds one text per line.
-    """
+    """A table of a split."""
 
     where: str
     table: Path | pl.DataFrame
@@ -45,17 +37,7 @@ class Part(NamedTuple):
 
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
-    """Each split's tables, splits in the usual order.
-
-    Args:
-        source: What `pairkit.reader.read_pairs` takes.
-        lines: Whether a text file of one text per line is a source too.
-
-    Raises:
-        ConfigError: No such source.
-        DataError: A folder without data, or a pattern that fits no file.
-        RemoteError: The Hub could not be asked.
-    """
+    """Each split's tables, splits in the usual order."""
     if not isinstance(source, str | Path):
         return _held(source, source_name(source))
     on_disk = parts_on_disk(source, lines=lines)
@@ -63,11 +45,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
 
 
 def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[Part]] | None:
-    """As `parts_of`, but None for a Hub id, of which nothing is fetched.
-
-    Raises:
-        ConfigError, DataError: As `parts_of`.
-    """
+    """As `parts_of`, but None for a Hub id, of which nothing is fetched."""
     path = _place(source)
     if path.is_dir():
         saved = saved_files(path)
@@ -114,11 +92,7 @@ def split_name(name: str) -> str:
 
 
 def wanted_split(parts: Mapping[str, Sequence[Part]], split: str, source: Source) -> str:
-    """The usual name of a split that a source is to have.
-
-    Raises:
-        DataError: It has no such split.
-    """
+    """The usual name of a split that a source is to have."""
     name = split_name(split)
     if name not in parts:
         raise DataError(f"no split {name!r}; there are {', '.join(parts)}", path=source_name(source))
@@ -221,3 +195,45 @@ def _home(folder: Path) -> Path:
     own = folder / "run.json"
     there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
     return there[0] if there and own.is_file() else folder
+
+
+_SPLITS_FILE = "dataset_dict.json"  # of a DatasetDict
+_STATE_FILE = "state.json"  # of each Dataset
+
+
+def saved_files(folder: Path) -> dict[str, list[Path]] | None:
+    """Each split's Arrow files, in their order; None where the folder is no such dataset."""
+    if (folder / _SPLITS_FILE).is_file():
+        names = _names(read_object(folder / _SPLITS_FILE).get("splits"), folder / _SPLITS_FILE)
+        return {name: _files(folder / name, read_object(folder / name / _STATE_FILE)) for name in names}
+    if not (folder / _STATE_FILE).is_file():
+        return None
+    state = read_object(folder / _STATE_FILE)
+    split = state.get("_split")
+    return {split if isinstance(split, str) else "train": _files(folder, state)}
+
+
+def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
+    where = folder / _STATE_FILE
+    if state.get("_indices_data_files"):
+        raise DataError(
+            "its rows are picked by indices, as old versions did; load it and save it again", path=where
+        )
+    listed = state.get("_data_files")
+    files = [one.get("filename") if isinstance(one, dict) else None for one in _list(listed, where)]
+    return [folder / name for name in _names(files, where)]
+
+
+def _names(found: Any, where: Path) -> list[str]:
+    """Names of files or folders right there."""
+    names = _list(found, where)
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+            raise DataError(f"names {one_line(repr(name))}; expected a file or folder beside it", path=where)
+    return names
+
+
+def _list(found: Any, where: Path) -> list[Any]:
+    if not isinstance(found, list) or not found:
+        raise DataError("lists no data; load the dataset and save it again", path=where)
+    return found

@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_matplotlib(what: str = "a figure") -> None:
-    """Refuse to begin without matplotlib, and keep its notes on its own caches from the terminal.
-
-    Args:
-        what: Needs it.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
+    """Refuse to begin without matplotlib, and keep its notes on its own caches from the terminal."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with needed_for(what):
         import matplotlib  # noqa: F401
@@ -30,11 +23,7 @@ def check_matplotlib(what: str = "a figure") -> None:
 
 @contextmanager
 def drawing(style: Mapping[str, Any]) -> Iterator[None]:
-    """Draw within it: with this style, whatever the machine's matplotlibrc says.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
+    """Draw within it: with this style, whatever the machine's matplotlibrc says."""
     check_matplotlib()
     from matplotlib import rc_context, rcdefaults, rcParams
 
@@ -45,13 +34,7 @@ def drawing(style: Mapping[str, Any]) -> Iterator[None]:
 
 
 def image(figure: Figure, kind: str, **options: Any) -> bytes:
-    """A figure as a `png` or `svg` file holds it, without date and program.
-
-    Args:
-        figure: Drawn within `drawing`.
-        kind: `png` or `svg`.
-        options: For `Figure.savefig`.
-    """
+    """A figure as a `png` or `svg` file holds it, without date and program."""
     metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[kind]
     held = io.BytesIO()
     figure.savefig(held, format=kind, metadata=metadata, **options)

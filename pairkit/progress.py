@@ -56,10 +56,6 @@ def stage(name: str, show: Listener) -> Iterator[None]:
 class Display:
     """Shows a run's progress while it is open; takes what it is told from any thread.
 
-    Args:
-        progress: True shows it on stderr, False nowhere; a function is called with each `Progress`.
-        console: Where to; by default stderr.
-
     Example:
         with Display() as show:
             for number in range(1000):

@@ -20,21 +20,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
+from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.errors import ConfigError
 from pairkit.extras import needed_for
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.labels import LabelsRead, worth_telling
 from pairkit.negatives import negative_columns
-from pairkit.notebook import html_table
 from pairkit.parquet import stream_parquet, write_parquet
 from pairkit.printable import one_line
-from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable, html_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,11 +73,7 @@ class PairDataset:
         return sum(frame.height for frame in self.splits.values())
 
     def __getitem__(self, split: str) -> pl.DataFrame:
-        """The rows of a split.
-
-        Raises:
-            KeyError: There is no such split.
-        """
+        """The rows of a split."""
         return self.splits[split]
 
     @property
@@ -184,19 +180,7 @@ def write_dataset(
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
 ) -> None:
-    """Write the folder in one step; it is whole or absent.
-
-    Args:
-        out: The folder; one that stands there is replaced.
-        configs: Configuration (`default`, `positive`, `triplet`) to split to rows, in the order to be
-        written.
-        card: The README, see `pairkit.card`.
-        statistics: Goes to statistics.json.
-        run: Goes to run.json; keep times out of it for equal bytes.
-
-    Raises:
-        ConfigError: The folder can't be written, or a frame lacks a column of its configuration.
-    """
+    """Write the folder in one step; it is whole or absent."""
     for config, splits in configs.items():
         for split, rows in splits.items():
             _check_columns(out, config, split, rows.columns)
@@ -208,22 +192,13 @@ def write_dataset(
 
 
 class DatasetFolder:
-    """A dataset's folder that is being filled, a shard at a time, so that not all rows need be in memory.
-
-    Args:
-        out: What the folder will be called.
-        place: Where it is filled.
-    """
+    """A dataset's folder that is being filled, a shard at a time, so that not all rows need be in memory."""
 
     def __init__(self, out: Path, place: Path) -> None:
         self._out, self._place = out, place
 
     def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
-        """Write the shard `place` of `count`; one without rows is left out.
-
-        Raises:
-            ConfigError: The rows lack a column of their configuration.
-        """
+        """Write the shard `place` of `count`; one without rows is left out."""
         _check_columns(self._out, config, split, rows.columns)
         if rows.height:
             name = shard(config, split, place, count)
@@ -239,11 +214,7 @@ class DatasetFolder:
         place: int = 0,
         count: int = 1,
     ) -> None:
-        """As `add`, of a shard of which a frame at a time is in memory.
-
-        Raises:
-            ConfigError: The rows lack a column of their configuration, or the file can't be written.
-        """
+        """As `add`, of a shard of which a frame at a time is in memory."""
         _check_columns(self._out, config, split, list(schema))
         name = shard(config, split, place, count)
         stream_parquet(self._place / name, frames, dict(schema))
@@ -258,11 +229,7 @@ class DatasetFolder:
 
 @contextmanager
 def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """A folder to fill, which is whole or absent; one that stands at `out` is replaced.
-
-    Raises:
-        ConfigError: It can't be written.
-    """
+    """A folder to fill, which is whole or absent; one that stands at `out` is replaced."""
     with whole_folder(out) as place:
         yield DatasetFolder(out, place)
 
@@ -273,3 +240,71 @@ def _check_columns(out: Path, config: str, split: str, names: list[str]) -> None
         missing.append("negative")
     if missing:
         raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {names}")
+
+
+PAIR = ("low text", "high text")  # columns, as `unordered` makes them
+
+DIFFER = pl.col("label").n_unique().over(PAIR) > 1
+"""Whether a row's pair has another label elsewhere."""
+
+AGAINST_FIRST = pl.col("label") != pl.col("label").first().over(PAIR)
+"""Whether the first row of a row's pair has another label."""
+
+
+def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
+    """The columns `PAIR`, alike for a row and for one with its two texts exchanged."""
+    low, high = PAIR
+    return pl.min_horizontal(one, other).alias(low), pl.max_horizontal(one, other).alias(high)
+
+
+_TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
+WRITTEN_BY = ("llms", "prompt_hashes")
+"""Columns of a dataset whose texts LLMs or rules wrote."""
+_EVIDENCE = ("kind", "url", "who", "when")
+
+
+def with_provenance(dataset: PairDataset) -> PairDataset:
+    """The dataset with its known columns in known types, see `typed_rows`."""
+    return replace(dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()})
+
+
+def written_rows(rows: pl.DataFrame) -> int:
+    """How many rows hold a text that LLMs or rules wrote: those that name them in `llms`, as `label` does."""
+    if not {*WRITTEN_BY} <= {*rows.columns}:
+        return 0
+    named = rows["llms"]
+    if isinstance(named.dtype, pl.List):
+        return int((named.list.len() > 0).sum())
+    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # as CSV has lists
+
+
+def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with their known columns in known types.
+
+    repo, number1, number2, url1, url2, cluster, relation and negative_kind are texts, confidence is a float,
+    evidence a structure of the texts kind, url, who and when. A value that is none becomes null, and a column
+    of another shape is left out.
+    """
+    kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
+    known = [name for name in (*kinds, "evidence") if name in rows.columns]
+    plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]
+    columns = [rows[name].cast(kinds[name], strict=False) for name in plain]
+    if "evidence" in known and (evidence := _evidence(rows["evidence"])) is not None:
+        columns.append(evidence)
+    return rows.drop(known).with_columns(columns)
+
+
+def _is_plain(dtype: DataType | DataTypeClass) -> bool:
+    """Whether each value can be one text; bytes may be anything."""
+    return not dtype.is_nested() and dtype != pl.Binary
+
+
+def _evidence(column: pl.Series) -> pl.Series | None:
+    if not isinstance(column.dtype, pl.Struct):
+        return None
+    parts = dict(column.dtype)
+    if any(name not in parts or not _is_plain(parts[name]) for name in _EVIDENCE):
+        return None
+    fields = [pl.col(column.name).struct.field(name).cast(pl.String, strict=False) for name in _EVIDENCE]
+    typed = pl.when(pl.col(column.name).is_not_null()).then(pl.struct(fields))
+    return column.to_frame().select(typed.alias(column.name)).to_series()

@@ -25,11 +25,7 @@ class Scratch(NamedTuple):
 
 @contextmanager
 def scratch_file(folder: Path) -> Iterator[Scratch]:
-    """A file that nobody else can open, and that is gone when it is not needed or this process is killed.
-
-    Raises:
-        ConfigError: It can't be written.
-    """
+    """A file that nobody else can open, and that is gone when it is not needed or this process is killed."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below, whatever its disk says
@@ -41,12 +37,7 @@ def scratch_file(folder: Path) -> Iterator[Scratch]:
 
 
 class RecordsOnDisk(Generic[T]):
-    """Values by the order in which they were added.
-
-    Args:
-        scratch: Where they go.
-        kind: Their type, which msgspec can pack.
-    """
+    """Values by the order in which they were added."""
 
     def __init__(self, scratch: Scratch, kind: type[T]) -> None:
         self._folder, self._file = scratch
@@ -63,11 +54,7 @@ class RecordsOnDisk(Generic[T]):
         return self._decoder.decode(self._file.read(end - start))
 
     def extend(self, values: Iterable[T]) -> None:
-        """Take further values in.
-
-        Raises:
-            ConfigError: The disk is full.
-        """
+        """Take further values in."""
         with write_errors(self._folder):
             self._file.seek(self._ends[-1])
             for value in values:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib.resources import files
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -11,8 +13,53 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from pairkit.notebook import html_table, shown
 from pairkit.printable import printable
+
+
+def html_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str = "",
+    note: str = "",
+    words: Collection[int] = (0,),
+) -> str:
+    """A table for `_repr_html_`; whatever its cells hold is shown as text."""
+    sides = [f"text-align:{'left' if place in words else 'right'}" for place in range(len(header))]
+    head = "".join(
+        f'<th style="{side}">{escape(name)}</th>' for side, name in zip(sides, header, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{side}">{escape(shown(cell))}</td>' for side, cell in zip(sides, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    caption = f'<caption style="text-align:left"><b>{escape(title)}</b></caption>' if title else ""
+    below = f"<p><small>{escape(note)}</small></p>" if note else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def escape(text: str) -> str:
+    """`text` for HTML, also inside quoted attributes; control and direction characters made visible."""
+    return html.escape(printable(text), quote=True)
+
+
+def shown(cell: object) -> str:
+    """A cell as text: `1,234` for a whole number, `–` for nothing."""
+    if cell is None:
+        return "–"
+    is_whole = isinstance(cell, int) and not isinstance(cell, bool)
+    return f"{cell:,}" if is_whole else str(cell)
+
+
+def style(package: str, sheet: str) -> str:
+    """The look that all pages have, and behind it a page's own."""
+    places = (("pairkit", "look.css"), (package, sheet))
+    return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
+
 
 Cell = str | int | float | None
 
@@ -31,12 +78,6 @@ class ResultTable:
     The first column holds words, the others numbers, which stand on the right and are never cut. Words are
     folded where there is no room. Where the numbers alone are too wide, further columns follow below, each
     time with the first column before them.
-
-    Args:
-        headings: Names of the columns.
-        title: A line above.
-        caption: A line below.
-        left: Headings of further columns that hold words.
 
     Example:
         counts = ResultTable("split", "pairs", title="gis-dataset")

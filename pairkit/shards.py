@@ -24,11 +24,7 @@ class Shard:
 
     @classmethod
     def named(cls, text: str) -> Self:
-        """What "2/8" means.
-
-        Raises:
-            ConfigError: It is no such thing.
-        """
+        """What "2/8" means."""
         found = _SPOKEN.fullmatch(text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise ConfigError(
@@ -38,13 +34,7 @@ class Shard:
 
     @classmethod
     def in_names(cls, names: Iterable[str], stem: str, endings: Iterable[str]) -> list[Self]:
-        """The shards whose marks stand in names of files or folders, in order.
-
-        Args:
-            names: Such as `pairs-2-of-8.work`; others are passed over.
-            stem: What stands before the mark, such as `pairs`.
-            endings: What may stand behind it, such as `.work`.
-        """
+        """The shards whose marks stand in names of files or folders, in order."""
         ending = "|".join(map(re.escape, endings))
         name = re.compile(rf"{re.escape(stem)}-([0-9]{{1,6}})-of-([1-9][0-9]{{0,5}})(?:{ending})")
         found = (match for match in map(name.fullmatch, names) if match is not None)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import Any, TypeAlias
 
 import polars as pl
 
-from pairkit.arrow_stream import check_arrow_stream
 from pairkit.errors import ConfigError, DataError
+from pairkit.folders import read_object
 from pairkit.lines import (
     FREE_BYTES,
     MAX_RATIO,
@@ -20,19 +22,12 @@ from pairkit.lines import (
     read_whole,
     read_whole_lines,
 )
-from pairkit.parquet_sizes import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
+from pairkit.parquet_batches import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
 from pairkit.printable import one_line
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _TEXT = pl.String | pl.Categorical | pl.Enum
-
-
-_CHECKS: dict[str, Callable[[IO[bytes], Path], object]] = {
-    ".parquet": check_parquet,
-    ".arrow": check_arrow_stream,
-}
-"""What a file holds, by its headers, before a library takes their word for it."""
 
 
 class TextSizes:
@@ -50,11 +45,7 @@ class TextSizes:
         self._bytes = 0
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Count these rows too.
-
-        Raises:
-            DataError: The texts are far longer than those of a file of such a size can be.
-        """
+        """Count these rows too."""
         self._bytes += sum(
             int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(rows)
         )
@@ -80,13 +71,6 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether the first line of a CSV or TSV file says what its columns are called.
 
     It doesn't where a person gives columns by their numbers, from 1, and that line has no such names.
-
-    Args:
-        path: A table; one of another format has names for its columns anyway.
-        columns: Roles to names of columns.
-
-    Raises:
-        DataError: The file can't be read.
     """
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
@@ -103,10 +87,6 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     is text, named by the first line, or where there is no `header` by its number, from 1. With `lines` it is
     a text file, and each line a row of the column `text`: only a line feed ends one, as other marks may stand
     inside a text.
-
-    Raises:
-        ConfigError: The suffix is none of these.
-        DataError: The file can't be read as what its suffix says.
     """
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
@@ -117,7 +97,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
         )
     try:
-        table = _read(_source(path, suffix), suffix, header=header)
+        source = _source(path, suffix)
+        table = _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, header=header)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -141,8 +122,8 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     """What polars is to read: the file itself, or its bytes, after its lines were seen to have an end."""
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
-    if suffix in _CHECKS:
-        return _checked(path, _CHECKS[suffix])
+    if suffix in (".parquet", ".arrow"):
+        return _checked(path, suffix)
     if suffix in _SEPARATORS and not is_gzipped(path):
         check_lines(path)
         return path
@@ -152,15 +133,48 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     return io.BytesIO(lines)
 
 
-def _checked(path: Path, check: Callable[[IO[bytes], Path], object]) -> Path | io.BytesIO:
-    if is_gzipped(path):
-        whole = io.BytesIO(read_whole(path, remedy="unpack it"))
-        check(whole, path)
+def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
+    """A file of others, once it is known that it fits in memory; for Arrow see `_read_arrow`."""
+    whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
+    if suffix == ".parquet" and whole:
+        check_parquet(whole, path)
         whole.seek(0)
-        return whole
-    with path.open("rb") as file:
-        check(file, path)
-    return path
+    elif suffix == ".parquet":
+        with path.open("rb") as file:
+            check_parquet(file, path)
+    return whole or path
+
+
+def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
+    """An Arrow stream as `Dataset.save_to_disk` writes it; one that is not packed stays in the file."""
+    import pyarrow as pa
+
+    try:
+        with (
+            (
+                pa.memory_map(str(source)) if isinstance(source, Path) else pa.BufferReader(source.getvalue())
+            ) as file,
+            pa.ipc.open_stream(file) as reader,
+        ):
+            size, rows, unpacked, batches = file.size(), 0, 0, []
+            for batch in reader:
+                rows += batch.num_rows
+                unpacked += batch.get_total_buffer_size()
+                if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
+                    FREE_BYTES, MAX_RATIO * size
+                ):
+                    raise DataError(
+                        f"claims {rows:,} rows in {size:,} bytes; save the dataset again", path=path
+                    )
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
+            table.validate(full=True)
+            return pl.DataFrame(table)
+    except pa.ArrowException as error:
+        reason = one_line(str(error), 200)
+        raise DataError(
+            f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
+        ) from error
 
 
 def _check_keys(lines: bytes, path: Path) -> None:
@@ -194,8 +208,6 @@ def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFra
     # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
-    if suffix == ".arrow":
-        return pl.read_ipc_stream(source)
     if suffix in _SEPARATORS:
         table = pl.read_csv(
             source,
@@ -211,3 +223,41 @@ def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFra
     if suffix == ".json":
         return pl.read_json(source, infer_schema_length=None)
     return pl.read_ndjson(source, infer_schema_length=None)
+
+
+ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+"""By column, the name of each class; its number is its place."""
+
+_INFO_FILE = "dataset_info.json"  # of `save_to_disk`
+_PARQUET_KEY = "huggingface"
+_MAX_CLASSES = 1000
+
+
+def class_names_of_file(path: Path) -> ClassNames:
+    """The names of the classes of a table's columns; none where the file is not one of `datasets`."""
+    if path.suffix.lower() == ".parquet" and not is_gzipped(path):
+        return _of_parquet(path)
+    info = path.parent / _INFO_FILE
+    if path.suffix.lower() == ".arrow" and info.is_file():
+        return class_names_of_features(read_object(info).get("features"))
+    return {}
+
+
+def class_names_of_features(features: Any) -> ClassNames:
+    """The names of classes that `Dataset.features`, or their form in JSON, tell; whatever else is no name."""
+    if not isinstance(features, Mapping):
+        return {}
+    found = {}
+    for column, feature in features.items():
+        kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
+        names = feature.get("names") if isinstance(feature, Mapping) else getattr(feature, "names", None)
+        if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
+            found[column] = tuple(map(str, names))
+    return found
+
+
+def _of_parquet(path: Path) -> ClassNames:
+    with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
+        told = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+        return class_names_of_features(told.get("info", {}).get("features"))
+    return {}

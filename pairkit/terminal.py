@@ -40,12 +40,7 @@ class _Stream(io.TextIOWrapper):
     """A standard stream that fails for no character, and knows a full disk and a closed pipe."""
 
     def __init__(self, stream: TextIO, *, is_optional: bool) -> None:
-        """Take over a stream.
-
-        Args:
-            stream: What is there.
-            is_optional: Whether what can't be written is left out, as of messages; else it ends the run.
-        """
+        """Take over a stream."""
         super().__init__(
             stream.buffer,
             encoding=stream.encoding,
@@ -135,13 +130,7 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
-    """Tell on stderr what one would do next, the command on a line of its own to be copied.
-
-    Args:
-        why: What it does, such as "train on it".
-        command: Its words, which are quoted for the shell; or a line that is shown as it is.
-        quiet: Say nothing.
-    """
+    """Tell on stderr what one would do next, the command on a line of its own to be copied."""
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
     say(f"next: {why}\n  {line}", quiet=quiet)
 
@@ -161,9 +150,6 @@ def run(command: Callable[[], Any]) -> None:
     """Run a command line's entry point and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
 
     A bug (any exception outside the tree) is left to show its traceback and exits with 1.
-
-    Args:
-        command: A typer application of `pairkit.application`.
     """
     try:
         with _streams():

@@ -43,17 +43,7 @@ def begin(
     err: str = os.devnull,
     file_bytes: int | None = None,
 ) -> ForkServerProcess:
-    """Begin a module.
-
-    Args:
-        module: Such as `aoe_train`.
-        arguments: What stands behind it.
-        cwd: Where it runs.
-        environ: Its environment; None for this process's.
-        out: The file that gets its standard output.
-        err: The file that gets its messages.
-        file_bytes: The longest file that it can write.
-    """
+    """Begin a module."""
     context = get_context("forkserver")
     context.set_forkserver_preload(LIBRARIES)
     process = context.Process(
@@ -66,15 +56,7 @@ def begin(
 def begin_ranks(
     module: str, *arguments: str, cwd: Path, err: Path, environ: Mapping[str, str] | None = None
 ) -> list[ForkServerProcess]:
-    """Begin two processes of one group, as torchrun would, each to be waited for or killed by itself.
-
-    Args:
-        module: Such as `aoe_train`.
-        arguments: What stands behind it.
-        cwd: Where they run.
-        err: A folder for their messages, in files `0` and `1`.
-        environ: Their environment; None for this process's.
-    """
+    """Begin two processes of one group, as torchrun would, each to be waited for or killed by itself."""
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     return [
         begin(

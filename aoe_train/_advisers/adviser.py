@@ -28,18 +28,10 @@ class Adviser:
     """A guide or a teacher.
 
     What identifies it is found by one process, which loads it; the others are told.
-
-    Attributes:
-        role: Which of both.
-        name: What a person calls it.
     """
 
     def __init__(self, role: Role, given: AdviserSettings) -> None:
-        """Take it at its name.
-
-        Raises:
-            ConfigError: A file with a revision or prompts, which it has none of.
-        """
+        """Take it at its name."""
         self.role, self.name, self._given = role, given.model or "", given
         self._known: Mapping[str, Any] | None = None
         if self.file is not None and (given.revision or given.prompts):
@@ -70,11 +62,7 @@ class Adviser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What tells its vectors from another's, as JSON.
-
-        Raises:
-            ConfigError, DataError, RemoteError: No such model or file, or it can't be read.
-        """
+        """What tells its vectors from another's, as JSON."""
         if self._known is None:
             if self.file is None:
                 self._known = {**self.encoder.identity(), "dim": self.encoder.dim}
@@ -102,11 +90,7 @@ class Adviser:
         return None if found is None else EncoderSettings.model_validate(found)
 
     def prompts(self, examples: Examples) -> list[str]:
-        """The words for each column; none of a file.
-
-        Raises:
-            ConfigError: No such column or prompt.
-        """
+        """The words for each column; none of a file."""
         settings = self._settings
         if settings is None:
             return [""] * examples.rows.shape[1]
@@ -120,15 +104,7 @@ class Adviser:
             raise ConfigError(f"{self.role}.{error}") from error
 
     def check(self, objective: ObjectiveSettings, own: EncoderSettings) -> None:
-        """Refuse an adviser whose vectors are compared in a way that the objective doesn't know.
-
-        Args:
-            objective: What is learnt.
-            own: Of the model that is trained.
-
-        Raises:
-            ConfigError: Says by what its vectors are compared, and what to do instead.
-        """
+        """Refuse an adviser whose vectors are compared in a way that the objective doesn't know."""
         settings = self._settings
         measure = None if settings is None else measure_of(settings)
         if self.role == "guide":
@@ -138,7 +114,7 @@ class Adviser:
                     " cosines; take a model whose vectors are compared by cosine"
                 )
             return
-        parts = [part for part in _COMPARE if part in objective.wanted]
+        parts = [part for part in _COMPARE if part in objective.weights.wanted]
         trained = measure_of(own)
         if parts and (trained not in ("cosine", "dot") or measure not in (None, trained)):
             raise ConfigError(
@@ -148,12 +124,7 @@ class Adviser:
             )
 
     def record(self, examples: Examples, dim: int) -> dict[str, Any]:
-        """Who it was, for a run's record and the card.
-
-        Args:
-            examples: The rows that it was asked of.
-            dim: Size of its vectors.
-        """
+        """Who it was, for a run's record and the card."""
         told: dict[str, Any] = {"model": self.name, "revision": self._given.revision, "dim": dim}
         settings = self._settings
         if settings is None:
@@ -173,11 +144,7 @@ def measure_of(settings: EncoderSettings) -> str:
 
 
 def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
-    """What tells the scores that a person brings from others, for a run's origin; empty without any.
-
-    Raises:
-        ConfigError: No such file, or a scale of scores that aren't there.
-    """
+    """What tells the scores that a person brings from others, for a run's origin; empty without any."""
     if teacher.scores is None:
         if teacher.score_range is not None:
             raise ConfigError("teacher.score_range is for scores; give --teacher-scores too, or leave it out")
@@ -189,11 +156,7 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
 
 
 def advisers_of(settings: TrainSettings) -> list[Adviser]:
-    """Those that the settings name.
-
-    Raises:
-        ConfigError: A setting of one that isn't there, or one that it can't have.
-    """
+    """Those that the settings name."""
     found = []
     roles: tuple[tuple[Role, AdviserSettings], ...] = (
         ("guide", settings.guide),

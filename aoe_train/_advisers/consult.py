@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
-from aoe_train._advice import AdviceStore, AdviserVectors, ColumnVectors
-from aoe_train._advisers.given import given_vectors
 from aoe_train._advisers.scores import given_scores
 from aoe_train._encode.listed import TextVectors
 from aoe_train._objectives.kinds import check_advisers
 from aoe_train._objectives.parts import Advisers
-from aoe_train._records import ABSENT
-from pairkit.errors import ConfigError
+from aoe_train._records import ABSENT, AdviceStore, AdviserVectors, ColumnVectors
+from pairkit.errors import ConfigError, DataError
+from pairkit.printable import one_line
+from pairkit.tables import first_row, read_table
 
 if TYPE_CHECKING:
     from aoe_train._advisers.adviser import Adviser
@@ -24,6 +26,60 @@ if TYPE_CHECKING:
     from aoe_train._records import Examples
     from aoe_train._settings import TeacherSettings
     from pairkit.progress import Listener
+
+
+_TEXT, _VECTOR = "text", "vector"
+
+
+def given_vectors(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The vectors of these texts, in their order; other texts in the file are left aside."""
+    table = read_table(path)
+    for name in (_TEXT, _VECTOR):
+        if name not in table.columns:
+            raise DataError(
+                f"no column {name}; there are {one_line(', '.join(table.columns))}: expected {_TEXT} and"
+                f" {_VECTOR}, as `aoe encode` writes them to a .parquet",
+                path=path,
+            )
+    matrix = _matrix(table[_VECTOR], path)
+    said = table[_TEXT].cast(pl.String).to_list()
+    place = {text: row for row, text in enumerate(said)}
+    missing = [text for text in texts if text not in place]
+    if missing:
+        raise DataError(
+            f"has no vector for {len(missing):,} of {len(texts):,} texts of the data, such as"
+            f" {one_line(missing[0], 60)!r}; encode these, too",
+            path=path,
+        )
+    return np.ascontiguousarray(matrix[[place[text] for text in texts]])
+
+
+def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+    lists = vectors
+    if isinstance(lists.dtype, pl.Array):
+        lists = lists.cast(pl.List(lists.dtype.inner))
+    inner = lists.dtype.inner if isinstance(lists.dtype, pl.List) else None
+    if inner is None or not pl.Series(dtype=inner).dtype.is_numeric():
+        raise DataError(f"{_VECTOR} holds no lists of numbers; expected a vector in each row", path=path)
+    lengths = lists.list.len().fill_null(0)
+    wrong = (lengths != lengths[0]) | (lengths == 0)
+    if wrong.any():
+        row = wrong.arg_max() or 0
+        raise DataError(
+            f"{_VECTOR} has {lengths[row]} numbers, in the first row {lengths[0]}; expected equally many in"
+            " all",
+            path=path,
+            row=first_row(path) + row,
+        )
+    flat = lists.explode().cast(pl.Float32).to_numpy()
+    if not np.isfinite(flat).all():
+        row = int((~np.isfinite(flat)).argmax()) // int(lengths[0])
+        raise DataError(
+            f"{_VECTOR} holds NaN, infinity or nothing; expected numbers",
+            path=path,
+            row=first_row(path) + row,
+        )
+    return flat.reshape(len(lists), int(lengths[0]))
 
 
 def check(
@@ -35,19 +91,7 @@ def check(
     *,
     own: bool = False,
 ) -> None:
-    """Refuse what can't work before the advisers have encoded anything, which may take hours.
-
-    Args:
-        advisers: Those of the run.
-        objective: What is learnt.
-        encoder: What is trained.
-        examples: The rows.
-        teacher: May bring scores.
-        own: A loss of one's own takes the objective's place.
-
-    Raises:
-        ConfigError: Says what does not go together, and what to do instead.
-    """
+    """Refuse what can't work before the advisers have encoded anything, which may take hours."""
     if own:
         if advisers or teacher.scores:
             role = advisers[0].role if advisers else "teacher"
@@ -72,19 +116,7 @@ def consult(
     cache: Path,
     show: Listener,
 ) -> dict[str, AdviceStore]:
-    """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings.
-
-    Args:
-        advisers: Each is asked of all datasets; then its model is let go of.
-        datasets: By name, the rows before they have prompts of ours.
-        teacher: May bring scores.
-        cache: Where vectors are kept; a run that was stopped goes on with them.
-        show: Told how many texts are encoded.
-
-    Raises:
-        ConfigError: A prompt for a column that isn't there, or vectors that can't be written.
-        DataError: A text that gives no vector, or for which a file has none.
-    """
+    """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings."""
     return _asked(
         advisers, datasets, teacher, lambda adviser, examples: _vectors(adviser, examples, cache, show)
     )

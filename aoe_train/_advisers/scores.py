@@ -32,18 +32,7 @@ _Pair = tuple[str, str]
 def given_scores(
     path: Path, examples: Examples, scale: tuple[float, float] | None
 ) -> npt.NDArray[np.float32]:
-    """The scores (row, other column) of each row's first text with each of its others.
-
-    Args:
-        path: The table.
-        examples: The rows; NaN stands for a negative that one lacks.
-        scale: The lowest and the highest score, which become 0 and 1; None leaves scores as they are.
-
-    Raises:
-        ConfigError: Single texts, which are no pairs.
-        DataError: No scores in the table, other than one for each pair, two that differ for one pair, or
-            none for a pair of the rows; says which.
-    """
+    """The scores (row, other column) of each row's first text with each of its others."""
     if examples.kind == "single":
         raise ConfigError("teacher.scores: found single texts, expected pairs or triplets; take a --teacher")
     known = _read(path)

@@ -26,9 +26,6 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
     The adapters are put in by transformers itself, so the backbone keeps its class and module names, and its
     `save_pretrained` writes the adapters only. They stay float32 whatever the frozen weights are.
-
-    Raises:
-        ConfigError: peft isn't installed, or no layer has one of the names in `settings.targets`.
     """
     if find_spec("peft") is None:
         raise ConfigError("LoRA needs peft, which isn't installed; install it with `pip install peft`")
@@ -94,11 +91,7 @@ def absorb_lora(backbone: PreTrainedModel) -> None:
 
 
 def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
-    """What `from_pretrained` takes as `quantization_config`: 4-bit NormalFloat for QLoRA, None without.
-
-    Raises:
-        ConfigError: there is no CUDA device or no bitsandbytes to compute with such weights.
-    """
+    """What `from_pretrained` takes as `quantization_config`: 4-bit NormalFloat for QLoRA, None without."""
     if not settings.four_bit:
         return None
     if not torch.cuda.is_available():
@@ -126,11 +119,7 @@ def is_causal(backbone: PreTrainedModel) -> bool:
 
 
 def make_bidirectional(backbone: PreTrainedModel) -> None:
-    """Let every token of a decoder see the whole text, in place; saved with the backbone's configuration.
-
-    Raises:
-        ConfigError: the model's code goes on hiding later tokens.
-    """
+    """Let every token of a decoder see the whole text, in place; saved with the backbone's configuration."""
     backbone.config.is_causal = False  # transformers builds its masks by it
     for module in backbone.modules():
         if hasattr(module, "is_causal"):
@@ -143,21 +132,12 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
 
 
 def default_pooling(backbone: PreTrainedModel) -> str:
-    """The pooling that suits a backbone nobody named one for: the one token that has read the whole text.
-
-    A BiLSTM has none: each direction has read it at another end.
-    """
-    if backbone.config.model_type == "bilstm":
-        return "max"
+    """The pooling that suits a backbone nobody named one for: the one token that has read the whole text."""
     return "last" if is_causal(backbone) else "cls"
 
 
 def add_padding(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give a tokenizer without a padding token one it already has; padding is masked, so any will do.
-
-    Raises:
-        ConfigError: there is no special token to take.
-    """
+    """Give a tokenizer without a padding token one it already has; padding is masked, so any will do."""
     if tokenizer.pad_token is not None:
         return
     token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token

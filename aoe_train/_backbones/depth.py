@@ -14,11 +14,7 @@ _PROBE = 4  # tokens
 
 
 def keep_layers(backbone: Any, count: int) -> None:
-    """Leave the first `count` layers, in place; the configuration says so, and is saved with them.
-
-    Raises:
-        ConfigError: It has fewer layers, or none that could be left out.
-    """
+    """Leave the first `count` layers, in place; the configuration says so, and is saved with them."""
     _, layers = _listed(backbone)
     whole, config = len(layers), backbone.config
     if not 1 <= count <= whole:
@@ -36,9 +32,6 @@ def train_top_layers(backbone: Any, count: int) -> None:
     """Let only the last `count` layers learn, and what comes after them, in place.
 
     Layers below the first that learns need no backward pass.
-
-    Raises:
-        ConfigError: It has fewer layers, or none of which some could be left as they are.
     """
     _, layers = _listed(backbone)
     if count > len(layers):
@@ -55,21 +48,13 @@ def train_top_layers(backbone: Any, count: int) -> None:
 
 
 def count_layers(backbone: Any) -> int:
-    """How many layers there are.
-
-    Raises:
-        ConfigError: They are no list of layers, each run once.
-    """
+    """How many layers there are."""
     return len(_listed(backbone)[1])
 
 
 @torch.no_grad()
 def after_layers(backbone: Any) -> nn.Module | None:
-    """What makes the last layer's output the backbone's: a norm, or nothing (None), asked of the backbone.
-
-    Raises:
-        ConfigError: It is something else.
-    """
+    """What makes the last layer's output the backbone's: a norm, or nothing (None), asked of the backbone."""
     parent, layers = _listed(backbone)
     found: list[Tensor] = []
     hook = layers[-1].register_forward_hook(

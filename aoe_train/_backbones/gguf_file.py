@@ -6,36 +6,54 @@ does not start from weights that were rounded once more.
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aoe_train._backbones.kept import made_once
 from aoe_train._backbones.quiet import quietly
+from aoe_train._model_folder.files import read_object
 from pairkit.errors import DataError
 from pairkit.extras import needed_for
+from pairkit.files import open_own, sha256, whole_folder, write_errors, write_json
 from pairkit.printable import one_line
 from pairkit.terminal import say
 
+_HASHES = "sha256.json"  # of each file beside it
+
 
 def dequantized(find: Callable[[], Path], kept: Path) -> Path:
-    """The folder `kept`, read from the file that `find` gives where it is absent or has changed since.
-
-    Args:
-        find: Gives the GGUF file, and has checked it.
-        kept: Where the folder is, or will be, whole or not at all; other processes may ask for it as well.
-
-    Raises:
-        ConfigError: gguf is not installed; `kept` can't be written; or see `find`.
-        DataError: The file can't be read.
-    """
+    """The folder `kept`, read from the file that `find` gives where it is absent or has changed since."""
 
     def make(folder: Path) -> None:
         source = find()
         say(f"{source.name}: its weights are unpacked to {kept}, once")
         _convert(source, folder)
 
-    return made_once(kept, make)
+    return _made_once(kept, make)
+
+
+def _made_once(kept: Path, make: Callable[[Path], None]) -> Path:
+    """The folder `kept`, made where it is absent or has changed since."""
+    if _is_whole(kept):
+        return kept
+    with write_errors(kept):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    with open_own(kept.with_name(f"{kept.name}.lock")) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one makes it, and the others wait for it
+        if not _is_whole(kept):
+            with whole_folder(kept) as folder:
+                make(folder)
+                write_json(folder / _HASHES, {path.name: sha256(path) for path in folder.iterdir()})
+    return kept
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        hashes = read_object(folder / _HASHES)
+        return bool(hashes) and all(sha256(folder / name) == value for name, value in hashes.items())
+    except (OSError, DataError):
+        return False
 
 
 def _convert(source: Path, folder: Path) -> None:

@@ -12,7 +12,7 @@ from aoe_train._backbones.architecture import join_embeddings, model_class, netw
 from aoe_train._backbones.depth import keep_layers
 from aoe_train._backbones.packaged import PACKAGED
 from aoe_train._backbones.quiet import quietly
-from aoe_train._model_folder import ADAPTERS_FILE, check_files, check_settings
+from aoe_train._model_folder import ADAPTERS_FILE, check_settings
 from aoe_train._model_folder.files import read_object
 from pairkit.errors import ConfigError, DataError, RemoteError
 from pairkit.printable import one_line
@@ -28,8 +28,6 @@ _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{
 _NAMES = " or ".join(PACKAGED)
 # Tokenizer, configuration, safetensors, digests of training texts; no pickles, no other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
-# Weights of 4 bits have two numbers in a byte; beyond, there are only masks and positions.
-_NUMBERS_A_BYTE, _ROOM = 2, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,7 @@ class Loaded:
 
 
 def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
-    """Refuse to run code of the Hub that may change after it was read; call it before anything is fetched.
-
-    Raises:
-        ConfigError: `trust_remote_code` for a Hub id whose `revision` is not a whole commit.
-    """
+    """Refuse to run code of the Hub that may change after it was read; call it before anything is fetched."""
     local = str(source) in PACKAGED or Path(source).is_dir()
     if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
         raise ConfigError(
@@ -56,19 +50,7 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
 
 
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
-    """The folder of a model, fetched first where `source` is a Hub id; its files may be read.
-
-    Raises:
-        ConfigError: Neither a folder nor the name of a model on the Hub; or see `check_files`.
-        DataError: See `check_files`.
-        RemoteError: The Hub could not be reached; AuthError where it wants a token.
-    """
-    folder = _find(source, revision)
-    check_files(folder)
-    return folder
-
-
-def _find(source: str | Path, revision: str | None) -> Path:
+    """The folder of a model, fetched first if `source` is a Hub id."""
     if str(source) in PACKAGED:
         return PACKAGED[str(source)].folder()
     if Path(source).is_dir():
@@ -93,23 +75,7 @@ def load_backbone(
     layers: int | None = None,
     inference_only: bool = False,
 ) -> Loaded:
-    """Load model and tokenizer.
-
-    Args:
-        source: See `find_folder`.
-        revision: Branch, tag or commit on the Hub.
-        trust_remote_code: Run the model's own Python; only at a pinned commit, so that what runs was read.
-        dtype: Of the weights; None for float32, whatever they were saved in.
-        quantization: A quantisation configuration of transformers.
-        layers: Of the backbone, the first ones: those that adapters in the folder were made for.
-        inference_only: Take a `PackedBert` where the model is one.
-
-    Raises:
-        ConfigError: No such model, pickled weights only, code without a pinned commit, an unknown
-            architecture.
-        DataError: Weights that are damaged, or don't fit the configuration.
-        RemoteError: See `find_folder`.
-    """
+    """Load model and tokenizer."""
     check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
 
@@ -124,7 +90,6 @@ def load_backbone(
         return bert
     from transformers import AutoTokenizer
 
-    import aoe_train._backbones.bilstm
     import aoe_train._backbones.ran  # noqa: F401 - as in `outline`
 
     adapted = (folder / ADAPTERS_FILE).is_file()
@@ -132,8 +97,6 @@ def load_backbone(
     if trust_remote_code:
         for part in {folder, base}:
             _check_code(part)
-    else:
-        check_size(base)
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
@@ -177,17 +140,11 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> Loaded | None:
 
 
 def outline(folder: Path) -> PreTrainedModel:
-    """The network that a folder describes, without its weights; of adapters, the one that they are for.
-
-    Raises:
-        ConfigError: An architecture that the installed transformers doesn't know, or see `_find_base`.
-        DataError: Sizes that can't be.
-    """
+    """The network that a folder describes, without its weights; of adapters, the one that they are for."""
     import torch
     from transformers import AutoConfig
 
-    import aoe_train._backbones.bilstm
-    import aoe_train._backbones.ran  # noqa: F401 - both make transformers know them
+    import aoe_train._backbones.ran  # noqa: F401 - makes transformers know it
 
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
@@ -197,25 +154,6 @@ def outline(folder: Path) -> PreTrainedModel:
             return network(config)
     except Exception as error:  # whatever odd values make transformers and torch raise
         raise _explained(folder, error) from error
-
-
-def check_size(folder: Path) -> None:
-    """Refuse a configuration that describes a network far larger than the folder's weights.
-
-    transformers makes what the weights lack, at whatever size config.json says.
-
-    Raises:
-        ConfigError, DataError: See `outline`; DataError also for a size out of proportion.
-    """
-    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    model = outline(folder)
-    described = sum(part.numel() for parts in (model.parameters(), model.buffers()) for part in parts)
-    if described > _ROOM + _NUMBERS_A_BYTE * stored:
-        raise DataError(
-            f"describes {described:,} numbers, and the weights have {stored:,} bytes: they are of another"
-            " configuration",
-            path=folder / "config.json",
-        )
 
 
 def _check_model(folder: Path) -> None:
@@ -307,4 +245,8 @@ def _explained(folder: Path, error: Exception) -> Exception:
         return DataError(
             f"weights don't fit config.json: they are of another configuration ({text})", path=folder
         )
+    try:
+        read_object(folder / "tokenizer.json")
+    except DataError as damaged:  # which transformers does not name
+        return damaged
     return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)

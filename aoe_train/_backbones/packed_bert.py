@@ -113,12 +113,7 @@ class _Layer(nn.Module):
 
 
 class PackedBert(nn.Module):
-    """A BERT that reads packed tokens only, and can neither be trained nor saved.
-
-    Attributes:
-        config: As transformers reads it.
-        pooler: Has no part in a text's vector; kept since it is among the weights by which a model is known.
-    """
+    """A BERT that reads packed tokens only, and can neither be trained nor saved."""
 
     def __init__(self, config: PretrainedConfig, *, pooler: bool) -> None:
         super().__init__()

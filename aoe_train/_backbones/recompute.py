@@ -12,11 +12,7 @@ _NEW, _OLD = "activation_checkpointing", "gradient_checkpointing"
 
 
 def recompute_layers(backbone: Any) -> None:
-    """Let `backbone` do so, in place.
-
-    Raises:
-        ValueError: It can't.
-    """
+    """Let `backbone` do so, in place."""
     getattr(backbone, _named(backbone, "_enable"))({"use_reentrant": False})
 
 

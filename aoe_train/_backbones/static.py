@@ -42,11 +42,7 @@ class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 
 
 class StaticTable(nn.Module):
-    """The tokens' vectors, which can be encoded with and neither trained nor saved.
-
-    Attributes:
-        config: Sizes, under the names that other backbones have for them.
-    """
+    """The tokens' vectors, which can be encoded with and neither trained nor saved."""
 
     def __init__(self, table: Float[Tensor, "token dim"]) -> None:
         super().__init__()
@@ -77,12 +73,7 @@ class StaticModel(NamedTuple):
 
 
 def read_static(folder: Path, dtype: torch.dtype) -> StaticModel:
-    """What a static model's folder holds.
-
-    Raises:
-        ConfigError: Other modules than those that are known.
-        DataError: They are damaged, or don't fit each other.
-    """
+    """What a static model's folder holds."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
@@ -106,17 +97,12 @@ def read_static(folder: Path, dtype: torch.dtype) -> StaticModel:
 
 
 def check_static(settings: EncoderSettings) -> None:
-    """See that settings ask for no more than a mean.
-
-    Raises:
-        ConfigError: They do.
-    """
+    """See that settings ask for no more than a mean."""
     asked: dict[str, bool] = {
         f"pooling {settings.pooling}": settings.pooling not in ("auto", "avg"),
         "include_prompt false": not settings.include_prompt,
         "layers": settings.layers is not None,
         "bidirectional": settings.bidirectional,
-        "ngrams": bool(settings.ngrams),
     }
     for name, given in asked.items():
         if given:
@@ -124,11 +110,7 @@ def check_static(settings: EncoderSettings) -> None:
 
 
 def refuse_static(backbone: Any, doing: str) -> None:
-    """Refuse what takes a network.
-
-    Raises:
-        ConfigError: It is a static model.
-    """
+    """Refuse what takes a network."""
     if isinstance(backbone, StaticTable):
         raise ConfigError(
             f"{doing}: not of a static model, which is a table of vectors without a network; take the model"

@@ -17,7 +17,6 @@ from pairkit.terminal import print_json, say
     epilog=examples(
         "aoe duplicates index",
         "aoe duplicates index --least 0.8 --out pairs.parquet",
-        "aoe duplicates index --probability 0.5",
         "aoe duplicates index --against new-index --json",
     )
 )
@@ -26,11 +25,7 @@ def duplicates(
     *,
     least: Annotated[
         float | None,
-        o.RUN("--least", "The lowest cosine of a pair. [default: 0.9, or what --probability needs]", "X"),
-    ] = None,
-    probability: Annotated[
-        float | None,
-        o.RUN("--probability", "The lowest probability of a pair, in an index made with --calibrate.", "P"),
+        o.RUN("--least", "The lowest cosine of a pair. [default: 0.9]", "X"),
     ] = None,
     against: Annotated[
         Path | None, o.INPUT("--against", "Look for the texts of this index instead of its own.", "INDEX")
@@ -50,7 +45,6 @@ def duplicates(
     found = aoe_train.duplicates(
         index,
         least=least,
-        probability=probability,
         against=against,
         neighbours=neighbours,
         progress=not quiet,

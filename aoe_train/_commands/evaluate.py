@@ -8,7 +8,6 @@ from typing import Annotated
 from aoe_train._commands import options as o
 from aoe_train._commands.app import app, examples
 from pairkit.application import columns_given
-from pairkit.errors import ConfigError
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
@@ -19,16 +18,15 @@ SIZES = o.Group("Small vectors")
 @app.command(
     epilog=examples(
         "aoe evaluate --model minilm --data-dir data",
-        "aoe evaluate --model M --suite all --data-dir data --markdown M.md",
+        "aoe evaluate --model M --data-dir data --markdown M.md",
         "aoe evaluate --model M --against minilm --data-dir data",
         "aoe evaluate -m M -m M2 -m minilm --data-dir data",
         "aoe evaluate --model M --data gis --json",
         "aoe evaluate --model M --against minilm --data judged",
         "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
-        "aoe evaluate --model M --suite mteb --task Banking77Classification",
         "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
         "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
-        "aoe evaluate -m glove.6B.300d.txt -m python:my_models:embed --data-dir data",
+        "aoe evaluate -m minilm -m python:my_models:embed --data-dir data",
         "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     )
 )
@@ -37,7 +35,7 @@ def evaluate(
         list[str],
         o.INPUT(
             "--model -m",
-            "A folder, a Hub id, minilm, smollm2, word vectors (glove.txt), python:module:function or a name"
+            "A folder, a Hub id, minilm, smollm2, python:module:function or a name"
             " at --endpoint; repeatable.",
             "MODEL",
         ),
@@ -47,14 +45,13 @@ def evaluate(
         str | None,
         o.INPUT(
             "--suite",
-            "sts, transfer, nli, retrieval, gis, duplicates or mteb; all: the first five. [default: sts; of"
-            " --data with labels 0 and 1: gis]",
+            "sts, gis or duplicates. [default: sts; of --data with labels 0 and 1: gis]",
             "NAME",
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        o.INPUT("--data-dir", "The folder with the test sets, such as sts/ and stsb/.", "DIR"),
+        o.INPUT("--data-dir", "The folder with the STS test sets: sts/, stsb/ and sick/.", "DIR"),
     ] = None,
     task: Annotated[
         list[str] | None, o.INPUT("--task", "Only this task, such as STS-B; repeatable.", "NAME")
@@ -116,37 +113,26 @@ def evaluate(
     subsets: Annotated[bool, o.OUTPUT("--subsets", "Show the parts of each task, too.")] = False,
     markdown: Annotated[
         Path | None,
-        o.OUTPUT("--markdown", "Write the tables as Markdown, beside the papers' figures.", "FILE"),
+        o.OUTPUT("--markdown", "Write the tables as Markdown.", "FILE"),
     ] = None,
     out: Annotated[Path | None, o.OUTPUT("--out -o", "Write the JSON object to a file.", "FILE")] = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Measure how good a model is, on the papers' test sets or on pairs of your own.
+    """Measure how good a model is, on pairs of your own or on STS test sets.
 
     Tables show figures times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object
     has them as they are: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under
     `subsets` and the other model's figures under `against`. With --data and --against a last line says
-    whether to ship the model: ship, not shown or worse (`gain` in the JSON). With --suite all, each suite
-    has such an object. With --layers, --dim or --quantize it is
-    {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, where `tasks` is such an object.
+    whether to ship the model: ship, not shown or worse (`gain` in the JSON). With --layers, --dim or
+    --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, where `tasks` is such an object.
     """
     import aoe_train
     from pairkit.files import write_json, write_text
 
-    if markdown is not None and suite == "mteb":
-        raise ConfigError(
-            "--markdown does not go with --suite mteb, whose library has its own metrics; leave it out"
-        )
-    if markdown is not None and (layers is not None or dim is not None or quantize is not None):
-        raise ConfigError(
-            "--markdown is for vectors as they are; leave it out, or --layers, --dim and --quantize"
-        )
-    if markdown is not None and len(model) > 1 and suite != "duplicates":
-        raise ConfigError("--markdown is for one --model; leave it out, or run each model by itself")
     found = aoe_train.evaluate(
         model[0] if len(model) == 1 else model,
-        suites=suite,
+        suite=suite,
         data_dir=data_dir,
         tasks=task or (),
         data=data,
@@ -189,7 +175,7 @@ def evaluate(
         len(model) == 1
         and against is None
         and endpoint is None
-        and suite not in ("mteb", "duplicates")
+        and suite != "duplicates"
         and model[0] != "minilm"
         and not found.sizes
     ):

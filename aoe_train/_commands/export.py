@@ -18,7 +18,6 @@ from pairkit.terminal import out as stdout
         "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
         "aoe export --model M --out M-4 --layers 4",
         "aoe export --model M --out M-half --soup 0.5",
-        "aoe export --model M --out M-white --whiten sentences.txt --whiten-dim 256",
     )
 )
 def export(
@@ -27,7 +26,7 @@ def export(
     out: Annotated[Path, o.OUTPUT("--out -o", "A folder that does not exist yet.", "DIR")],
     form: Annotated[
         str,
-        o.OUTPUT("--format", "sentence-transformers, onnx, onnx-int8, openvino or openvino-int8.", "NAME"),
+        o.OUTPUT("--format", "sentence-transformers, onnx or onnx-int8.", "NAME"),
     ] = "sentence-transformers",
     dtype: Annotated[str, o.OUTPUT("--dtype", "Store weights as fp32, bf16 or fp16.", "NAME")] = "fp32",
     layers: o.Layers = None,
@@ -37,17 +36,6 @@ def export(
     ] = None,
     backbone: Annotated[
         str | None, o.MODEL("--backbone", "What it was trained from. [default: as its record says]", "MODEL")
-    ] = None,
-    whiten: Annotated[
-        str | None,
-        o.MODEL("--whiten", "Whiten vectors by those of these texts: a file, a folder or a Hub id.", "DATA"),
-    ] = None,
-    whiten_dim: Annotated[
-        int | None, o.MODEL("--whiten-dim", "Directions that are kept, the largest. [default: all]", "N")
-    ] = None,
-    flow: Annotated[
-        str | None,
-        o.MODEL("--flow", "Fit a flow to the vectors of these texts: a file, a folder or a Hub id.", "DATA"),
     ] = None,
     data: Annotated[
         str | None,
@@ -71,9 +59,6 @@ def export(
         layers=layers,
         soup=soup,
         backbone=backbone,
-        whiten=whiten,
-        whiten_dim=whiten_dim,
-        flow=flow,
         data=data,
         progress=not quiet,
     )
@@ -86,18 +71,6 @@ def export(
         f"weights stored as {done.dtype} change them by {done.rounding:.0e}",
         quiet=quiet,
     )
-    if done.whitened:
-        say(
-            f"whitened by {done.whitened.texts:,} texts: {done.whitened.dim} directions hold"
-            f" {done.whitened.variance:.1%} of the variance",
-            quiet=quiet,
-        )
-    if done.flowed:
-        say(
-            f"a flow was fitted to the vectors of {done.flowed.texts:,} texts: {done.flowed.before:.3f} nats"
-            f" a number before, {done.flowed.after:.3f} after",
-            quiet=quiet,
-        )
     if done.loss:
         say(str(done.loss), quiet=quiet)
     if done.needs_toolkit:

@@ -18,7 +18,6 @@ from pairkit.terminal import out as stdout
         "aoe index texts.txt --model minilm --out index",
         "aoe index issues.parquet -m M -o index",
         "aoe index faq.csv -m M -o index --text-column question,answer",
-        "aoe index issues.parquet -m M -o index --calibrate gis-dataset",
         "aoe index many.parquet -m static -o index --kind hnsw --quantize int8",
     )
 )
@@ -40,15 +39,8 @@ def index(
     ] = None,
     kind: Annotated[
         str | None,
-        o.OUTPUT("--kind", "flat, hnsw or ivf-pq. [default: flat; hnsw from 200,000 texts on]", "NAME"),
+        o.OUTPUT("--kind", "flat or hnsw. [default: flat; hnsw from 200,000 texts on]", "NAME"),
     ] = None,
-    calibrate: Annotated[
-        str | None,
-        o.INPUT("--calibrate", "Labelled pairs of these texts; then hits have a probability.", "DATA"),
-    ] = None,
-    figure: Annotated[
-        bool, o.OUTPUT("--figure", "With --calibrate: draw how right probabilities are, in the index.")
-    ] = False,
     quantize: Annotated[str, o.OUTPUT("--quantize", "Store vectors as float32 or int8.", "NAME")] = "float32",
     cache: Annotated[
         bool, o.RUN("--cache/--no-cache", "Keep vectors on disk as they come; a killed run continues.")
@@ -67,8 +59,6 @@ def index(
         kind=kind,
         quantize=quantize,
         cache=cache,
-        calibrate=calibrate,
-        figure=figure,
         progress=not quiet,
     )
     if json:
@@ -81,11 +71,4 @@ def index(
         f" a text; {done.kind} finds {done.recall:.1%} of the ten nearest",
         quiet=quiet,
     )
-    if done.calibration:
-        told = done.calibration
-        say(
-            f"probabilities by {told.texts:,} texts of {told.split}, {told.with_partner:,} of them with a"
-            f" partner; Brier's score on {told.judged} {told.brier:.3f}",
-            quiet=quiet,
-        )
     next_step("search it", ["aoe", "search", done.out, "TEXT"], quiet=quiet)

@@ -18,14 +18,7 @@ class Group:
         self.title = title
 
     def __call__(self, names: str, words: str, metavar: str | None = None, **more: Any) -> Any:
-        """An option of the group.
-
-        Args:
-            names: As in help, such as "--out -o".
-            words: What it is for.
-            metavar: What stands for its value; None for a switch.
-            **more: See `typer.Option`.
-        """
+        """An option of the group."""
         return typer.Option(*names.split(), help=words, metavar=metavar, rich_help_panel=self.title, **more)
 
 
@@ -88,9 +81,7 @@ Prompt = Annotated[
 Layers = Annotated[
     int | None, MODEL("--layers", "Use the first N layers of the model. [default: all]", "N", min=1)
 ]
-Backbone = Annotated[
-    str, MODEL("--backbone -b", "A folder, a Hub id, minilm, smollm2, or word vectors (glove.txt).", "MODEL")
-]
+Backbone = Annotated[str, MODEL("--backbone -b", "A folder, a Hub id, minilm or smollm2.", "MODEL")]
 Prompts = Annotated[
     list[str] | None,
     MODEL(
@@ -144,11 +135,7 @@ def sources(given: list[str] | None) -> Any:
 
 
 def prompts(given: list[str] | None) -> str | dict[str, str] | None:
-    """One prompt for all texts, or `column=prompt` words as a table; None where nothing was given.
-
-    Raises:
-        ConfigError: Several prompts, and not one for each column.
-    """
+    """One prompt for all texts, or `column=prompt` words as a table; None where nothing was given."""
     found = [(text, _OF_COLUMN.fullmatch(text)) for text in given or ()]
     by_column = {match[1]: match[2] for _, match in found if match is not None}
     if len(by_column) == len(found):

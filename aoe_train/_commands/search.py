@@ -104,13 +104,11 @@ def search(
 
 def _show(hits: list[Hit]) -> None:
     name = hits[0].known[0] if hits else "row"
-    likely = any(hit.probability is not None for hit in hits)
-    table = ResultTable("score", "cosine", *(["probability"] if likely else []), name, "text")
+    table = ResultTable("score", "cosine", name, "text")
     for hit in hits:
         cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
         known = one_line(str(hit.known[1]), _SHOWN)
-        chance = [f"{hit.probability:.2f}"] if hit.probability is not None else []
-        table.add_row(f"{hit.score:.3f}", cosine, *chance, known, one_line(hit.text, _SHOWN))
+        table.add_row(f"{hit.score:.3f}", cosine, known, one_line(hit.text, _SHOWN))
     stdout.print(table)
 
 

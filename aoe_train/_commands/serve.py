@@ -41,10 +41,6 @@ def serve(
     no_key: Annotated[
         bool, SERVER("--no-key", "Listen on another host than 127.0.0.1 without a key.")
     ] = False,
-    token_encoding: Annotated[
-        str | None,
-        SERVER("--token-encoding", "Read arrays of tiktoken's tokens too, such as cl100k_base.", "NAME"),
-    ] = None,
     batch_tokens: Annotated[
         int | None, o.RUN("--batch-tokens", "Tokens at a time; fewer need less memory.", "N", min=1)
     ] = None,
@@ -61,7 +57,7 @@ def serve(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Serve a model as OpenAI's /v1/embeddings, with /search, /health and /metrics.
+    """Serve a model as OpenAI's /v1/embeddings, with /search and /health.
 
     Requests that come while the model runs are encoded together next. On SIGTERM or Ctrl-C it finishes what
     it works on.
@@ -79,7 +75,6 @@ def serve(
         no_key=no_key,
         precision=precision,
         layers=layers,
-        token_encoding=token_encoding,
         batch_tokens=batch_tokens,
         max_texts=max_texts,
         max_queue=max_queue,

@@ -15,16 +15,7 @@ _BLOCK = 4096  # vectors that are looked at at a time
 
 
 def read_ranges(path: Path, dim: int) -> np.ndarray:
-    """float32 (2, dim): the ranges of a calibration set.
-
-    Args:
-        path: An int8 output of `aoe encode`, whose ranges are beside it, or a .npy of vectors (text, dim).
-        dim: Numbers of a vector.
-
-    Raises:
-        ConfigError: No such file, or vectors of another size.
-        DataError: Neither of the two.
-    """
+    """float32 (2, dim): the ranges of a calibration set."""
     if not path.is_file():
         raise ConfigError(f"--calibration {path}: no such file")
     record = read_record(path)

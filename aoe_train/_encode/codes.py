@@ -16,12 +16,7 @@ from pairkit.files import open_own, write_errors
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """How vectors are quantised.
-
-    Attributes:
-        quantize: In which numbers.
-        ranges: Of int8: float32 (2, dim), the lowest and the highest value of each dimension.
-    """
+    """How vectors are quantised."""
 
     quantize: Quantize = "float32"
     ranges: np.ndarray | None = None
@@ -48,11 +43,7 @@ class Codes:
 
 
 def write_codes(path: Path, vectors: Vectors, codes: Codes) -> None:
-    """Write all vectors as a `.npy` of codes, block by block.
-
-    Raises:
-        ConfigError: `path` can't be written.
-    """
+    """Write all vectors as a `.npy` of codes, block by block."""
     header = {
         "descr": codes.dtype.str,
         "fortran_order": False,

@@ -25,15 +25,7 @@ if TYPE_CHECKING:
 
 
 class TextVectors:
-    """A file of vectors, named after the texts and all else that decides it; made in parts, as any output.
-
-    Args:
-        texts: In the order of the vectors.
-        identity: What `Encoder.identity` says of the model.
-        prompt: Goes with every text.
-        normalize: Whether vectors have length 1; None does as the model's settings say.
-        folder: Where the files lie.
-    """
+    """A file of vectors, named after the texts and all else that decides it; made in parts, as any output."""
 
     def __init__(
         self,
@@ -57,16 +49,7 @@ class TextVectors:
         return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
     def load_or_make(self, encoder: Callable[[], Encoder], show: Listener) -> npt.NDArray[np.float32]:
-        """The vectors (text, dim), mapped into memory.
-
-        Args:
-            encoder: Asked for only where there is something to encode.
-            show: Told how far it is.
-
-        Raises:
-            ConfigError: The folder can't be written, or another process makes the same file.
-            DataError: A text that gives no vector.
-        """
+        """The vectors (text, dim), mapped into memory."""
         if not self.path.is_file() or read_record(self.path) is None:
             self._make(encoder(), show)
         return np.asarray(np.load(self.path, mmap_mode="r"))

@@ -19,9 +19,9 @@ from aoe_train._encode.run import Encoded, already_there, check_name, finish, sp
 from aoe_train._encode.source import open_source
 from aoe_train._encode.stored import Joined, Stored
 from aoe_train._small import named_quantize
-from pairkit.differing import differing
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import sha256
+from pairkit.folders import differing
 
 
 class _Place(BaseModel, extra="forbid", frozen=True):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._encode.orders import Orders, fulfilled
 from aoe_train._encode.wanted import Described
 from pairkit.cluster import Cluster, WorkerLost
-from pairkit.differing import differing
 from pairkit.errors import ConfigError
+from pairkit.folders import differing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,22 +26,7 @@ _PATIENCE_S = 30.0  # with which a place on the cluster is awaited without a wor
 
 
 class Actors:
-    """See `Team`; entered within `joined`, at whose end they end.
-
-    Args:
-        cluster: Where.
-        orders: What each does; of its devices the first alone counts: `cpu`, or None for GPUs if there are.
-        workers: How many; None for one for each GPU, or machine.
-        say: Told where the cluster has no place for any.
-
-    Attributes:
-        described: What their vectors will be.
-
-    Raises:
-        ConfigError: What loading a model raises; the cluster has no such device; actors are lost again and
-            again.
-        DataError, RemoteError: The same.
-    """
+    """See `Team`; entered within `joined`, at whose end they end."""
 
     def __init__(
         self, cluster: Cluster, orders: Orders, workers: int | None, say: Callable[[str], None]
@@ -63,12 +48,7 @@ class Actors:
         self.described: Described = first
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
-        """The vectors of each part, in order; a few parts are read ahead.
-
-        Raises:
-            ConfigError: Actors are lost again and again, or loaded models that differ.
-            DataError, RemoteError: An actor failed; the driver's own node is lost.
-        """
+        """The vectors of each part, in order; a few parts are read ahead."""
         waiting, told = enumerate(parts), 0
         again: deque[tuple[int, list[str]]] = deque()
         at_work: dict[Any, tuple[Any, int, list[str]]] = {}
@@ -165,11 +145,7 @@ def _places(ray: Any, device: str | None, workers: int | None) -> tuple[int, dic
 
 
 def checked_device(devices: list[str]) -> str | None:
-    """The kind of device that is asked for.
-
-    Raises:
-        ConfigError: Several, or one of a number: which device an actor gets, the cluster says.
-    """
+    """The kind of device that is asked for."""
     if len(devices) > 1 or any(":" in device for device in devices):
         raise ConfigError(
             f"--device {','.join(devices)}: on a cluster each actor gets one of its devices; give cpu or"

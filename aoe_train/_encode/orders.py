@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What each worker loads and does.
-
-    Attributes:
-        model: A folder, a Hub id, `minilm` or `smollm2`.
-        precision: See `Encoder.load`.
-        wanted: What its vectors shall be.
-        devices: One for each worker; None is the best there is.
-        layers: So many of the model's layers, the first ones; None for all.
-    """
+    """What each worker loads and does."""
 
     model: str
     precision: str | None
@@ -33,17 +25,7 @@ class Orders:
 
 
 def fulfilled(orders: Orders, place: int) -> tuple[Described, Callable[[list[str]], np.ndarray]]:
-    """The model, on its share of the processor's threads: what its vectors will be, and what makes them.
-
-    Args:
-        orders: What is asked for.
-        place: Which of the workers this process is, from 0.
-
-    Raises:
-        ConfigError: No such model, device, prompt or size.
-        DataError: A damaged model.
-        RemoteError: The Hub could not be reached.
-    """
+    """The model, on its share of the processor's threads: what its vectors will be, and what makes them."""
     import torch
 
     device, count = orders.devices[place], len(orders.devices)

@@ -22,9 +22,9 @@ from pydantic import BaseModel, Field
 
 from aoe_train._encode.stored import ITEM, Stored
 from aoe_train._workplace import working_folder
-from pairkit.differing import differing
 from pairkit.errors import DataError
 from pairkit.files import open_own, write_errors, write_json
+from pairkit.folders import differing
 
 _MANIFEST = "manifest.json"
 
@@ -88,14 +88,7 @@ class Partial:
         return self._state
 
     def begin(self, made_of: Mapping[str, Any], texts: tuple[int, int], dim: int, *, of: int) -> None:
-        """Start anew, with no vector yet.
-
-        Args:
-            made_of: What decides the vectors.
-            texts: The first one and the one behind the last, from 0.
-            dim: Numbers of a vector.
-            of: Texts of the whole input.
-        """
+        """Start anew, with no vector yet."""
         first, count = texts[0], texts[1] - texts[0]
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             header = {"descr": ITEM.str, "fortran_order": False, "shape": (count, dim)}
@@ -135,15 +128,7 @@ class Partial:
 
 @contextmanager
 def open_partial(out: Path, *, fresh: bool = False) -> Iterator[Partial]:
-    """Hold the partial folder of an output for this process alone; one with nothing to go on with is removed.
-
-    Args:
-        out: The output file; the folder is beside it.
-        fresh: Drop what an earlier run left there.
-
-    Raises:
-        ConfigError: It can't be written, or another process holds it.
-    """
+    """Lock an output's partial folder; one with nothing to resume is removed."""
     folder = out.with_name(out.name + ".partial")
     with working_folder(folder):
         if fresh:

@@ -41,11 +41,7 @@ class Shard(shards.Shard):
         return out.with_name(f"{out.stem}-{self.mark}.npy")
 
     def within(self, ends: Sequence[int]) -> tuple[int, int]:
-        """Its first text and the one behind its last, from 0.
-
-        Args:
-            ends: Texts up to the end of each part.
-        """
+        """Its first text and the one behind its last, from 0."""
         cuts, total = (0, *ends), ends[-1]
         start, end = (
             min(cuts, key=lambda cut: abs(cut * self.of - place * total))

@@ -8,10 +8,9 @@ from typing import Any
 
 from aoe_train._encode.codes import Codes
 from pairkit import __version__
-from pairkit.differing import differing
 from pairkit.errors import ConfigError
 from pairkit.files import write_json
-from pairkit.folders import read_own
+from pairkit.folders import differing, read_own
 
 _MADE_BY = "aoe encode"
 
@@ -31,17 +30,7 @@ def write_record(
     codes: Codes,
     shard: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it.
-
-    Args:
-        out: The output.
-        made_of: What decides its vectors.
-        texts: How many.
-        dim: Numbers of a vector.
-        size: Bytes of the output.
-        codes: In which numbers it is.
-        shard: Where in the whole it belongs, if it is a shard.
-    """
+    """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it."""
     counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}
     place = {} if shard is None else {"shard": shard}
     record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts, **place}
@@ -49,11 +38,7 @@ def write_record(
 
 
 def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an output that is there, if the same command made it.
-
-    Raises:
-        ConfigError: Something else made it; says what differs where that is known.
-    """
+    """The record of an output that is there, if the same command made it."""
     record = read_record(out)
     if record is None:
         raise ConfigError(f"{out}: already exists; give --fresh to replace it, or choose another --out")

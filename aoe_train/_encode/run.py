@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 import time
@@ -19,10 +20,43 @@ from aoe_train._encode.parts import MOST_TEXTS, Shard, ends_of, parts
 from aoe_train._encode.record import read_finished, write_record
 from aoe_train._encode.source import Source, open_source, texts
 from aoe_train._encode.stored import Vectors, blocks
-from aoe_train._encode.table import check_table, write_table
 from aoe_train._small import Quantize, value_ranges
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import open_own, sha256, write_errors
+
+VECTOR = "vector"
+_LEVEL = 3  # fixed, so that the bytes do not depend on a library's default
+
+
+def check_table(source: Source) -> None:
+    """Find out before any work whether the input can become a table."""
+    if VECTOR in source.schema().names:
+        raise ConfigError(f"{source.path}: has a column {VECTOR!r} already; rename it, or write .npy")
+
+
+def write_table(path: Path, source: Source, vectors: Vectors, codes: Codes) -> None:
+    """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = source.schema()
+    width = codes.width(vectors.dim)
+    vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
+    start = 0
+    with (
+        write_errors(path),
+        open_own(path, "wb") as file,
+        pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
+    ):
+        for table in source.tables(schema):
+            flat = pa.array(codes.of(vectors.read(start, table.num_rows)).ravel())
+            column = pa.FixedSizeListArray.from_arrays(flat, width)
+            writer.write_table(table.append_column(vector, column))
+            start += table.num_rows
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+
 
 STDIN = "-"
 _FORMAT = 2  # of what is made; the next one does not go on with what this one began
@@ -82,25 +116,6 @@ def encode_file(
     The whole input is checked before the first text is encoded. `out` appears when it is complete; till then
     the vectors are in `OUT.partial`, and the same call goes on with them. `OUT.run.json` says what it is made
     of; the same call then finds it finished.
-
-    Args:
-        path: See `open_source`; `-` is standard input, one text per line, copied beside `out` first.
-        out: `.npy` for the vectors alone, `.parquet` for the input's columns and `vector`.
-        embed: The model, or several workers that have it.
-        dim: Numbers of a vector.
-        settings: Whatever decides the vectors, such as a hash of the model; JSON values by the names that
-            messages give them. To go on with other settings is refused.
-        text_column: See `open_source`.
-        quantize: In which numbers; see `aoe_train._small`. Till all vectors are there they are float32.
-        ranges: Of int8: float32 (2, dim), by default those of the vectors themselves.
-        shard: Encode this share of the texts alone, into a file of its own; see `merge_shards`.
-        fresh: Replace `out`, and drop what an earlier run began.
-        part_texts: Texts that are sorted by length and encoded together, at most.
-        advance: Called after each part.
-
-    Raises:
-        ConfigError: `out` can't be written, has another suffix, or was begun or made otherwise.
-        DataError: A row without a text, a file that can't be read or was changed meanwhile, vectors with NaN.
     """
     began, out = time.monotonic(), Path(out)
     check_name(out)
@@ -138,11 +153,7 @@ def encode_file(
 
 
 def check_name(out: Path) -> None:
-    """Refuse what can't be an output.
-
-    Raises:
-        ConfigError: Another suffix, or a folder.
-    """
+    """Refuse what can't be an output."""
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
@@ -160,11 +171,7 @@ def spooled(partial: Partial, path: str | Path) -> Path:
 
 
 def already_there(partial: Partial, out: Path, made_of: Mapping[str, Any], quantize: Quantize) -> Encoded:
-    """What the same command made before.
-
-    Raises:
-        ConfigError: Another command made it.
-    """
+    """What the same command made before."""
     finished = read_finished(out, made_of)
     partial.end()
     count, dim = finished["texts"], finished["dim"]

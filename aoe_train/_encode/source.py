@@ -55,16 +55,7 @@ class Source(Protocol):
 
 
 def open_source(path: Path, column: str | None = None) -> Source:
-    """A source by the end of the file's name.
-
-    Args:
-        path: `.txt`, `.csv`, `.tsv`, `.jsonl` (each also `.gz`) or `.parquet`.
-        column: The texts' column; by default `text`, or the only one there is.
-
-    Raises:
-        ConfigError: Another kind of file, or a column of a text file.
-        DataError: No such file or column, or not readable.
-    """
+    """A source by the end of the file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if kind not in READERS and (kind != ".parquet" or suffixes[-1] == ".gz"):
@@ -85,11 +76,7 @@ def open_source(path: Path, column: str | None = None) -> Source:
 
 
 def texts(source: Source) -> Iterator[str]:
-    """The texts, row by row.
-
-    Raises:
-        DataError: A row without a text, with its number; or the file can't be read on.
-    """
+    """The texts, row by row."""
     for row, value in enumerate(source.values(), start=source.first_row):
         if not isinstance(value, str):
             found = "nothing" if value is None else f"a value of type {type(value).__name__}"
@@ -113,11 +100,7 @@ class RowSource:
         return (row.get(self.column) for row in self.rows(self.path))
 
     def schema(self) -> pa.Schema:
-        """The widest type of each column over all blocks.
-
-        Raises:
-            DataError: A column's values have no type in common.
-        """
+        """The widest type of each column over all blocks."""
         import pyarrow as pa
 
         schema = pa.schema([])

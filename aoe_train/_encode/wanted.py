@@ -28,13 +28,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the vectors will be.
-
-    Attributes:
-        dim: Numbers of each.
-        settings: What decides them, as `encode_file` takes it.
-        slow: What to tell of a precision that is slow where they are made.
-    """
+    """What the vectors will be."""
 
     dim: int
     settings: dict[str, Any]
@@ -42,11 +36,7 @@ class Described:
 
 
 def bound(encoder: Encoder, wanted: Wanted) -> tuple[Described, Callable[..., np.ndarray]]:
-    """What a model's vectors will be, and its `encode` to make them.
-
-    Raises:
-        ConfigError: No such prompt or size.
-    """
+    """What a model's vectors will be, and its `encode` to make them."""
     if wanted.prompt is not None and wanted.prompt_name is not None:
         raise ConfigError("--prompt and --prompt-name: give one of them")
     words = encoder.settings.named_prompts.chosen(prompt=wanted.prompt, name=wanted.prompt_name)

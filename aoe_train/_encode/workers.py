@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aoe_train._encode.orders import Orders, fulfilled
 from aoe_train._encode.wanted import Described
-from pairkit.differing import differing
 from pairkit.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.folders import differing
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -33,11 +33,7 @@ CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or 
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:
-    """The device of each worker, in turn: as many workers as devices, unless told.
-
-    Raises:
-        ConfigError: Devices of different kinds, whose vectors differ; fewer workers than devices.
-    """
+    """The device of each worker, in turn: as many workers as devices, unless told."""
     kinds = sorted({device.partition(":")[0] for device in devices})
     if len(kinds) > 1:
         raise ConfigError(
@@ -50,15 +46,7 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
 
 
 class Team:
-    """Workers with one model; the first is started at once, the others with the first part.
-
-    Attributes:
-        described: What their vectors will be.
-
-    Raises:
-        ConfigError: What loading a model raises; a worker ended.
-        DataError, RemoteError: The same.
-    """
+    """Workers with one model; the first is started at once, the others with the first part."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
@@ -77,11 +65,7 @@ class Team:
         self.close()
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
-        """The vectors of each part, in order; a few parts are read ahead.
-
-        Raises:
-            ConfigError, DataError: A worker ended or failed.
-        """
+        """The vectors of each part, in order; a few parts are read ahead."""
         waiting, told, at_work = iter(parts), 0, dict[Connection, tuple[_Worker, int]]()
         made: dict[int, np.ndarray] = {}
         given, free = 0, deque(self._ready())

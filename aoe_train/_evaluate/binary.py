@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.correlation import Correlation, correlation
-from aoe_train._evaluate.resample import Judged
+from aoe_train._evaluate.resample import Metrics
 from pairkit.errors import DataError
 
 _FOLDS = 10
@@ -23,7 +23,7 @@ class Thresholds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Binary(Judged):
+class Binary(Metrics):
     """Cosines against labels of 0 and 1.
 
     `spearman` and `pearson` are in [-1, 1], the thresholds are cosines, all others are in [0, 1]:
@@ -37,12 +37,6 @@ class Binary(Judged):
       have the labels in like shares and are the same whatever the cosines. Thresholds are chosen once, on
       the pairs as they are, and kept in resamples: intervals and comparisons say nothing of how sure the
       choice is.
-
-    Attributes:
-        cosines: (pair,), not constant.
-        labels: (pair,), 0 or 1, both of them there.
-        thresholds: Chosen on other pairs.
-        likely: (pair,), how likely label 1 is, where judges doubt it; changes no figure, see `Silver`.
     """
 
     cosines: np.ndarray
@@ -143,12 +137,7 @@ class Binary(Judged):
 
 @dataclass(frozen=True)
 class _Curve:
-    """Pairs at or above each threshold, (draw, threshold); the first threshold lets none through.
-
-    Attributes:
-        true: Those of label 1.
-        false: Those of label 0.
-    """
+    """Pairs at or above each threshold, (draw, threshold); the first threshold lets none through."""
 
     true: np.ndarray
     false: np.ndarray
@@ -183,18 +172,7 @@ def binary(
     thresholds: Thresholds | None = None,
     likely: np.ndarray | None = None,
 ) -> Binary:
-    """Cosines and labels of 0 and 1 that can be told apart or not.
-
-    Args:
-        cosines: (pair,)
-        labels: (pair,)
-        where: The task, for messages.
-        thresholds: Chosen on other pairs.
-        likely: (pair,), how likely label 1 is, where judges doubt it.
-
-    Raises:
-        DataError: Other labels, or as `correlation` does.
-    """
+    """Cosines and labels of 0 and 1 that can be told apart or not."""
     other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         raise DataError(

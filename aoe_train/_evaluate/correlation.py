@@ -1,4 +1,4 @@
-"""How well two rows of numbers agree. A constant row agrees with nothing: an error, never NaN."""
+"""Spearman and Pearson correlations of cosines with labels. A constant row is an error, never NaN."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aoe_train._evaluate.resample import Judged
+from aoe_train._evaluate.resample import Metrics
 from aoe_train._similarity import ROUNDING
 from pairkit.errors import DataError
 
 
 @dataclass(frozen=True)
-class Correlation(Judged):
-    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1].
-
-    Attributes:
-        cosines: (pair,), not constant.
-        labels: (pair,), not constant, on any scale.
-    """
+class Correlation(Metrics):
+    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
 
     cosines: np.ndarray
     labels: np.ndarray
@@ -48,16 +43,7 @@ class Correlation(Judged):
 
 
 def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlation:
-    """Cosines and labels whose agreement can be told.
-
-    Args:
-        cosines: (pair,)
-        labels: (pair,), on any scale.
-        where: The task, for messages.
-
-    Raises:
-        DataError: Fewer than two pairs, a value that is no number, or only one value on either side.
-    """
+    """Cosines and labels, refused if no correlation is defined for them."""
     if len(labels) < 2:
         raise DataError(f"{len(labels)} pairs; a correlation needs two or more", path=where)
     if not np.isfinite(cosines).all():
@@ -72,33 +58,15 @@ def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlat
     return Correlation(cosines, labels)
 
 
-def pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's r of two rows of numbers, neither of them constant."""
-    x, y = _centred(x), _centred(y)
-    r = x @ y / np.sqrt((x @ x) * (y @ y))
-    return float(np.clip(r, -1, 1))  # rounding may carry a perfect agreement past 1
-
-
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho: Pearson's r of the ranks, where equal values share the mean of their ranks."""
-    return pearson(average_ranks(x), average_ranks(y))
+    """Spearman's rho of two rows of numbers, neither of them constant."""
+    from scipy.stats import spearmanr
 
-
-def average_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 as float64; equal values share the mean of the ranks they take up."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    shared: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
-    return shared[place]
+    return float(spearmanr(x, y).statistic)
 
 
 class _Order(NamedTuple):
-    """What ranks of weighted values rest on, whatever the weights.
-
-    Attributes:
-        place: int64 (example,), which of the distinct values an example has, smallest first.
-        order: int64 (example,), the examples, smallest value first.
-        begins: int64 (value,), where in that order each distinct value begins.
-    """
+    """The sorted order of values, from which ranks follow for any weights."""
 
     place: np.ndarray
     order: np.ndarray
@@ -112,14 +80,14 @@ def _order(values: np.ndarray) -> _Order:
 
 
 def _weighted_ranks(values: _Order, counts: np.ndarray) -> np.ndarray:
-    """Ranks (draw, example) where example e stands counts[d, e] times; equal values share their mean rank."""
+    """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
     together = np.add.reduceat(counts[:, values.order], values.begins, axis=1)
     shared: np.ndarray = np.cumsum(together, axis=1) - (together - 1) / 2
     return shared[:, values.place]
 
 
 def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(draw,); NaN where a draw holds one value only."""
+    """(draw,); NaN if a draw holds one value only."""
     total = counts.sum(axis=1, keepdims=True)
     x = x - (counts * x).sum(axis=1, keepdims=True) / total
     y = y - (counts * y).sum(axis=1, keepdims=True) / total
@@ -128,12 +96,6 @@ def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.nd
     r = np.divide(together, apart, out=np.full(len(counts), np.nan), where=apart > ROUNDING)
     clipped: np.ndarray = np.clip(r, -1, 1)  # rounding may carry a perfect agreement past 1
     return clipped
-
-
-def _centred(values: np.ndarray) -> np.ndarray:
-    exact = values.astype(np.float64)
-    exact -= exact.mean()
-    return exact
 
 
 def _constant(values: np.ndarray) -> bool:

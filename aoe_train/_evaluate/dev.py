@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.vectors import Encode
+from aoe_train._evaluate.tasks import Encode
 from aoe_train._records import ABSENT
 from aoe_train._similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from pairkit.errors import ConfigError, DataError
@@ -39,12 +39,7 @@ MEAN = "mean"
 
 @dataclass(frozen=True)
 class DevScores:
-    """How well a model does on each dev set.
-
-    Attributes:
-        by_set: Each figure, by dev set.
-        chosen: The dev set whose figure chooses the best weights; None for the mean of all.
-    """
+    """How well a model does on each dev set."""
 
     by_set: Mapping[str, DevMetric]
     chosen: str | None = None
@@ -66,12 +61,7 @@ class DevScores:
 
 
 def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
-    """Score held-out examples by what vectors are compared by; each distinct text is encoded once.
-
-    Raises:
-        ConfigError: Single texts, about which nothing is known that could be scored.
-        DataError: No examples, constant labels, constant cosines, or vectors with NaN.
-    """
+    """Score held-out examples by what vectors are compared by; each distinct text is encoded once."""
     if examples.kind == "single":
         raise ConfigError(
             "held-out data of single texts can't be scored; give pairs with labels or positives"
@@ -100,17 +90,7 @@ def dev_scores(
     *,
     chosen: str | None = None,
 ) -> DevScores:
-    """Score held-out examples by dev set; see `dev_metric`.
-
-    Args:
-        encode: Makes the vectors; it also takes the prompts of texts, as `Encoder.encode`.
-        sets: The examples of each.
-        similarity: What vectors are compared by.
-        chosen: The dev set that decides; None for the mean.
-
-    Raises:
-        ConfigError, DataError: See `dev_metric`.
-    """
+    """Score held-out examples by dev set; see `dev_metric`."""
 
     def score(name: str, rows: Examples) -> DevMetric:
         try:
@@ -127,11 +107,6 @@ def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Simi
     """Share of rows whose anchor is nearer to the positive than to every one of its negatives.
 
     Near is a large cosine, or what else vectors are compared by; a tie is a miss.
-
-    Args:
-        vectors: (text, dim)
-        triplets: (row, column): anchor, positive and negatives, indices into `vectors`; `ABSENT` is none.
-        similarity: What vectors are compared by.
     """
     anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
     pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
@@ -152,12 +127,6 @@ def mean_reciprocal_rank(
 
     The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
     model that tells no text from another scores low.
-
-    Args:
-        vectors: (text, dim)
-        pairs: (row, 2), indices into `vectors`.
-        similarity: What vectors are compared by.
-        said: (text,), equal where texts are equal; None where each stands there once.
     """
     said = np.arange(len(vectors)) if said is None else said
     candidates, column = np.unique(pairs[:, 1], return_inverse=True)

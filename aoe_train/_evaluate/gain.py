@@ -1,4 +1,14 @@
-"""Whether one model is better than another on held-out pairs, in one word and one line."""
+"""Whether one model is better than another on held-out pairs, in one word and one line.
+
+Labels of judges may be uncertain: a pair whose label is 1 with probability p counts as a pair of label 1
+with weight p, and as one of label 0 with weight 1 - p. That pulls the area under the ROC curve towards one
+half, as errors of labels do: if judges err independently of the models and p is calibrated, area - 1/2 is
+that of true labels times the labels' reliability, Var(p) / (mean(p) (1 - mean(p))): 1 if p is 0 or 1, and 0
+if judges know nothing. Dividing by it gives the area of true labels, so that a gain keeps its size and its
+interval widens with the judges' uncertainty. Resampling pairs resamples the judges' errors with them.
+Source: Menon et al., Learning from corrupted binary labels (ICML 2015), Corollary 3, where alpha and beta are
+here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +19,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 
 from aoe_train._evaluate.binary import Binary
-from aoe_train._evaluate.resample import Comparison, Interval, Judged, compare
-from aoe_train._evaluate.silver import Silver, reliability
+from aoe_train._evaluate.resample import Comparison, Interval, Metrics, compare
 from pairkit.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
@@ -21,17 +30,7 @@ _NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a model gains over another, by labels as they stand and as far as they can be relied on.
-
-    Attributes:
-        metric: `roc_auc` for labels 0 and 1, `spearman` for scores.
-        before: The other model's figure, by the labels as they stand.
-        after: The model's.
-        ahead: The gain, and 95 % of its paired resamples; labels that judges doubt count as `Silver` says.
-        reliability: Of the labels, in [0, 1]; 1 where nobody doubts them.
-        pairs: How many were judged.
-        rarer: How many of them have the rarer of two labels; all, where labels are scores.
-    """
+    """What a model gains over another, by labels as they stand and as far as they can be relied on."""
 
     metric: str
     before: float
@@ -80,21 +79,8 @@ class Gain:
         )
 
 
-def gain(one: Judged, other: Judged, *, draws: int, seed: int) -> Gain | None:
-    """Compare two models by what tells most of their pairs.
-
-    Args:
-        one: A model on a task of pairs.
-        other: Another on the same task.
-        draws: Bootstrap resamples.
-        seed: Which ones.
-
-    Returns:
-        None where the labels tell nothing of which model is better, or the task is none of pairs.
-
-    Raises:
-        DataError: They were judged on different pairs.
-    """
+def gain(one: Metrics, other: Metrics, *, draws: int, seed: int) -> Gain | None:
+    """Compare two models by what tells most of their pairs."""
     metric = "roc_auc" if isinstance(one, Binary) else "spearman"
     here, there = one.scores(), other.scores()
     if metric not in here:
@@ -117,3 +103,32 @@ def _doubted(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:
 
 
 _EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank all pairs alike in all resamples
+
+
+@dataclass(frozen=True)
+class Silver(Metrics):
+    """Cosines against probabilities of label 1."""
+
+    cosines: np.ndarray
+    likely: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Pairs."""
+        return len(self.likely)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """`roc_auc` as by true labels; beyond 1 where judges err on the pairs that models err on."""
+        measured = Binary(self.cosines, self.likely).roc_auc(counts)
+        return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.likely, counts)}
+
+
+def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(draw,), in [0, 1]: what is left of a figure's distance from chance; NaN where labels tell nothing."""
+    total = counts.sum(axis=1)
+    mean, square = counts @ likely / total, counts @ likely**2 / total
+    spread = square - mean**2
+    found: np.ndarray = np.divide(
+        spread, mean * (1 - mean), out=np.full(len(counts), np.nan), where=spread > 1e-9
+    )
+    return found

@@ -26,14 +26,7 @@ DIGESTS_FILE = "training_texts.npy"
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How much of a task a model was trained on.
-
-    Attributes:
-        texts: Distinct texts of the judged examples that are training texts.
-        of_texts: Distinct texts.
-        rows: Judged examples all of whose texts are training texts.
-        of_rows: Judged examples.
-    """
+    """How much of a task a model was trained on."""
 
     texts: int
     of_texts: int
@@ -57,21 +50,13 @@ def digests(texts: Iterable[str]) -> np.ndarray:
 
 
 def write_digests(folder: Path, texts: Iterable[str]) -> None:
-    """Put the digests of training texts into a model folder; equal texts give equal bytes.
-
-    Raises:
-        ConfigError: It can't be written.
-    """
+    """Put the digests of training texts into a model folder; equal texts give equal bytes."""
     with write_errors(path := folder / DIGESTS_FILE):
         np.save(path, digests(texts))
 
 
 def read_digests(folder: Path) -> np.ndarray | None:
-    """The digests in a model folder, uint64 (digest,); None where it has none.
-
-    Raises:
-        DataError: The file is damaged.
-    """
+    """The digests in a model folder, uint64 (digest,); None where it has none."""
     path = folder / DIGESTS_FILE
     if not path.is_file():
         return None
@@ -82,12 +67,7 @@ def read_digests(folder: Path) -> np.ndarray | None:
 
 
 def overlap(task: Task, trained: np.ndarray) -> Overlap:
-    """What a task shares with training texts.
-
-    Args:
-        task: Any; one without `rows` is taken to have a row for each of its inputs.
-        trained: Digests, see `digests`.
-    """
+    """What a task shares with training texts."""
     rows = _rows(task)
     texts = {text for row in rows for text in row}
     seen = {text for text in texts if _contains(trained, _digest(text))}

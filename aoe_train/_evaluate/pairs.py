@@ -1,9 +1,9 @@
-"""Pairs with labels, scored by how the cosines of their texts follow the labels."""
+"""Pairs of texts with labels as a task: by correlations, and with labels 0 and 1 as a classification too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,31 +11,31 @@ import numpy as np
 import polars as pl
 
 from aoe_train._conflicts import Say, settle, silent
-from aoe_train._evaluate.correlation import Correlation, correlation
-from aoe_train._evaluate.tasks import Split, Verdict
-from aoe_train._evaluate.vectors import Vectors
+from aoe_train._evaluate.binary import binary
+from aoe_train._evaluate.correlation import correlation
+from aoe_train._evaluate.resample import Metrics
+from aoe_train._evaluate.tasks import Split, TaskMetrics, Vectors
 from aoe_train._examples import distinct
 from aoe_train._similarity import pair_similarities
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
 from pairkit.labels import AS_FOUND, LabelRules, worth_telling
+from pairkit.measures import estimated_tokens
 from pairkit.parts import files_of
 from pairkit.reader import read_pairs, split_names
 from pairkit.records import PairDataset
 from pairkit.tables import has_header, is_table
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
+_SPLITS: dict[Split, tuple[str, ...]] = {"test": ("test", "validation"), "dev": ("validation",)}
+"""By the split to judge: its pairs, and those that thresholds are chosen on."""
+
+_BEGINS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
 @dataclass(frozen=True)
 class PairTask:
-    """Pairs of texts with binary or graded labels.
-
-    Attributes:
-        labels: (pair,), on any scale, larger = more alike.
-        parts: Each part's name and the rows that belong to it.
-        likely: (pair,), how likely label 1 is by the judges' votes, where judges made the labels.
-    """
+    """Pairs of texts with graded or binary labels; `dev` are binary ones on which thresholds are chosen."""
 
     name: str
     text1: Sequence[str]
@@ -43,11 +43,13 @@ class PairTask:
     labels: np.ndarray
     parts: Mapping[str, np.ndarray]
     likely: np.ndarray | None = None
+    is_binary: bool = False
+    dev: PairTask | None = None
 
     @property
     def texts(self) -> Sequence[str]:
-        """Both sides."""
-        return [*self.text1, *self.text2]
+        """Both sides of all pairs."""
+        return [*self.text1, *self.text2, *(self.dev.texts if self.dev else ())]
 
     @property
     def rows(self) -> Sequence[tuple[str, str]]:
@@ -59,22 +61,32 @@ class PairTask:
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
 
-    def judge(self, vectors: Vectors) -> Verdict:
-        """Spearman and Pearson over all pairs at once (SentEval's "all" setting), and part by part.
+    def measure(self, vectors: Vectors) -> TaskMetrics:
+        """`Correlation`, or `Binary`, over all pairs at once (SentEval's "all" setting), and of each part.
 
-        Raises:
-            DataError: Fewer than two pairs, labels or cosines that are all alike, or NaN.
+        Parts have the thresholds of all pairs; a part whose labels are all alike has no metrics.
         """
+        thresholds = None
+        if self.dev is not None:
+            known = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
+            thresholds = known.best_thresholds()
         cosines = self.similarities(vectors)
-        whole = correlation(cosines, self.labels, self.name)
-        parts = {name: (self._part(cosines, rows), len(rows)) for name, rows in self.parts.items()}
-        return Verdict(whole, parts)
 
-    def _part(self, cosines: np.ndarray, rows: np.ndarray) -> Correlation | None:
-        try:
+        def metrics(rows: np.ndarray | slice, likely: np.ndarray | None = None) -> Metrics:
+            if self.is_binary:
+                return binary(cosines[rows], self.labels[rows], self.name, thresholds, likely)
             return correlation(cosines[rows], self.labels[rows], self.name)
-        except DataError:  # a part of few pairs may well have labels that are all alike
-            return None
+
+        def metrics_of_part(rows: np.ndarray) -> Metrics | None:
+            try:
+                return metrics(rows)
+            except DataError:
+                return None
+
+        whole = metrics(slice(None), self.likely)
+        return TaskMetrics(
+            whole, {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
+        )
 
 
 def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") -> PairTask:
@@ -94,7 +106,7 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
 
 
 def _likely(frame: pl.DataFrame) -> np.ndarray | None:
-    """What `label judge` says of the labels; anybody's table may have a column of such a name alone."""
+    """Probabilities of the labels, if the table is of `label judge`; others may have such a column, too."""
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
     found = frame["probability"]
@@ -121,40 +133,23 @@ def read_one_split(
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """The pairs to judge by.
-
-    Args:
-        source: A dataset's folder, a file, a Hub id, or rows in memory.
-        split: The part of a dataset to take, `test` (unless told or there is but one) or `dev`; one file or
-            table is taken whole.
-        rules: What labels count as.
-        say: Told what was made of the labels, where they are not 0 and 1, and of contradictory rows.
-        columns: Roles to the source's names of columns; by default recognised.
-
-    Raises:
-        ConfigError: No such source, or a split of a single file or table.
-        DataError: Not readable as pairs, or without such a split.
-        RemoteError: The Hub could not be asked.
-    """
+    """The pairs to judge by."""
     if not is_whole(source):
         wanted = _wanted_split(source, split, say)
         pairs = read_pairs(source, split=wanted, rules=rules, columns=columns)
-        return told_pairs(pairs, source, columns, say).splits[wanted]
+        return noted_pairs(pairs, source, columns, say).splits[wanted]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
         raise ConfigError(f"{source_name(source)}: all rows of a {kind} are used; leave --split {split} out")
     pairs = read_pairs(source, rules=rules, columns=columns)
-    (frame,) = told_pairs(pairs, source, columns, say).splits.values()
+    (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
     return frame
 
 
-def told_pairs(
+def noted_pairs(
     pairs: PairDataset, source: Source, columns: Mapping[str, str] | None, say: Say
 ) -> PairDataset:
-    """The same pairs, after it was told what was made of their source.
-
-    That is that its files have no header line, what their labels count as, and which contradict each other.
-    """
+    """The same pairs, after notes on absent header lines, what labels count as, and contradictions."""
     if columns and not all(has_header(file, columns) for file in files_of(source)):
         by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
         say(f"{pairs.source}: no header line; {by_number}")
@@ -195,3 +190,54 @@ def is_whole(source: Source) -> bool:
         path = Path(source)
         return path.is_file() or (is_table(path) and not path.is_dir())
     return len(split_names(source)) == 1
+
+
+def read_binary_task(
+    source: Source,
+    split: Split | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
+) -> PairTask:
+    """The same pairs, of labels 0 and 1, judged as a classification as well; parts are by length of text.
+
+    Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
+    """
+    name = shown_name(source)
+    if is_whole(source) or (split is None and len(split_names(source)) == 1):
+        return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
+    pairs = read_pairs(source, rules=rules, columns=columns)
+    splits = noted_pairs(pairs, source, columns, say).splits
+    wanted = _SPLITS[split or "test"]
+    if wanted[0] not in splits:
+        raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
+    used = {name: splits[name] for name in wanted if name in splits}
+    if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
+        say(f"{source_name(source)}: all labels of validation are alike, so it chooses no thresholds")
+        used.pop("validation")
+    return _task(name, used)
+
+
+def _task(name: str, splits: dict[str, pl.DataFrame]) -> PairTask:
+    """Judge `test` with `validation` for the thresholds; or `validation` alone, without."""
+    judged = pair_task(name, splits["test" if "test" in splits else "validation"])
+    chosen_on = "validation" if {"test", "validation"} <= {*splits} else None
+    return replace(
+        judged,
+        parts=length_buckets(judged.text1, judged.text2),
+        is_binary=True,
+        dev=None if chosen_on is None else pair_task(f"{name}, {chosen_on}", splits[chosen_on]),
+    )
+
+
+def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
+    """The rows whose longer text has so many tokens; a bucket without rows is left out.
+
+    Tokens are those of `pairkit.measures.estimated_tokens`, a fixed rule that follows WordPiece, so that
+    every model is judged on the same buckets.
+    """
+    frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
+    counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
+    bucket = np.searchsorted(list(_BEGINS.values()), counts.to_series().to_numpy(), side="right") - 1
+    found = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_BEGINS)}
+    return {name: rows for name, rows in found.items() if len(rows)}

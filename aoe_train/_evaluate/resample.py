@@ -27,8 +27,8 @@ class Interval(NamedTuple):
     high: float
 
 
-class Judged(ABC):
-    """How a model did on each example of a task, ready to be summed up."""
+class Metrics(ABC):
+    """Metrics of a model on the examples of a task, for any weights of the examples."""
 
     @property
     @abstractmethod
@@ -37,14 +37,7 @@ class Judged(ABC):
 
     @abstractmethod
     def figures(self, counts: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Each metric, had example e stood counts[d, e] times in the task.
-
-        Args:
-            counts: float64 (draw, example), at least 0, not all 0.
-
-        Returns:
-            Metric to (draw,); NaN where a draw leaves the metric undefined.
-        """
+        """Each metric (draw,), with example e weighted by counts[d, e]."""
 
     def scores(self) -> dict[str, float]:
         """Each metric on the examples as they are."""
@@ -52,12 +45,8 @@ class Judged(ABC):
 
 
 @dataclass(frozen=True)
-class Means(Judged):
-    """Metrics that are means over the examples, such as accuracy or nDCG.
-
-    Attributes:
-        outcomes: Metric to (example,).
-    """
+class MeanMetrics(Metrics):
+    """Metrics that are means over the examples, such as accuracy or nDCG: each as (example,)."""
 
     outcomes: Mapping[str, np.ndarray]
 
@@ -74,33 +63,24 @@ class Means(Judged):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far model A is ahead of model B on the same examples.
-
-    Attributes:
-        difference: A's figure less B's.
-        interval: 95 % of the resampled differences.
-        p: Two-sided: how often resampled differences lie on the other side of 0, at least 2 / (draws + 1).
-    """
+    """How far model A is ahead of model B on the same examples."""
 
     difference: float
     interval: Interval
     p: float
 
 
-def intervals(judged: Judged, *, draws: int, seed: int) -> dict[str, Interval]:
+def intervals(metrics: Metrics, *, draws: int, seed: int) -> dict[str, Interval]:
     """The percentile bootstrap interval of each metric; one that no resample defines has none."""
-    resampled = _resampled((judged,), draws, seed)[0]
+    resampled = _resampled((metrics,), draws, seed)[0]
     return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
-def compare(one: Judged, other: Judged, *, draws: int, seed: int) -> dict[str, Comparison]:
+def compare(one: Metrics, other: Metrics, *, draws: int, seed: int) -> dict[str, Comparison]:
     """Compare two models on every metric; both see the same resamples.
 
     What no resample moves in either, such as a threshold chosen elsewhere, is no measurement and left out; so
     is what is undefined as it stands, or in all resamples.
-
-    Raises:
-        DataError: They were judged on different numbers of examples.
     """
     if one.n != other.n:
         raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same ones")
@@ -126,10 +106,10 @@ def _interval(values: np.ndarray) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _resampled(judged: tuple[Judged, ...], draws: int, seed: int) -> list[dict[str, np.ndarray]]:
-    pieces: list[list[Mapping[str, np.ndarray]]] = [[] for _ in judged]
-    for counts in _counts(judged[0].n, draws, seed):
-        for found, each in zip(pieces, judged, strict=True):
+def _resampled(metrics: tuple[Metrics, ...], draws: int, seed: int) -> list[dict[str, np.ndarray]]:
+    pieces: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
+    for counts in _counts(metrics[0].n, draws, seed):
+        for found, each in zip(pieces, metrics, strict=True):
             found.append(each.figures(counts))
     return [{name: np.concatenate([part[name] for part in found]) for name in found[0]} for found in pieces]
 

@@ -1,4 +1,4 @@
-"""A model's figures on tasks, with all that belongs beside them: intervals, a rival's figures, overlap."""
+"""A model's scores on tasks, with intervals, a rival's scores and the overlap with training texts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._evaluate.gain import Gain, gain
 from aoe_train._evaluate.overlap import Overlap, overlap
 from aoe_train._evaluate.resample import Comparison, compare
-from aoe_train._evaluate.tasks import Result, Task, Verdict, defined, summarise
-from aoe_train._evaluate.vectors import Vectors
+from aoe_train._evaluate.tasks import Result, Task, TaskMetrics, Vectors, defined, measured, summarise
 from pairkit.errors import ConfigError
 from pairkit.progress import Display, Listener, Progress
 
@@ -22,12 +21,7 @@ _FEWEST = 100  # with less an interval of 95 % has no resamples in its tails
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How uncertainty is told.
-
-    Attributes:
-        number: Bootstrap resamples; 0 for no intervals and no tests.
-        seed: Which ones.
-    """
+    """Bootstrap resamples for intervals and tests."""
 
     number: int = 1000
     seed: int = 42
@@ -39,17 +33,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What is known of a model on one task.
-
-    Attributes:
-        result: Its figures.
-        overlap: What of the task it was trained on; None if it doesn't say what it was trained on.
-        rival: Another model's figures, if there is one.
-        comparisons: How far the model is ahead of it, by metric.
-        over: How far it is ahead of other rows of the same table, by row and metric.
-        weight: How much vectors count in it beside words, where it is a hybrid.
-        gain: Whether the model is better than its rival by all that the labels tell, where that was asked.
-    """
+    """A model on one task."""
 
     result: Result
     overlap: Overlap | None = None
@@ -88,38 +72,24 @@ def score(
     gains: bool = False,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
-    """Encode the texts of all tasks, and judge a model on each, by name.
-
-    Args:
-        embedder: The model.
-        tasks: With names that differ.
-        rival: A model to compare it with, on the same examples and resamples.
-        trained: Digests of what the model was trained on, see `overlap`.
-        draws: For intervals and tests.
-        gains: Say in a word whether the model is better than its rival.
-        progress: Shown on stderr, or told to a function.
-
-    Raises:
-        DataError: See `Task.judge` and `Vectors`.
-        RemoteError: See `Embedder.encode`.
-    """
+    """Encode the texts of all tasks, and judge a model on each, by name."""
     with Display(progress) as show:
-        ours = _verdicts(embedder, tasks, show)
-        theirs = {} if rival is None else _verdicts(rival, tasks, show)
+        ours = _metrics(embedder, tasks, show)
+        theirs = {} if rival is None else _metrics(rival, tasks, show)
         return {
             task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws, gains=gains)
             for task in _shown(tasks, "resample", show)
         }
 
 
-def _verdicts(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[str, Verdict]:
+def _metrics(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[str, TaskMetrics]:
     vectors = Vectors(
         embedder.encode,
         [task.texts for task in tasks],
         separator=embedder.separator,
         similarity=embedder.similarity,
     )
-    return {task.name: task.judge(vectors) for task in _shown(tasks, "judge", show)}
+    return {task.name: measured(task, vectors) for task in _shown(tasks, "score", show)}
 
 
 def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
@@ -131,8 +101,8 @@ def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
 
 def _score(
     task: Task,
-    ours: Verdict,
-    theirs: Verdict | None,
+    ours: TaskMetrics,
+    theirs: TaskMetrics | None,
     trained: np.ndarray | None,
     draws: Draws,
     *,

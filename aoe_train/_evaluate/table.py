@@ -1,35 +1,21 @@
-"""The figures as tables, for the terminal and for Markdown; all times 100, as in papers."""
+"""The figures as tables for people; all times 100, as in papers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aoe_train._evaluate.embedders.small import Size
 from aoe_train._evaluate.resample import Comparison, Interval
 from aoe_train._evaluate.score import Score
 from aoe_train._evaluate.tasks import Result
+from pairkit.result_table import ResultTable
 
 _MOST_COLUMNS = 3  # metrics that stand side by side with their intervals
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Headings and rows of text; the first column names what the others tell of."""
-
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def figures(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
-    """The model's figures: a row a task, or a row a task and metric where there are many metrics.
-
-    Args:
-        scores: By task.
-        subsets: Give a task's parts too.
-    """
+def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+    """A model's figures by task: a row a task, or a row a task and metric if there are many metrics."""
     metrics = _metrics(scores)
     wide = len(metrics) <= _MOST_COLUMNS
     leak = any(score.overlap and score.overlap.texts for score in scores.values())
@@ -53,17 +39,11 @@ def figures(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
         means = mean_figures([score.result for score in scores.values()])
         row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
         rows.append([*row, *[""] * (len(headings) - len(row))])
-    return Grid(headings, rows)
+    return _table(title, headings, rows)
 
 
-def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | None:
-    """How far a model is ahead of its rival; None if there is none.
-
-    Args:
-        scores: By task.
-        one: The model's name.
-        other: The rival's.
-    """
+def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -> ResultTable:
+    """How far a model is ahead of its rival."""
     rows = [
         [
             name,
@@ -76,35 +56,28 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str) -> Grid | Non
         if score.rival is not None
         for metric, value in score.result.scores.items()
     ]
-    return Grid(["task", "metric", one, other, "difference", "p"], rows) if rows else None
+    return _table(title, ["task", "metric", one, other, "difference", "p"], rows)
 
 
-def side_by_side(scores: Mapping[str, Mapping[str, Score]]) -> Grid:
-    """Several models: a row a model, a column a task, with its first metric; of one task the first ones.
-
-    Args:
-        scores: By model and task; every model has the same tasks.
-    """
-    return _side_by_side(scores, _MOST_COLUMNS if len(next(iter(scores.values()))) == 1 else 1)
+def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
+    """Several models: a row a model, a column a task, with its first metric; of one task the first ones."""
+    return _table(
+        title, *_side_by_side(scores, _MOST_COLUMNS if len(next(iter(scores.values()))) == 1 else 1)
+    )
 
 
-def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> Grid:
+def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> tuple[list[str], list[list[str]]]:
     tasks = next(iter(scores.values()))
     wanted = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
     rows = [
         [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in wanted)]
         for model, found in scores.items()
     ]
-    return Grid(["model", *(f"{task}, {metric}" for task, metric in wanted)], rows)
+    return ["model", *(f"{task}, {metric}" for task, metric in wanted)], rows
 
 
-def rankings(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
-    """Several rankings of one task: a row a ranking, a column a metric.
-
-    Args:
-        scores: By ranking.
-        subsets: Give a task's parts too.
-    """
+def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+    """Several rankings of one task: a row a ranking, a column a metric."""
     metrics = _metrics(scores)
     rows: list[list[str]] = []
     for name, score in scores.items():
@@ -112,56 +85,36 @@ def rankings(scores: Mapping[str, Score], *, subsets: bool = False) -> Grid:
         rows.append([name, weight, *_plain(score.result, metrics), f"{score.result.n:,}"])
         for part, found in score.result.subsets.items() if subsets else ():
             rows.append([f"  {part}", "", *_plain(found, metrics), f"{found.n:,}"])
-    return Grid(["ranked by", "weight", *metrics, "n"], rows)
+    return _table(title, ["ranked by", "weight", *metrics, "n"], rows)
 
 
-def ahead(scores: Mapping[str, Score]) -> Grid | None:
-    """How far rankings are ahead of those that they should beat, in some metrics; None without intervals.
-
-    Args:
-        scores: By ranking.
-    """
+def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
+    """How far rankings are ahead of those that they should beat, in some metrics."""
     metrics = _metrics(scores)[:_MOST_COLUMNS]
     rows = [
         [name, other, *(_ahead(comparisons.get(metric))[0] for metric in metrics)]
         for name, score in scores.items()
         for other, comparisons in score.over.items()
     ]
-    return Grid(["ranked by", "ahead of", *metrics], rows) if rows else None
+    return _table(title, ["ranked by", "ahead of", *metrics], rows)
 
 
-def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size]) -> Grid:
-    """Vectors of several sizes: a row a size, a column a task, with the task's first metric, and their mean.
-
-    Args:
-        scores: By the key of a size, and task.
-        sizes: By key.
-    """
-    side = _side_by_side(scores, 1)
+def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size], title: str) -> ResultTable:
+    """Vectors of several sizes: a row a size, a column a task (its first metric), and their mean."""
+    wanted, side = _side_by_side(scores, 1)
     several = len({size.model for size in sizes.values()}) > 1
     deep = any(size.layers is not None for size in sizes.values())
     rows = []
-    for key, (_, *cells) in zip(scores, side.rows, strict=True):
+    for key, (_, *cells) in zip(scores, side, strict=True):
         size = sizes[key]
         depth = [str(size.layers)] if deep else []
         told = [*depth, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
         means = mean_figures([score.result for score in scores[key].values()])
         mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
         rows.append([*([size.model] if several else []), *told, *mean])
-    headings = [*(["layers"] if deep else []), "dim", "quantize", "bytes", *side.headings[1:]]
-    return Grid(
-        [*(["model"] if several else []), *headings, *(["mean"] if len(side.headings) > 2 else [])], rows
-    )
-
-
-def mteb_figures(found: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """What the mteb library says, a row a task: its main score.
-
-    Args:
-        found: See `run_mteb`.
-    """
-    rows = [[name, told["metric"], _times_100(told["main_score"])] for name, told in found.items()]
-    return Grid(["task", "metric", "figure"], rows)
+    headings = [*(["layers"] if deep else []), "dim", "quantize", "bytes", *wanted[1:]]
+    last = ["mean"] if len(wanted) > 2 else []
+    return _table(title, [*(["model"] if several else []), *headings, *last], rows)
 
 
 def mean_figures(results: Sequence[Result]) -> dict[str, float]:
@@ -211,3 +164,10 @@ def _seen(score: Score) -> str:
 
 def _times_100(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{100 * value:.2f}"
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> ResultTable:
+    table = ResultTable(*headings, title=title, left=("metric", "quantize"))
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,49 +1,104 @@
-"""What every suite is made of, and how it is run: read the tasks, encode their texts once, judge each."""
+"""What a task is: texts, and how their vectors are measured. What a model reached on it: `Result`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from aoe_train._evaluate.resample import Interval, Judged, intervals
-from aoe_train._evaluate.vectors import Input, Vectors
-from pairkit.errors import ConfigError, DataError
+import numpy as np
+
+from aoe_train._evaluate.resample import Interval, Metrics, intervals
+from aoe_train._settings import Similarity
+from pairkit.errors import DataError
 
 Split = Literal["test", "dev"]
 
+Encode = Callable[[list[str]], np.ndarray]
+"""Texts to float32 (text, dim); `Encoder.encode` is one."""
 
-class NoTaskHere(DataError):  # noqa: N818 - named after what was found
-    """A data folder holds none of a suite's tasks."""
+Input = str | tuple[str, str]
+"""A text, or two that the model reads as one input with its separator between them."""
+
+
+class Vectors:
+    """The vector of each distinct input of several collections, encoded in one call.
+
+    Attributes:
+        matrix: float32 (input, dim).
+        similarity: What the model's vectors are compared by: cosine, dot, euclidean or manhattan.
+    """
+
+    def __init__(
+        self,
+        encode: Encode,
+        collections: Iterable[Sequence[Input]],
+        *,
+        separator: str = " ",
+        similarity: Similarity = "cosine",
+    ) -> None:
+        """Encode."""
+        self.similarity = similarity
+        inputs = list(dict.fromkeys(item for items in collections for item in items))
+        self._row = {item: row for row, item in enumerate(inputs)}
+        self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
+        shape = self.matrix.shape
+        if len(shape) != 2 or shape[0] != len(inputs):
+            raise DataError(f"{len(inputs)} texts got vectors of shape {shape}; expected one vector each")
+        bad = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"the model gives {len(bad)} of {len(inputs)} texts vectors that are not numbers (NaN,"
+                f" infinity), first {str(inputs[bad[0]])[:60]!r}; try --precision fp32"
+            )
+
+    def rows(self, inputs: Sequence[Input]) -> np.ndarray:
+        """int64 (input,): the row of each input in `matrix`."""
+        return np.array([self._row[item] for item in inputs], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a model did on each example of a task, as a whole and in parts.
+class TaskMetrics:
+    """The metrics of a task as a whole, and of its parts with the number of examples in each."""
 
-    Attributes:
-        whole: All examples.
-        parts: The same by part of the task, where it has parts; None for one that is too small or too uniform
-            for its metric, beside the number of its examples.
+    whole: Metrics
+    parts: Mapping[str, tuple[Metrics | None, int]] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Task(Protocol):
+    """Texts, and what their vectors should show.
+
+    A task may have `rows`, the texts of each example, by which the overlap with training texts is counted;
+    without it each text is an example.
     """
 
-    whole: Judged
-    parts: Mapping[str, tuple[Judged | None, int]] = field(default_factory=dict)
+    @property
+    def name(self) -> str:
+        """As in tables."""
+        ...
+
+    @property
+    def texts(self) -> Sequence[Input]:
+        """All inputs to encode; repeated ones are encoded once."""
+        ...
+
+    def measure(self, vectors: Vectors) -> TaskMetrics | Metrics:
+        """Metrics of vectors that hold at least this task's texts."""
+        ...
+
+
+def measured(task: Task, vectors: Vectors) -> TaskMetrics:
+    """A task's metrics."""
+    found = task.measure(vectors)
+    return TaskMetrics(found) if isinstance(found, Metrics) else found
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a model reached on a task.
-
-    Attributes:
-        scores: Metric to value, each in its own natural range (a correlation in [-1, 1], not times 100).
-        n: Examples scored.
-        intervals: Metric to its bootstrap confidence interval, where one was asked for.
-        subsets: The same by part of the task, where it has parts; one that is too small or too uniform for
-            its metric has only `n`.
-    """
+    """What a model reached on a task."""
 
     scores: Mapping[str, float]
     n: int
@@ -63,117 +118,22 @@ class Result:
 
 
 def defined(value: float) -> float | None:
-    """The value; None, as JSON has no other word for it, where it is no number."""
+    """The value; None, as JSON has no other word for it, if it is not finite."""
     return value if math.isfinite(value) else None
 
 
-class Task(Protocol):
-    """Inputs, and what is known about them that vectors should show."""
-
-    @property
-    def name(self) -> str:
-        """As in the papers' tables."""
-        ...
-
-    @property
-    def texts(self) -> Sequence[Input]:
-        """All that have to be encoded; repeats cost nothing."""
-        ...
-
-    def judge(self, vectors: Vectors) -> Verdict:
-        """Judge vectors that hold at least this task's texts.
-
-        Raises:
-            DataError: The vectors or labels allow no figure.
-        """
-        ...
-
-
-class Suite(Protocol):
-    """A family of tasks with a place in a data folder."""
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """What is run if nothing is chosen, in the order of the papers' tables."""
-        ...
-
-    @property
-    def extra(self) -> tuple[str, ...]:
-        """What is run only if chosen."""
-        ...
-
-    def files(self, task: str, data_dir: Path, split: Split) -> tuple[Path, ...]:
-        """The files that a task is made of; none if it has no such split."""
-        ...
-
-    def read(self, task: str, files: Sequence[Path]) -> Task:
-        """A task, from the files that `files` named.
-
-        Raises:
-            DataError: A file is not what the suite expects, or has not the published number of rows.
-        """
-        ...
-
-
-def find_tasks(
-    suite: Suite, data_dir: Path, *, names: Sequence[str] = (), split: Split = "test"
-) -> tuple[list[Task], dict[str, str]]:
-    """Read the tasks that are there.
-
-    Returns:
-        The tasks in the suite's order, and for each that is missing the reason.
-
-    Raises:
-        ConfigError: A name that the suite does not know.
-        NoTaskHere: None is there.
-        DataError: See `Suite.read`.
-    """
-    known = (*suite.tasks, *suite.extra)
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"no task {name!r}; there are {', '.join(known)}")
-    found: list[Task] = []
-    missing: dict[str, str] = {}
-    for name in [name for name in known if name in (names or suite.tasks)]:
-        files = suite.files(name, data_dir, split)
-        absent = [path for path in files if not path.is_file()]
-        if not files:
-            missing[name] = f"has no {split} split"
-        elif absent:
-            missing[name] = f"no file {absent[0]}"
-        else:
-            found.append(suite.read(name, files))
-    if not found:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-        raise NoTaskHere(f"none of the tasks is here ({reasons})", path=data_dir)
-    return found, missing
-
-
-def judge(vectors: Vectors, tasks: Sequence[Task]) -> dict[str, Verdict]:
-    """Each task's verdict, by name.
-
-    Raises:
-        DataError: See `Task.judge`.
-    """
-    return {task.name: task.judge(vectors) for task in tasks}
-
-
-def summarise(verdict: Verdict, *, draws: int = 0, seed: int = 0) -> Result:
-    """The figures of a verdict, with bootstrap intervals if there are `draws`; parts have figures alone."""
-    whole = verdict.whole
+def summarise(metrics: TaskMetrics, *, draws: int = 0, seed: int = 0) -> Result:
+    """The scores of a task, with bootstrap intervals if there are `draws`; parts have scores only."""
+    whole = metrics.whole
     parts = {
-        name: Result({} if part is None else part.scores(), n) for name, (part, n) in verdict.parts.items()
+        name: Result({} if part is None else part.scores(), n) for name, (part, n) in metrics.parts.items()
     }
     bounds = intervals(whole, draws=draws, seed=seed) if draws else {}
     return Result(whole.scores(), whole.n, bounds, parts)
 
 
 def check_rows(found: int, published: int, path: Path) -> None:
-    """Refuse a file that was cut off, added to or mistaken for another.
-
-    Raises:
-        DataError: The numbers differ.
-    """
+    """Refuse a file that was cut off, extended or mistaken for another."""
     if found != published:
         raise DataError(
             f"{found:,} rows, but {published:,} are published: not the whole file, or another one; fetch it"

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from aoe_train._card import card_head, prompts_told
 
 if TYPE_CHECKING:
-    from aoe_train._baselines.flow import Flowed
-    from aoe_train._baselines.whitening import Whitened
-    from aoe_train._export.graphs import Graph
     from aoe_train._export.loss import Loss
+    from aoe_train._export.onnx import Graph
     from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings
 
@@ -31,9 +29,9 @@ _OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name
 _GRAPH = """
 ## Use
 ```python
-from sentence_transformers import SentenceTransformer    # with {optimum}
+from sentence_transformers import SentenceTransformer    # with optimum-onnx
 
-model = SentenceTransformer("{name}", backend="{backend}"{file_name})
+model = SentenceTransformer("{name}", backend="onnx"{file_name})
 ```
 {others}
 ```python
@@ -48,37 +46,18 @@ tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation
 """
 _INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
 """
-_OTHERS = {
-    "onnx": """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
+_OTHERS = """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
 (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) read the same files.
-So does onnxruntime alone:""",
-    "openvino": """OpenVINO computes in bf16 on processors that have it, and in fp32 with
-`model_kwargs={{"ov_config": {{"INFERENCE_PRECISION_HINT": "f32"}}}}`. OpenVINO alone reads the same file:""",
-}
-_ALONE = {
-    "onnx": f"""import onnxruntime
+So does onnxruntime alone:"""
+_ALONE = f"""import onnxruntime
 from transformers import AutoTokenizer
 
 {_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
-{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)""",
-    "openvino": f"""import openvino
-from transformers import AutoTokenizer
-
-{_TOKENS}model = openvino.compile_model("{{name}}/{{file}}", "CPU")
-{_INPUTS}vectors = model(inputs)["sentence_embedding"]""",
-}
-_OPTIMUM = {"onnx": "optimum-onnx", "openvino": "optimum-intel"}
+{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)"""
 
 
 def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
-    """The beginning of a card, for a model that has none yet.
-
-    Args:
-        name: The model's name.
-        dim: Numbers in a vector.
-        tags: What else than embeddings it is found by.
-        about: What the source's own card says in its head, if it has one.
-    """
+    """The beginning of a card, for a model that has none yet."""
     base = about.get("base_model")
     yaml = card_head(
         name,
@@ -99,26 +78,6 @@ def mixed_with(soup: float | None) -> str:
     return f"Weights: {soup:g} of the trained ones, the rest of the backbone's (WiSE-FT, arXiv 2109.01903).\n"
 
 
-def whitened_by(whitened: Whitened | None) -> str:
-    """What a card says of a whitening; nothing where there is none."""
-    if whitened is None:
-        return ""
-    return (
-        f"Whitened by the vectors of {whitened.texts:,} texts (BERT-whitening, arXiv 2103.15316):"
-        f" {whitened.dim} directions, which hold {whitened.variance:.1%} of their variance.\n"
-    )
-
-
-def flowed_by(flowed: Flowed | None) -> str:
-    """What a card says of a flow; nothing where none was fitted."""
-    if flowed is None:
-        return ""
-    return (
-        f"A flow behind it was fitted to the vectors of {flowed.texts:,} texts (BERT-flow, arXiv 2011.05864):"
-        f" {flowed.before:.3f} nats a number before, {flowed.after:.3f} after.\n"
-    )
-
-
 def _words(value: object) -> list[str]:
     """One word or several, as a card's head may have them."""
     return (
@@ -137,13 +96,7 @@ def card_data(card: Path) -> dict[str, Any]:
 
 
 def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
-    """How to encode with a model folder.
-
-    Args:
-        name: The folder's or repository's name.
-        prompts: The prompts that it knows.
-        needs_toolkit: Why sentence-transformers needs this package for it, if it does.
-    """
+    """How to encode with a model folder."""
     flag = ", trust_remote_code=True" if needs_toolkit else ""
     lines = [_THEIRS.format(name=name, flag=flag)]
     if needs_toolkit:
@@ -155,11 +108,6 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     return "\n".join(lines)
 
 
-def graph_tags(graph: Graph) -> Sequence[str]:
-    """What a graph is found by on the Hub."""
-    return ("onnx", "transformers.js") if graph.backend == "onnx" else ("openvino",)
-
-
 def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
     """How to encode with a graph, and what int8 lost."""
     file = Path(graph.file)
@@ -168,11 +116,9 @@ def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss |
     js = f', {{model_file_name: "{file.stem}", dtype: "fp32"}}' if graph.int8 else ""
     text = _GRAPH.format(
         name=name,
-        backend=graph.backend,
-        optimum=_OPTIMUM[graph.backend],
         file_name=named,
-        others=_OTHERS[graph.backend].format(**words, js=js),
-        alone=_ALONE[graph.backend].format(**words),
+        others=_OTHERS.format(**words, js=js),
+        alone=_ALONE.format(**words),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",

@@ -3,50 +3,80 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
 import torch
 
 from aoe_train._backbones.decoder import has_lora, merge_lora
 from aoe_train._backbones.static import refuse_static
-from aoe_train._baselines.flow import Flowed
-from aoe_train._baselines.whitening import Whitened
 from aoe_train._evaluate.overlap import DIGESTS_FILE
 from aoe_train._export.card import (
     card_data,
-    flowed_by,
-    graph_tags,
     graph_usage,
     head,
     mixed_with,
     usage,
-    whitened_by,
 )
-from aoe_train._export.graphs import GRAPHS, Graph, require
 from aoe_train._export.loss import Loss, measure
-from aoe_train._export.onnx import onnx_encoder, write_onnx
-from aoe_train._export.openvino import compress_openvino, convert_to_openvino, openvino_encoder
-from aoe_train._export.quantize import quantize_onnx
-from aoe_train._export.verify import difference, probes, verify
+from aoe_train._export.onnx import GRAPHS, Graph, onnx_encoder, quantize_onnx, require_onnx, write_onnx
 from aoe_train._interchange import needs_toolkit
 from aoe_train._model_folder.files import read_object
 from aoe_train._precision import DTYPES
 from pairkit import __version__
-from pairkit.errors import ConfigError
+from pairkit.errors import ConfigError, DataError
 from pairkit.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
     import numpy as np
+    from jaxtyping import Float
 
     from aoe_train._encoder import Encoder
-    from aoe_train._evaluate import PairTask
+    from aoe_train._evaluate.pairs import PairTask
 
-Format = Literal["sentence-transformers", "onnx", "onnx-int8", "openvino", "openvino-int8"]
+
+_SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
+
+
+def probes(max_length: int) -> list[str]:
+    """Texts to compare on: short, of several scripts, and longer than `max_length` tokens."""
+    return ["crash", "A man is playing a flute.", "naïve Straße 東京 🙂", _SENTENCE, _SENTENCE * max_length]
+
+
+def difference(found: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]) -> float:
+    """The largest difference of two vectors of a text, relative to the expected one's length."""
+    if found.shape != expected.shape:
+        return float("inf")
+    apart = np.linalg.norm(found.astype(np.float64) - expected, axis=1)
+    relative = apart / np.maximum(np.linalg.norm(expected.astype(np.float64), axis=1), 1e-12)
+    return float("inf") if np.isnan(relative).any() else float(relative.max())
+
+
+def verify(
+    encode: Callable[[Sequence[str]], np.ndarray],
+    texts: Sequence[str],
+    expected: Float[np.ndarray, "text dim"],
+    *,
+    path: Path,
+    within: float,
+) -> float:
+    """Encode `texts` by the export and compare."""
+    found = difference(encode(texts), expected)
+    if found > within:
+        raise DataError(
+            f"the export's vectors differ from the model's by {found:.1e} of their length; expected at most "
+            f"{within:.0e}; nothing was written",
+            path=path,
+        )
+    return found
+
+
+Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 _WITHIN, _GRAPH_WITHIN = 1e-5, 1e-4
 
@@ -66,9 +96,7 @@ class Exported:
         rounding: The same, from the model as it was: what merging and storing in `dtype` changed.
         needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
         loss: What int8 changed; None in other formats.
-        whitened: What its vectors are whitened by; None if they are the model's own.
         soup: Share of the trained weights, where they are mixed with the backbone's; else None.
-        flowed: What a flow was fitted on; None where none was.
     """
 
     out: Path
@@ -80,9 +108,7 @@ class Exported:
     rounding: float
     needs_toolkit: str | None
     loss: Loss | None = None
-    whitened: Whitened | None = None
     soup: float | None = None
-    flowed: Flowed | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
@@ -99,8 +125,6 @@ def export(
     task: PairTask | None = None,
     soup: float | None = None,
     merged: bool = False,
-    whitened: Whitened | None = None,
-    flowed: Flowed | None = None,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
 
@@ -113,8 +137,6 @@ def export(
         task: Pairs to measure on what int8 loses; by default those of built-in sentences.
         soup: How much of the trained weights has been left in `encoder`.
         merged: Whether adapters have been merged in `encoder` for that.
-        whitened: What `encoder` has been whitened by.
-        flowed: What its flow was fitted on.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
@@ -132,8 +154,6 @@ def export(
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
     within = _WITHIN if graph is None else _GRAPH_WITHIN
-    for fitted in (whitened, flowed):
-        within *= 1 if fitted is None else fitted.gain
     with whole_folder(out) as folder:
         found, reason = _write(encoder, folder, graph, DTYPES[dtype])
         apart = verify(found, texts, expected, path=out, within=within)
@@ -142,25 +162,13 @@ def export(
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
         loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
-        done = Exported(
-            out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, whitened, soup, flowed
-        )
+        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, soup)
         _describe(done, encoder, source, folder)
     return done
 
 
 def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
-    """Refuse what is known to fail before a model is loaded for it.
-
-    Args:
-        out: See `export`.
-        form: See `export`.
-        dtype: See `export`.
-        measured: Whether there are pairs to measure on.
-
-    Raises:
-        ConfigError: See `export`.
-    """
+    """Refuse what is known to fail before a model is loaded for it."""
     if form not in get_args(Format) or dtype not in DTYPES:
         raise ConfigError(
             f"can't export {form} in {dtype}; formats are {', '.join(get_args(Format))}, "
@@ -170,7 +178,7 @@ def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
         raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
     graph = GRAPHS.get(form)
     if graph is not None:
-        require(graph.backend)
+        require_onnx()
         if dtype != "fp32":
             raise ConfigError(f"--dtype {dtype}: a graph is exported in fp32 or int8; leave --dtype out")
     if measured and not (graph and graph.int8):
@@ -185,10 +193,7 @@ def _write(
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
             write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
-        if graph.backend == "onnx":
-            return onnx_encoder(folder, encoder.settings.named_prompts), None
-        convert_to_openvino(folder)
-        return openvino_encoder(folder, encoder.settings.named_prompts), None
+        return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)
     reason = needs_toolkit(folder, encoder.settings)
@@ -197,13 +202,8 @@ def _write(
 
 def _to_int8(encoder: Encoder, folder: Path, graph: Graph, task: PairTask | None, out: Path) -> Loss:
     """Replace the verified float32 graph by one in int8, and measure what that changed."""
-    prompts = encoder.settings.named_prompts
-    if graph.backend == "onnx":
-        quantize_onnx(folder)
-        found = onnx_encoder(folder, prompts, file=graph.file)
-    else:
-        compress_openvino(folder)
-        found = openvino_encoder(folder, prompts, file=graph.file)
+    quantize_onnx(folder)
+    found = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
     return measure(encoder.encode, found, task, path=out)
 
 
@@ -234,7 +234,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    changed = mixed_with(done.soup) + whitened_by(done.whitened) + flowed_by(done.flowed)
+    changed = mixed_with(done.soup)
     if graph is None and card.is_file() and not changed:
         shutil.copyfile(card, folder / "README.md")
     else:
@@ -244,7 +244,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
             else graph_usage(name, settings, graph, done.loss)
         )
         about = card_data(card) if card.is_file() else {}
-        tags = () if graph is None else graph_tags(graph)
+        tags = () if graph is None else ("onnx", "transformers.js")
         write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
     write_json(folder / "run.json", {**_run(source), "export": facts})

@@ -11,11 +11,7 @@ _WHAT = "a folder that `aoe train` or `aoe export` wrote, whose model card and r
 
 
 def listing(folder: Path) -> dict[str, int]:
-    """What a push would send: each file's path in the repository and its bytes.
-
-    Raises:
-        DataError: `folder` is no model folder with its card and its run, or holds a link.
-    """
+    """What a push would send: each file's path in the repository and its bytes."""
     return hub.listing(folder, _REQUIRED, _WHAT)
 
 

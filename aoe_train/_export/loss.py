@@ -10,13 +10,58 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train._evaluate import correlation, spearman
-from aoe_train._export.samples import SAMPLES
+from aoe_train._evaluate.correlation import correlation, spearman
 from aoe_train._similarity import unit
 from pairkit.errors import DataError
 
 if TYPE_CHECKING:
-    from aoe_train._evaluate import PairTask
+    from aoe_train._evaluate.pairs import PairTask
+
+
+SAMPLES = (
+    "A man is playing a flute.",
+    "Someone plays a wind instrument.",
+    "A woman is slicing an onion.",
+    "A cook cuts vegetables in a kitchen.",
+    "Two dogs are running through the snow.",
+    "The dogs chase each other on a winter field.",
+    "A child is riding a bicycle down a hill.",
+    "A boy cycles downhill.",
+    "The train to the coast leaves at seven in the morning.",
+    "There is an early train to the seaside.",
+    "It will rain in the north tomorrow.",
+    "Tomorrow the sun will shine in the north.",
+    "The central bank raised its interest rate by a quarter of a point.",
+    "Borrowing becomes dearer after the bank's decision on rates.",
+    "Shares of the airline fell after it cancelled hundreds of flights.",
+    "The company that makes the engines reported a loss for the third year.",
+    "How do I install the package without root rights?",
+    "Installing into my home folder because I have no administrator account",
+    "The editor crashes when I open a file of more than two gigabytes.",
+    "Opening huge files ends the program with a segmentation fault",
+    "Dark theme: the cursor can't be seen in the search field",
+    "The colour of the caret is that of the background in dark mode.",
+    "Please add an option to sort the list by date.",
+    "The build fails on Windows since the last release, because a path has a space in it.",
+    "Unable to log in after the password was changed; the server answers 401",
+    "def area(radius): return 3.14159 * radius ** 2",
+    "SELECT name, count(*) FROM visits GROUP BY name ORDER BY 2 DESC",
+    "Which vitamins does an orange contain?",
+    "Oranges are rich in vitamin C.",
+    "The patient was given antibiotics for an infection of the lung.",
+    "Pneumonia caused by bacteria is treated with antibiotics.",
+    "Regular exercise lowers the risk of disease of the heart, as a study over ten years with several "
+    "thousand people of all ages found.",
+    "The old bridge over the river was built of stone and has carried carts and cars for four centuries.",
+    "Water boils at a lower temperature on a mountain.",
+    "Light takes about eight minutes from the sun to the earth.",
+    "The parliament voted for the new law on schools by a narrow majority.",
+    "The law about education passed with few votes to spare.",
+    "Ein Hund schläft vor dem Haus.",
+    "Le chien dort devant la maison.",
+    "Thanks!",
+)
+
 
 _LEAST_COSINE, _LEAST_AGREEMENT = 0.95, 0.9
 _BATCH = 32
@@ -24,17 +69,7 @@ _BATCH = 32
 
 @dataclass(frozen=True)
 class Loss:
-    """What int8 changed.
-
-    Attributes:
-        pairs: Pairs of texts that it was measured on.
-        source: Whose pairs.
-        cosine_mean: Cosine of a text's vector in int8 and in float32, mean over the texts.
-        cosine_least: The same, least.
-        agreement: Spearman's rho of the pairs' cosines in int8 with those in float32.
-        spearman: Spearman's rho of the cosines in float32 with the pairs' labels, where they have labels.
-        spearman_int8: The same in int8.
-    """
+    """What int8 changed."""
 
     pairs: int
     source: str
@@ -66,17 +101,7 @@ def measure(
     *,
     path: Path,
 ) -> Loss:
-    """Encode pairs by the model and by its int8 graph, and compare.
-
-    Args:
-        expected: The model.
-        found: The graph.
-        task: Pairs with labels; by default all pairs of built-in sentences.
-        path: The export, for the message.
-
-    Raises:
-        DataError: The vectors have too little to do with the model's, or labels are all alike.
-    """
+    """Encode pairs by the model and by its int8 graph, and compare."""
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
     texts = sorted({text for row in rows for text in row}, key=len)
     places = {text: place for place, text in enumerate(texts)}

@@ -7,8 +7,12 @@ themselves; `sentence_embedding` is for whoever runs the graph alone.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +22,9 @@ from torch import Tensor, nn
 from aoe_train._backbones.architecture import model_class
 from aoe_train._backbones.quiet import quietly
 from aoe_train._encoder_settings import SETTINGS_FILE
-from aoe_train._export.graphs import GRAPHS, INPUTS, OUTPUTS, graph_encoder, require
 from aoe_train._heads import own_places, read_heads
 from aoe_train._interchange import is_ran, needs_toolkit, write_sentence_transformers
+from aoe_train._prompts import read_prompt
 from pairkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +37,78 @@ if TYPE_CHECKING:
     from aoe_train._heads import Heads
     from aoe_train._prompts import NamedPrompts
     from aoe_train._settings import EncoderSettings, Pooling
+
+
+INPUTS = ("input_ids", "attention_mask")
+OUTPUTS = ("last_hidden_state", "sentence_embedding")
+_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A form of graph."""
+
+    file: str
+    int8: bool = False
+
+
+GRAPHS = {
+    "onnx": Graph("onnx/model.onnx"),
+    "onnx-int8": Graph("onnx/model_qint8.onnx", int8=True),
+}
+
+
+def require_onnx() -> None:
+    """Check that everything is installed that a graph is written and checked with."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install 'aoe-toolkit[onnx]'`")
+
+
+def graph_encoder(
+    folder: Path, run: Callable[[dict[str, np.ndarray]], np.ndarray], prompts: NamedPrompts | None = None
+) -> Callable[..., np.ndarray]:
+    """What encodes texts, perhaps with a `prompt_name`: the folder's tokeniser, then `run`."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
+        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
+        whole = [read_prompt(words).before + text for text in texts]
+        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
+        return run({name: tokens[name].astype("int64") for name in INPUTS})
+
+    return encode
+
+
+def quantize_onnx(folder: Path) -> None:
+    """Put a graph with int8 weights, one scale a channel, in the place of the folder's float32 graph.
+
+    Values are quantised as they are computed. Weights take 7 bits: with 8, processors that add products of
+    int8 in 16 bits (x86 without VNNI) would cut some sums off, so that vectors depended on the processor.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    plain, graph = folder / GRAPHS["onnx"].file, folder / GRAPHS["onnx-int8"].file
+    external = plain.with_name(plain.name + ".data")  # where a graph is too large for one file
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it advises steps that change nothing here
+    try:
+        quantize_dynamic(
+            plain,
+            graph,
+            per_channel=True,
+            reduce_range=True,
+            weight_type=QuantType.QInt8,
+            use_external_data_format=external.exists(),
+        )
+    finally:
+        root.setLevel(level)
+    plain.unlink()
+    external.unlink(missing_ok=True)
+
 
 GRAPH = GRAPHS["onnx"].file
 _MOST_BYTES = 1_900_000_000  # of one file, as protobuf has it; larger weights get a file of their own
@@ -75,7 +151,7 @@ class PaddedEncoder(nn.Module):
 def pool_padded(
     tokens: Float[Tensor, "text token dim"], mask: Int[Tensor, "text token"], pooling: str
 ) -> Float[Tensor, "text dim"]:
-    """Pool as `aoe_train._pooling` does, in operations that a graph of any length can hold."""
+    """Pool as `aoe_train._text_model` does, in operations that a graph of any length can hold."""
     if pooling == "weighted-mean":
         mask = mask.cumsum(dim=1) * mask
     real = mask.unsqueeze(-1).to(tokens.dtype)
@@ -95,17 +171,8 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     """Write the graph, and what a model folder has besides its weights, into `folder`.
 
     The graph takes any number of texts of any length; its weights are float32.
-
-    Args:
-        folder: Where to.
-        model: A model folder without adapters.
-        settings: That model's, resolved.
-        dim: Numbers in a token's vector.
-
-    Raises:
-        ConfigError: a package is missing, or the model can't be a graph.
     """
-    require("onnx")
+    require_onnx()
     _refuse_loops(model, settings)
     # Read afresh: an encoder's backbone may have been changed to run without padding.
     kind = model_class(model)

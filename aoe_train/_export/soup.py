@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def backbone_of(model: str | Path, folder: Path) -> str:
-    """What a model was trained from, by the record in its folder.
-
-    Raises:
-        ConfigError: There is no such record.
-    """
+    """What a model was trained from, by the record in its folder."""
     try:
         sources = read_object(folder / RUN_FILE).get("sources")
     except DataError:
@@ -40,14 +36,6 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Take `share` of the way from the weights of `backbone` to those of `encoder`, in place.
 
     Returns whether `encoder` had adapters, which are merged now.
-
-    Args:
-        encoder: The trained model, in float32.
-        backbone: What it was trained from.
-        share: Of the trained weights, above 0 and at most 1.
-
-    Raises:
-        ConfigError: The share is out of range, or the weights are not those of one architecture.
     """
     if not 0 < share <= 1:
         raise ConfigError(f"soup: found {share:g}; expected a share above 0, and 1 at most")

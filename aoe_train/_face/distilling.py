@@ -45,12 +45,10 @@ def distill(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train._cache_dir import cache_dir
-    from aoe_train._distill.folder import write
-    from aoe_train._distill.static import distil
+    from aoe_train._distill.static import distil, write
     from aoe_train._encoder import Encoder
-    from aoe_train._evaluate.embedders.cached import CachedEmbedder
-    from aoe_train._evaluate.embedders.local import LocalEmbedder
-    from aoe_train._evaluate.embedders.vector_store import VectorStore
+    from aoe_train._evaluate.embedders.cached import CachedEmbedder, VectorStore
+    from aoe_train._evaluate.embedders.embedder import LocalEmbedder
     from aoe_train._examples import read_examples
     from pairkit.config import argument
     from pairkit.errors import ConfigError

@@ -20,22 +20,7 @@ def loaded(
     *,
     layers: int | None = None,
 ) -> Encoder:
-    """An encoder as it is; else one that is loaded, for encoding only.
-
-    Args:
-        model: What a person gave.
-        precision: What it computes in.
-        show: Told how far loading is.
-        say: Told of a precision that is slow here.
-        device: Where it computes; by default on the best device.
-        layers: So many of its layers, the first ones; None for all.
-
-    Raises:
-        ConfigError: No such model or device, something else than a model's name or an `Encoder`; a device or
-            layers of an `Encoder`.
-        DataError: A damaged model.
-        RemoteError: The Hub could not be reached.
-    """
+    """An encoder as it is; else one that is loaded, for encoding only."""
     from aoe_train._encoder import Encoder
     from aoe_train._precision import slow_precision
     from aoe_train._settings import named_precision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,6 @@ def index(
     kind: str | None = None,
     quantize: str = "float32",
     cache: bool = True,
-    calibrate: Source | None = None,
-    figure: bool = False,
     progress: bool | Listener = True,
 ) -> Indexed:
     """Make texts searchable: a folder with their rows, vectors and words.
@@ -43,13 +40,10 @@ def index(
         out: The index's folder.
         text_column: What makes a text, a column or several; by default `text`, else title and body (or
             summary and description), else the only column.
-        kind: flat looks at every vector; hnsw and ivf-pq look at some, by faiss. By default flat, and hnsw
-            from 200,000 texts on.
+        kind: flat looks at every vector; hnsw looks at some, by faiss. By default flat, and hnsw from 200,000
+            texts on.
         quantize: float32, or int8: a quarter of the bytes.
         cache: Keep vectors below `$AOE_CACHE/vectors`, and take those that are there.
-        calibrate: Labelled pairs of these texts, such as a dataset of `gis`; then hits have a probability.
-            See `SearchIndex.calibrate`.
-        figure: Draw how right these probabilities are, as `reliability.png` and `.svg` in the folder.
         progress: Shown on stderr, or not, or told to a function.
 
     Returns:
@@ -60,15 +54,12 @@ def index(
         DataError: No such column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
-    from aoe_train._search.ask import SearchIndex
     from aoe_train._search.build import check_place, make
-    from aoe_train._search.calibrate import draw
     from aoe_train._search.nearest import KINDS
     from aoe_train._search.texts import read_rows
     from aoe_train._small import named_quantize
     from pairkit.config import argument, between_commas
     from pairkit.errors import ConfigError
-    from pairkit.pictures import check_matplotlib
     from pairkit.progress import Display
 
     folder, codes = argument("out", out, Path), named_quantize(quantize)
@@ -77,21 +68,11 @@ def index(
     found = next((known for known in KINDS if known == kind), None)
     if kind is not None and found is None:
         raise ConfigError(f"kind {kind!r}: expected {', '.join(KINDS)}")
-    if figure:
-        check_matplotlib("--figure")
-        if calibrate is None:
-            raise ConfigError("--figure: shows how right probabilities are; give --calibrate, too")
     check_place(folder)
     rows = read_rows(texts, between_commas(text_column))
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
-        done = make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
-    if calibrate is None:
-        return done
-    learnt = SearchIndex(folder, None).calibrate(calibrate)
-    if figure:
-        draw(learnt, folder)
-    return replace(done, calibration=learnt)
+        return make(rows, embedder, folder, model=_named(model), kind=found, quantize=codes, show=show)
 
 
 def open_index(
@@ -187,7 +168,6 @@ def duplicates(
     folder: str | Path,
     *,
     least: float | None = None,
-    probability: float | None = None,
     against: str | Path | None = None,
     neighbours: int | None = None,
     progress: bool | Listener = True,
@@ -196,24 +176,20 @@ def duplicates(
 
     Args:
         folder: What `index` made.
-        least: The lowest cosine of a pair, from -1 to 1; by default 0.9, and where a probability is asked for
-            the lowest by which a pair can reach it.
-        probability: The lowest probability of a pair, between 0 and 1; the index must have been given
-            labelled pairs (`calibrate`), by which each pair then has one.
+        least: The lowest cosine of a pair, from -1 to 1; by default 0.9.
         against: Another index of the same model, for each of whose texts near ones in `folder` are looked
             for; by default the index is compared with itself.
         neighbours: How many neighbours of a text are looked at; by default 50.
         progress: Shown on stderr, or not, or told to a function.
 
     Raises:
-        ConfigError: No index, indexes of two models, a number out of its range, or a probability where the
-            index knows none.
+        ConfigError: No index, indexes of two models, a number out of its range.
         DataError: A damaged index.
     """
     import polars as pl
 
     from aoe_train._evaluate.embedders.cached import same_model
-    from aoe_train._search.alike import LEAST, NEIGHBOURS, Alike, alike, crowded, probabilities
+    from aoe_train._search.alike import LEAST, NEIGHBOURS, Alike, alike
     from aoe_train._search.ask import SearchIndex
     from aoe_train._search.folder import read_probe
     from pairkit.config import argument
@@ -222,19 +198,9 @@ def duplicates(
 
     if least is not None and not -1 <= least <= 1:
         raise ConfigError(f"least {least}: a cosine is from -1 to 1")
-    if probability is not None and not 0 < probability < 1:
-        raise ConfigError(f"probability {probability}: expected a number between 0 and 1")
     if neighbours is not None and neighbours < 1:
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     whole = SearchIndex(argument("folder", folder, Path), None)
-    known = whole.calibration
-    if probability is not None and known is None:
-        raise ConfigError(
-            f"{whole.folder}: knows no probabilities; run `aoe index` with --calibrate and labelled pairs of"
-            " its texts"
-        )
-    if least is None:
-        least = LEAST if probability is None or known is None else known.lowest_cosine(probability)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
     if other is not None and not same_model(
         read_probe(whole.folder, whole.about), read_probe(other.folder, other.about)
@@ -245,18 +211,11 @@ def duplicates(
             whole.vectors,
             whole.searcher(),
             None if other is None else other.vectors,
-            least,
+            LEAST if least is None else least,
             neighbours=neighbours or NEIGHBOURS,
             show=show,
         )
-        asked, pairs = whole if other is None else other, pl.DataFrame(dict(found))
-        if known is not None:
-            likely = pl.Series("probability", probabilities(found, asked, whole, show))
-            pairs = pairs.with_columns(likely).sort("probability", descending=True, maintain_order=True)
-    if probability is not None:
-        pairs = pairs.filter(pl.col("probability") >= probability)
-        full = crowded(pairs, neighbours or NEIGHBOURS, within=other is None)
-    return Alike(pairs, asked, whole, full)
+    return Alike(pl.DataFrame(dict(found)), whole if other is None else other, whole, full)
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
     from aoe_train._evaluate.embedders.embedder import Embedder
-    from aoe_train._serve.app import Search
-    from aoe_train._serve.run import EmbeddingServer
+    from aoe_train._serve.server import EmbeddingServer, Search
     from pairkit.progress import Listener
 
 
@@ -24,7 +23,6 @@ def serve(
     no_key: bool = False,
     precision: str | None = None,
     layers: int | None = None,
-    token_encoding: str | None = None,
     batch_tokens: int | None = None,
     max_texts: int | None = None,
     max_queue: int | None = None,
@@ -45,8 +43,6 @@ def serve(
         no_key: Listen on another host than this machine's own without a key.
         precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
         layers: Use so many of the model's layers, the first ones.
-        token_encoding: An encoding of tiktoken, such as `cl100k_base`: texts may come as arrays of its
-            tokens, as LangChain sends them. By default such requests are refused.
         batch_tokens: Tokens that run at once; fewer make small requests wait less. By default 8192.
         max_texts: Of a request. By default 2048.
         max_queue: Texts that wait or run; a request beyond them gets 429. By default 16384.
@@ -70,13 +66,12 @@ def serve(
     from pairkit.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
-        from aoe_train._serve.run import EmbeddingServer, check_open
+        from aoe_train._serve.server import EmbeddingServer, check_open
     import os
 
     from aoe_train._evaluate.embedders.open import open_model
     from aoe_train._face.notes import notes
-    from aoe_train._serve.limits import Limits
-    from aoe_train._serve.token_arrays import TokenArrays
+    from aoe_train._serve.requests import Limits
     from aoe_train._settings import named_precision
     from pairkit.config import argument, load_settings
     from pairkit.openai_api.credentials import find_key
@@ -85,7 +80,6 @@ def serve(
     limits = load_settings(Limits, flags=given)
     check_open(host, has_key=key_env is not None, no_key=no_key)
     key = None if key_env is None else find_key("aoe serve", key_env, os.environ, f"set {key_env}").secret
-    arrays = None if token_encoding is None else TokenArrays(token_encoding)
     named = str(model) if isinstance(model, Path) else model
     embedder = open_model(named, precision=named_precision(precision), layers=layers, say=notes(progress))
     return EmbeddingServer(
@@ -96,7 +90,6 @@ def serve(
         port=port,
         key=key,
         limits=limits,
-        arrays=arrays,
     )
 
 

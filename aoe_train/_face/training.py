@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from aoe_train._encoder import Encoder
-    from aoe_train._evaluate import Gain
+    from aoe_train._evaluate.gain import Gain
     from aoe_train._objectives.own import OwnObjective
     from aoe_train._run_data import Sources
     from aoe_train._settings import TrainSettings
@@ -111,7 +111,7 @@ class Trained:
     @property
     def gain(self) -> Gain | None:
         """How far the trained weights are ahead of the backbone's on judged pairs; None without such."""
-        from aoe_train._evaluate import Gain
+        from aoe_train._evaluate.gain import Gain
 
         told = self.record["result"].get("judged")
         return None if told is None else Gain.of(told)
@@ -243,12 +243,11 @@ def train(
             each batch has rows of one, and the settings `datasets.NAME` and `mix` say the rest. None takes
             the settings' `datasets.NAME.data`.
         backbone: A model's folder, a Hub id, `minilm` (all-MiniLM-L6-v2 from the package index), `smollm2`
-            (SmolLM2-135M-Instruct), or a file of word vectors, over which an LSTM is trained.
+            (SmolLM2-135M-Instruct).
         out: The model's folder.
         preset: The objective: angle, aoe, cosent, sbert or simcse, by default by the kind of the rows; with
             `-paper` behind the name, all that the papers say of training with it. domain: for triplets that
-            `label` wrote of a domain without labels. Or another paper's way of training on texts alone, such
-            as ct or tsdae.
+            `label` wrote of a domain without labels.
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
         layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model
@@ -279,7 +278,7 @@ def train(
         batch_size: Rows a process; by default 16.
         lr: Highest learning rate; by default by rows and backbone.
         max_length: Tokens of a text; by default the backbone's, at most 512.
-        pooling: cls, avg, max, last, cls-avg, first-last-avg, weighted-mean or mask.
+        pooling: cls, avg, max, last, cls-avg, first-last-avg or weighted-mean.
         prompts: Words before each text, or around `{text}`: one prompt for all, or columns to prompts, such
             as `{"anchor": "query: ", "positive": "passage: "}`. The model then knows them by name: the one
             for all is its default, those of columns are `query`, `document` and so on.
@@ -298,8 +297,8 @@ def train(
         trust_remote_code: Run the backbone's own code; needs a pinned `revision`.
         objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
             vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
-            negative that a row lacks is a vector of zeros. A module learns too. Or one for some of several
-            datasets, by name.
+            negative that a row lacks is a vector of zeros. A module learns too. Or a `TextObjective`, which
+            is given the model and the tokens. Or one for some of several datasets, by name.
         config: A TOML file with settings that differ from the defaults.
         settings: Dotted keys to values, such as `{"objective.tau.angle": 0.05}`; over the file, under what
             is given by name.

@@ -43,26 +43,13 @@ class Chooser:
     def __init__(
         self, settings: MineSettings, scores: Callable[[int, Places], Scores], texts: Sequence[str]
     ) -> None:
-        """Keep what decides.
-
-        Args:
-            settings: The rules.
-            scores: Gives those that rules are about, see `Ranked.scores`.
-            texts: All texts; a random choice depends on what they say.
-        """
+        """Keep what decides."""
         self._settings, self._scores, self._texts = settings, scores, texts
 
     def choose(
         self, text: int, rankings: Sequence[Ranking], excluded: Sequence[Marks], positive_score: float
     ) -> Chosen:
-        """The negatives of a text.
-
-        Args:
-            text: The anchor.
-            rankings: Its candidates by each ranker, enough to fill the range when the excluded are taken out.
-            excluded: Which of each ranking can't be negatives.
-            positive_score: The lowest score of the anchor's positives.
-        """
+        """The negatives of a text."""
         low, high = self._settings.window
         windows, counts = [], Counter[str]()
         for (places, scores), marks in zip(rankings, excluded, strict=True):

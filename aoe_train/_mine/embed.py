@@ -56,17 +56,7 @@ def embed(
     work: Path,
     show: Listener,
 ) -> Vectors:
-    """Encode texts by the model's prompts for queries and documents, each text once where these are the same.
-
-    Args:
-        encoder: The model.
-        identity: What `Encoder.identity` says of it, which reads all weights.
-        texts: All texts.
-        queries: Places of those to search with, ascending.
-        documents: Places of those to search, ascending.
-        work: A folder for the files; what lies there of the same texts and model is used.
-        show: Told how far it is.
-    """
+    """Encode texts by the model's prompts for queries and documents, once where these are equal."""
     prompts = encoder.settings.named_prompts
     make = partial(_table, encoder, identity, texts, work=work, show=show)
     if prompts.query == prompts.document:

@@ -30,15 +30,7 @@ class Known:
         threshold: float,
         transitive: bool = True,
     ) -> None:
-        """Group the texts.
-
-        Args:
-            texts: Distinct texts.
-            positives: Places of the two texts of each positive.
-            ties: Places of further texts that belong together, such as those of one cluster.
-            threshold: From which similarity of words two texts are near-identical.
-            transitive: Whether `excluded` tells the whole family, or only positives of the text itself.
-        """
+        """Group the texts."""
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
         families: Groups[int] = Groups()
         partners: defaultdict[int, set[int]] = defaultdict(set)

@@ -16,8 +16,8 @@ from aoe_train._mine.known import Known, Places
 from pairkit.errors import DataError
 from pairkit.in_memory import source_name
 from pairkit.keyed import keyed_unit
-from pairkit.provenance import with_provenance
 from pairkit.reader import read_pairs, read_rows
+from pairkit.records import with_provenance
 
 if TYPE_CHECKING:
     from aoe_train._mine.settings import MineSettings
@@ -30,15 +30,7 @@ REPEATED, NOT_POSITIVE = "repeated", "not_positive"
 
 @dataclass(frozen=True)
 class Part:
-    """A split, by the places of its texts.
-
-    Attributes:
-        anchors: Of each positive row.
-        positives: Of the same rows.
-        candidates: Texts that may become negatives, ascending.
-        negatives: Pairs that the dataset itself calls negatives, the lower place first.
-        dropped: Rows that are not mined for, by reason.
-    """
+    """A split, by the places of its texts."""
 
     anchors: Places
     positives: Places
@@ -49,13 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Material:
-    """All splits of a dataset.
-
-    Attributes:
-        texts: Each once, in the order in which they come.
-        known: What belongs together.
-        parts: By split.
-    """
+    """All splits of a dataset."""
 
     texts: list[str]
     known: Known
@@ -90,11 +76,6 @@ def read_material(
     those that stand second, unless `settings.candidates` says otherwise. The texts of a corpus are dealt to
     the splits, near-identical ones to the same, in proportion to their rows; those that stand in a split,
     or are near-identical to one that does, belong to that split.
-
-    Raises:
-        ConfigError: No such source, or a bad mapping.
-        DataError: Not readable, graded labels, or a split of which nothing can be made.
-        RemoteError: The Hub could not be asked.
     """
     pairs = with_provenance(read_pairs(source, columns=columns, split=split, rules=rules))
     if pairs.label_kind != "binary":

@@ -27,13 +27,7 @@ NO_NEGATIVE = "no_negative"
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """How many positives would be mined as negatives, if each row were all that is known of its anchor.
-
-    Attributes:
-        mined: Negatives that would be mined.
-        positives: How many of them the dataset says are positives, be it through others or by its clusters.
-        telling: How many were mined for rows whose anchor has further positives; only there can one be found.
-    """
+    """How many positives would be mined as negatives, if each row were all that is known of its anchor."""
 
     mined: int = 0
     telling: int = 0
@@ -57,17 +51,7 @@ class FalseNegatives:
 
 @dataclass
 class MinedSplit:
-    """What became of a split.
-
-    Attributes:
-        rows: anchor, positive, negative_1 to negative_n, and perhaps scores (of the positive, then of each).
-        negatives: How many there are in all rows.
-        fewer: Rows with fewer than were asked for.
-        labelled: Mined negatives that the dataset itself calls so.
-        dropped: Rows that are left out, by reason.
-        turned_down: Candidates that were, by reason, once for each anchor.
-        false_negatives: See there.
-    """
+    """What became of a split."""
 
     rows: pl.DataFrame
     negatives: int = 0
@@ -86,16 +70,7 @@ def mine_split(
     show: Listener,
     stage: str = "mine",
 ) -> MinedSplit:
-    """Mine for one split.
-
-    Args:
-        material: Texts and what is known of them.
-        part: The split.
-        settings: The rules.
-        vectors: Where a model takes part.
-        show: Told how far it is.
-        stage: What that calls it.
-    """
+    """Mine for one split."""
     rankers: list[Ranked] = []
     if vectors is not None:
         rankers.append(ByModel(vectors, part.candidates))

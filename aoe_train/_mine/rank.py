@@ -64,13 +64,7 @@ class ByWords:
     """BM25; a candidate without a word of the text is none."""
 
     def __init__(self, texts: Sequence[str], candidates: Places, positives: Places) -> None:
-        """Index them.
-
-        Args:
-            texts: All texts.
-            candidates: Places of those to choose from.
-            positives: Places of further ones that `scores` is asked for.
-        """
+        """Index them."""
         from pairkit.bm25 import Bm25
 
         self._texts = texts

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run's results go, and where it works.
-
-    Attributes:
-        out: A folder, or a .jsonl or .parquet file; None keeps the rows in memory.
-        work: Where vectors are kept; None means beside `out`, until the run is over.
-    """
+    """Where a run's results go, and where it works."""
 
     out: Path | None = None
     work: Path | None = None
@@ -53,15 +48,7 @@ def run_mining(
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Mine, and write what was found.
-
-    Returns:
-        The rows by split, and the statistics.
-
-    Raises:
-        ConfigError: `out` holds something else, or can't be written.
-        DataError: No row got a negative; several splits for one file.
-    """
+    """Mine, and write what was found."""
     out = places.out
     if out is not None and is_file(out) and len(material.parts) > 1:
         raise ConfigError(

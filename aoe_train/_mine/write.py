@@ -35,11 +35,7 @@ def is_file(out: Path) -> bool:
 
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """The statistics of a run that made the same there; None where nothing is in the way.
-
-    Raises:
-        ConfigError: Something else is there; says what to do.
-    """
+    """The statistics of a run that made the same there; None where nothing is in the way."""
     there = _made_file(out) if is_file(out) else made_there(out, "aoe", *_KEYS)
     if there is None or fresh:
         return None
@@ -66,11 +62,7 @@ def _made_file(out: Path) -> dict[str, Any] | None:
 def write_mined(
     out: Path, splits: Mapping[str, pl.DataFrame], run: Mapping[str, Any], statistics: Mapping[str, Any]
 ) -> None:
-    """Write the folder, or the file and its record beside it, whole or not at all.
-
-    Raises:
-        ConfigError: It can't be written.
-    """
+    """Write the folder, or the file and its record beside it, whole or not at all."""
     if not is_file(out):
         configs = {_CONFIG: splits}
         rows = sum(frame.height for frame in splits.values())
@@ -92,13 +84,7 @@ def write_mined(
 
 
 def read_mined(out: Path, splits: Iterable[str], schema: pl.Schema) -> dict[str, pl.DataFrame]:
-    """The rows of a finished run, by split.
-
-    Args:
-        out: Where they are.
-        splits: Those that were mined for, one of them for a file; one without rows is left out.
-        schema: The columns, which JSON lines don't tell where all they hold is null.
-    """
+    """The rows of a finished run, by split."""
     if is_file(out):
         (split,) = splits
         is_parquet = out.suffix.lower() == ".parquet"

@@ -157,11 +157,6 @@ class _WeightedLayerPooling(Foreign):
     num_hidden_layers: Annotated[int, Field(ge=1, le=4096)] = 12
 
 
-class _Requirement(Foreign):
-    specifier: Annotated[str, Field(max_length=80)] = ""
-    reason: Annotated[str, Field(max_length=1000)] = ""
-
-
 class Model(Foreign):
     """config_sentence_transformers.json."""
 
@@ -171,7 +166,7 @@ class Model(Foreign):
     default_prompt_name: str | None = None
     similarity_fn_name: Literal["cosine", "dot", "euclidean", "manhattan", None] = None
     truncate_dim: Size | None = None
-    requirements: dict[str, _Requirement] | None = None
+    requirements: dict[str, Any] | None = None
 
 
 _SETTINGS: dict[str, type[Foreign]] = {
@@ -186,11 +181,7 @@ _SETTINGS: dict[str, type[Foreign]] = {
 
 
 def read_modules(folder: Path) -> list[Listed]:
-    """The entries of modules.json, in order; none where there is no such file.
-
-    Raises:
-        DataError: It is no list of modules, or one lies outside of the folder.
-    """
+    """The entries of modules.json, in order; none where there is no such file."""
     path = folder / MODULES_FILE
     if not path.is_file():
         return []
@@ -223,12 +214,7 @@ def read_model(folder: Path) -> Model:
 
 
 def check_modules(folder: Path) -> list[Listed]:
-    """Refuse what sentence-transformers must not be told by a stranger's folder; see `read_modules`.
-
-    Raises:
-        ConfigError: A module that is not on the list.
-        DataError: A setting that is not on the list, or of another type or out of its range.
-    """
+    """Refuse what sentence-transformers must not be told by a stranger's folder; see `read_modules`."""
     modules = read_modules(folder)
     read_model(folder)
     for module in modules:
@@ -242,19 +228,5 @@ def check_modules(folder: Path) -> list[Listed]:
             read_transformer(folder / module.path)
         elif module.path and kind != "StaticEmbedding":  # which has weights and a tokenizer alone
             path = folder / module.path / "config.json"
-            settings = decode(_SETTINGS[kind], read_object(path), path)
-            if isinstance(settings, Dense):
-                _check_dense(settings, path)
+            decode(_SETTINGS[kind], read_object(path), path)
     return modules
-
-
-def _check_dense(settings: Dense, path: Path) -> None:
-    """Refuse a layer larger than its weights: it is made before they are read."""
-    weights = path.with_name("model.safetensors")
-    size = weights.stat().st_size if weights.is_file() else 0
-    if settings.in_features * settings.out_features > size:
-        raise DataError(
-            f"a layer of {settings.in_features} x {settings.out_features}, and weights of {size} bytes; copy"
-            " or download the model again",
-            path=path,
-        )

@@ -19,13 +19,7 @@ from aoe_train._records import ABSENT
 
 
 class Further(NamedTuple):
-    """What the papers' candidates don't have; all of it together is GISTEmbed (Solatorio, 2024, Eq. 5 to 7).
-
-    Attributes:
-        anchors: Other first texts are candidates too, compared with the first text.
-        positives: Other positives are also compared with the positive, and count among the candidates.
-        guide: Leaves out candidates that may belong to the anchor.
-    """
+    """Additions to the papers' candidates; all together are GISTEmbed (Solatorio, 2024, Eq. 5 to 7)."""
 
     anchors: bool = False
     positives: bool = False
@@ -38,10 +32,6 @@ NOTHING_FURTHER = Further()
 def ibn_part(given: Given) -> Loss:
     """The part `ibn`."""
     tau = given.tau("ibn")
-    if given.settings.ibn_form == "angle-emb":
-        return lambda pairs: ibn_angle_emb(
-            pairs.first, pairs.second, pairs.labels >= given.positive_from, tau
-        )
     return lambda pairs: ibn_loss(*_candidates(pairs, given), tau, _further(pairs, given))
 
 
@@ -91,48 +81,8 @@ def ibn_loss(
     those pairs' labels. Texts that `no_negatives` finds are left out of the sum. So a repeated row leaves its
     own loss as it was; where its second text is a negative it counts twice, as in the equation. No positive
     pair gives 0 with gradient 0.
-
-    Args:
-        first: First texts of the pairs that may be positive, which come first.
-        second: Second texts of all pairs.
-        texts: All pairs' texts by number: equal numbers are equal texts, `ABSENT` is none.
-        positive: Pairs whose texts belong together.
-        tau: Temperature.
-        further: What is not in the equation.
     """
     return contrastive_loss(first, second, texts, positive, tau, further)
-
-
-def ibn_angle_emb(
-    first: Float[Tensor, "pair dim"],
-    second: Float[Tensor, "pair dim"],
-    positive: Bool[Tensor, " pair"],
-    tau: float,
-) -> Float[Tensor, ""]:
-    """In-batch negatives as the library angle-emb computes them, with which the authors tuned their weights.
-
-    Each text u of a positive pair, first or second, has to find its partner v among the other 2B - 1 texts of
-    the batch, first and second ones: - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of
-    exp(cos(u, w) / tau)). Three things differ from `ibn_loss`: both directions; the mean is over all 2B
-    texts, so a batch of few positives counts little; and a copy of a text elsewhere in the batch is a
-    negative like any other, which is why angle-emb drops rows that repeat a text.
-
-    Equal to angle-emb's `in_batch_negative_loss` for labels of 0 and 1. It cuts graded labels to integers,
-    takes all from 1 on as positive, and then also takes for a partner any text whose label times its place in
-    the batch is the partner's by chance; here `positive` says what is one.
-
-    Args:
-        first: First texts.
-        second: Second texts.
-        positive: Pairs whose texts belong together.
-        tau: Temperature; angle-emb's `ibn_tau` is 1 / tau.
-    """
-    texts = unit(torch.cat([first, second]))
-    logits = texts @ texts.T / tau
-    to_partner = logits.diagonal(len(first)).repeat(2)
-    itself = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
-    losses = logits.masked_fill(itself, -torch.inf).logsumexp(1) - to_partner
-    return (losses * positive.repeat(2)).mean()
 
 
 def contrastive_loss(
@@ -150,16 +100,6 @@ def contrastive_loss(
 
     The ACL paper prints the same formula as arXiv Eq. 2, so with hard negatives and one direction this is
     `ibn_loss`.
-
-    Args:
-        first: First texts of the pairs that may be positive, which come first.
-        second: Second texts of all pairs.
-        texts: All pairs' texts by number: equal numbers are equal texts, `ABSENT` is none.
-        positive: Pairs whose texts belong together.
-        tau: Temperature.
-        further: What is not in the equation; its anchors and positives join the first of two directions.
-        hard_negatives: The second texts of negative pairs are candidates too, for every anchor.
-        symmetric: Mean of this and the same from second texts to first, among the positive pairs.
     """
     anchors, guide = len(positive), further.guide
     one, other = unit(first), unit(second)
@@ -232,14 +172,7 @@ def _partner_loss(
     positive: Bool[Tensor, " anchor"],
     tau: float,
 ) -> Float[Tensor, ""]:
-    """Mean of -log softmax of each positive pair's own candidate, among those not left out.
-
-    Args:
-        blocks: Cosines of anchors with candidates, and who is left out; the first one's diagonal is the
-            partners, who never are.
-        positive: Pairs whose texts belong together.
-        tau: Temperature.
-    """
+    """Mean of -log softmax of each positive pair's own candidate, among those not left out."""
     logits = torch.cat([cosines for cosines, _ in blocks], dim=1) / tau
     left_out = torch.cat([unfit for _, unfit in blocks], dim=1)
     own = torch.eye(*left_out.shape, dtype=torch.bool, device=positive.device)

@@ -39,12 +39,6 @@ def margin_mse_loss(
     """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives.
 
     Mean square of (score of the positive - score of a negative) less the same difference by the teacher.
-
-    Args:
-        scores: Of (anchor, positive) of each row, then of (anchor, negative) of each row, and so on.
-        taught: The teacher's.
-        known: Pairs for which there is both.
-        rows: How many rows there are.
     """
     beyond, counted = scores - taught, known[rows:]
     differences = beyond[:rows].repeat(len(counted) // rows) - beyond[rows:]

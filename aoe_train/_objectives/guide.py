@@ -14,14 +14,7 @@ from torch import Tensor
 
 
 class Guide(NamedTuple):
-    """What a guide says of a batch.
-
-    Attributes:
-        first: Its vectors of the anchors, of length 1.
-        second: Of the candidates, the anchors' positives first.
-        margin: How far below the positive's similarity a negative has to be.
-        strategy: `absolute`: by this difference; `relative`: by this share of the similarity.
-    """
+    """What a guide says of a batch."""
 
     first: Float[Tensor, "anchor guide"]
     second: Float[Tensor, "candidate guide"]

@@ -15,9 +15,7 @@
 correlate with. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
-label range (4 of 0 to 5: "mostly equivalent" in STS-B). With `ibn_form = "angle-emb"` anchors are both texts
-of a positive row and candidates all other texts of the batch, equal ones too; so it is not for triplets,
-whose anchors stand in two pairs. `margin` is a difference of cosines over the whole
+label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
 label range (0 to 1 for labels that are not graded); the part cosine alone has it. The last three need a
 teacher. Nothing here imports torch,
 so a command can refuse before it loads a model.
@@ -37,17 +35,7 @@ LabelRange = tuple[float, float]
 def check_objective(
     settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
 ) -> None:
-    """Refuse what the table above has no meaning for.
-
-    Args:
-        settings: The parts wanted.
-        dim: Size of the embeddings.
-        kind: What a row of the data means.
-        label_range: The lowest and highest label of the data's scale; only graded labels need it.
-
-    Raises:
-        ConfigError: says which part cannot be had, and what to do instead.
-    """
+    """Refuse what the table above has no meaning for."""
     wanted = settings.weights.wanted
     ranked = sorted(RANKED & wanted.keys())
     if ranked and kind in ("positive", "single"):
@@ -72,11 +60,6 @@ def check_objective(
         )
     if kind == "graded" and "sbert" in wanted:
         _bounds(label_range, "objective sbert")
-    if kind == "triplet" and settings.ibn_form == "angle-emb" and "ibn" in wanted:
-        raise ConfigError(
-            "ibn_form angle-emb: found triplets, where it would make each anchor a negative of itself; leave"
-            " it out, or give labelled pairs (angle-emb itself takes another loss for triplets)"
-        )
     if "margin_mse" in wanted and kind != "triplet":
         raise ConfigError(
             f"objective margin_mse: found {kind} data, expected triplets, whose positives are above their"
@@ -84,7 +67,7 @@ def check_objective(
         )
     if (settings.contrast_anchors or settings.contrast_positives) and not _has_candidates(settings):
         raise ConfigError(
-            "contrast_anchors and contrast_positives are for ibn (in the form paper) and contrastive; give"
+            "contrast_anchors and contrast_positives are for ibn and contrastive; give"
             " one of them a weight, or leave them out"
         )
     if settings.margin and "cosine" not in wanted:
@@ -98,17 +81,7 @@ def check_objective(
 
 
 def check_advisers(settings: ObjectiveSettings, *, dim: int, kind: Kind, advisers: Advisers) -> None:
-    """Refuse advisers that no part listens to, and parts that have none to listen to.
-
-    Args:
-        settings: The parts wanted.
-        dim: Size of the embeddings.
-        kind: What a row of the data means.
-        advisers: Those there are.
-
-    Raises:
-        ConfigError: says what is missing, and what to do instead.
-    """
+    """Refuse advisers that no part listens to, and parts that have none to listen to."""
     wanted = settings.weights.wanted
     taught = [part for part in wanted if part in TAUGHT]
     teacher = advisers.teacher_dim is not None
@@ -145,21 +118,11 @@ def check_advisers(settings: ObjectiveSettings, *, dim: int, kind: Kind, adviser
 
 def _has_candidates(settings: ObjectiveSettings) -> bool:
     """Whether a part compares an anchor with candidates that may be left out or added."""
-    wanted = settings.weights.wanted
-    return "contrastive" in wanted or ("ibn" in wanted and settings.ibn_form == "paper")
+    return bool({"contrastive", "ibn"} & settings.weights.wanted.keys())
 
 
 def check_dims(settings: ObjectiveSettings, dim: int, *, own: bool = False) -> None:
-    """Refuse sizes that vectors can't be cut to.
-
-    Args:
-        settings: Has the sizes.
-        dim: Size of the embeddings.
-        own: A loss of one's own takes the parts' place.
-
-    Raises:
-        ConfigError: says which size cannot be had, and what to do instead.
-    """
+    """Refuse sizes that vectors can't be cut to."""
     for size in settings.dims:
         if size > dim:
             raise ConfigError(
@@ -178,11 +141,7 @@ def check_dims(settings: ObjectiveSettings, dim: int, *, own: bool = False) -> N
 
 
 def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None) -> float:
-    """The label from which on a row counts as positive; triplets and positives count as labelled 1 and 0.
-
-    Raises:
-        ConfigError: No label or every label could be positive, or the range that decides it is unknown.
-    """
+    """The label from which on a row counts as positive; triplets and positives count as labelled 1 and 0."""
     if kind != "graded":
         return 0.5
     if settings.positive_from is None:

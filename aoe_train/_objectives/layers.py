@@ -33,16 +33,7 @@ class Layers(nn.Module):
     """
 
     def __init__(self, objective: nn.Module, settings: ObjectiveSettings, layers: Sequence[int]) -> None:
-        """Put together.
-
-        Args:
-            objective: What each layer's vectors are judged by.
-            settings: Weights of layers, and how much they are drawn to the last one.
-            layers: Numbers of the earlier ones, from 1.
-
-        Raises:
-            ConfigError: Not a weight for each layer.
-        """
+        """Put together."""
         super().__init__()
         self.objective, self.settings, self.layers = objective, settings, tuple(layers)
         self.weights = layer_weights(settings, self.layers)
@@ -54,14 +45,7 @@ class Layers(nn.Module):
         texts: Int[Tensor, "row column"],
         advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
-        """The loss to minimise as "loss", the last layer's parts, and each layer's loss as "layer_3".
-
-        Args:
-            vectors: Of the wanted layers, and of the last one.
-            labels: See `Objective`.
-            texts: See `Objective`.
-            advice: See `Objective`; the same for all layers.
-        """
+        """The loss to minimise as "loss", the last layer's parts, and each layer's loss as "layer_3"."""
         *earlier, last = vectors.unbind(-2)
         found = self.objective(last, labels, texts, advice)
         losses = [self.objective(each, labels, texts, advice)["loss"] for each in earlier]
@@ -76,11 +60,7 @@ class Layers(nn.Module):
 
 
 def layer_weights(settings: ObjectiveSettings, layers: Sequence[int]) -> list[float]:
-    """What the loss of each layer counts.
-
-    Raises:
-        ConfigError: Another number of weights than of layers.
-    """
+    """What the loss of each layer counts."""
     given = settings.layer_weights
     if given == "falling":
         return [1 / (1 + math.log(layer)) for layer in layers]
@@ -100,14 +80,7 @@ def divergence(
     there: Tensor,
     tau: float,
 ) -> Tensor:
-    """How far vectors are from others: tau times the Kullback-Leibler divergence of their softmax, a mean.
-
-    Args:
-        found: Learn.
-        wanted: Do not.
-        there: (row, column), whether there is a text.
-        tau: Numbers are divided by it.
-    """
+    """How far vectors are from others: tau times the Kullback-Leibler divergence of their softmax, a mean."""
     with torch.autocast(found.device.type, enabled=False):
         logs = (wide(found) / tau).log_softmax(-1)
         target = (wide(wanted) / tau).log_softmax(-1)

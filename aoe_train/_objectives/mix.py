@@ -33,18 +33,7 @@ class Objective(nn.Module):
         label_range: LabelRange | None = None,
         advisers: Advisers = NO_ADVISERS,
     ) -> None:
-        """Prepare for data of one kind.
-
-        Args:
-            settings: The parts wanted.
-            dim: Size of the embeddings.
-            kind: What a row of the data means.
-            label_range: The lowest and highest label of the data's scale; only graded labels need it.
-            advisers: What is known of the run's guide and teacher.
-
-        Raises:
-            ConfigError: The parts, the kind, the size and the advisers do not go together.
-        """
+        """Prepare for data of one kind."""
         super().__init__()
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
         check_advisers(settings, dim=dim, kind=kind, advisers=advisers)
@@ -73,16 +62,7 @@ class Objective(nn.Module):
         texts: Int[Tensor, "row column"],
         advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
-        """The loss to minimise as "loss", and each part by its name, unweighted and detached.
-
-        Args:
-            vectors: Two columns, or anchor, positive and negatives for triplets. For `single`, two encodings
-                of the same text under different dropout.
-            labels: As in the data; None for kinds without labels.
-            texts: Numbers of the texts; equal numbers are equal texts. `ABSENT` stands for a negative that a
-                row lacks, whose vector then does not matter.
-            advice: What the advisers say of the same rows.
-        """
+        """The loss to minimise as "loss", and each part by its name, unweighted and detached."""
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors)
             pairs = as_pairs(vectors, labels, texts, advice.each(lambda told: told.to(vectors.dtype)))

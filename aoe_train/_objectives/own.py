@@ -44,11 +44,7 @@ class Own(nn.Module):
         texts: Int[Tensor, "row column"],
         advice: Advice = NO_ADVICE,
     ) -> dict[str, Tensor]:
-        """The loss to minimise as "loss"; functions of one's own are given no advice.
-
-        Raises:
-            ConfigError: The function gives no scalar that depends on the vectors.
-        """
+        """The loss to minimise as "loss"; functions of one's own are given no advice."""
         del advice
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors).masked_fill((texts == ABSENT)[..., None], 0)
@@ -72,7 +68,7 @@ def trained_by(settings: ObjectiveSettings, own: OwnObjective | None) -> dict[st
     """What a run learns from, by name, with weights: the settings' parts, or what takes their place."""
     if own is not None:
         return {qualified_name(own): 1.0}
-    return settings.wanted if settings.way is None else {settings.way: 1.0}
+    return settings.weights.wanted
 
 
 def qualified_name(function: OwnObjective) -> str:

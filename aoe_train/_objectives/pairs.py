@@ -13,13 +13,7 @@ from aoe_train._records import ABSENT
 
 
 class Advice(NamedTuple):
-    """What advisers say of a batch; their vectors have sizes of their own.
-
-    Attributes:
-        guide: A guide's vectors of the rows' texts.
-        teacher: A teacher's.
-        scores: A teacher's score of each row's first text with each of the others; NaN where there is none.
-    """
+    """What advisers say of a batch; their vectors have sizes of their own."""
 
     guide: Float[Tensor, "row column guide"] | None = None
     teacher: Float[Tensor, "row column teacher"] | None = None
@@ -41,15 +35,7 @@ class Sides(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Vectors of first and second texts, with the pairs' labels and the texts' numbers.
-
-    Attributes:
-        anchors: So many pairs, the first ones, may be positives; the others are the negatives of rows that
-            have their own: the positives' first texts once more, each with a negative.
-        guide: The same texts by a guide; None where there is none.
-        teacher: By a teacher.
-        scores: A teacher's score of each pair; NaN for those without.
-    """
+    """Vectors of first and second texts, with the pairs' labels and the texts' numbers."""
 
     first: Float[Tensor, "pair dim"]
     second: Float[Tensor, "pair dim"]

@@ -30,15 +30,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Advisers:
-    """What is known of a run's advisers before the first batch.
-
-    Attributes:
-        guide: Whether there is one.
-        teacher_dim: Size of a teacher's vectors; None without a teacher that gives vectors.
-        scores: Whether rows bring a teacher's scores.
-        dot: Whether the model and its teacher compare vectors by dot products; else by cosines.
-        sample: Some texts' vectors, where the teacher gives any.
-    """
+    """What is known of a run's advisers before the first batch."""
 
     guide: bool = False
     teacher_dim: int | None = None
@@ -52,17 +44,7 @@ NO_ADVISERS = Advisers()
 
 @dataclass(frozen=True)
 class Given:
-    """What a part is made for.
-
-    Attributes:
-        settings: The objective's.
-        dim: Size of the embeddings.
-        kind: What a row of the data means.
-        label_range: The lowest and highest label of the scale; (0, 1) where labels are not graded.
-        margin: By how much scores shall differ for each unit of the labels.
-        positive_from: The lowest label whose pair counts as positive.
-        advisers: What they are.
-    """
+    """What a part is made for."""
 
     settings: ObjectiveSettings
     dim: int
@@ -86,15 +68,7 @@ LearnsFrom = Literal["ranking", "batch", "teacher"]
 
 
 class Part(NamedTuple):
-    """A line of the table.
-
-    Attributes:
-        made_by: Module and function in this room.
-        learns_from: `ranking`, one pair being more alike than another; `batch`, a text's partner among the
-            other texts of the batch; or `teacher`.
-        tau: Its temperature unless set; None if it has none.
-        about: What it does, in a few words for the settings.
-    """
+    """A line of the table."""
 
     made_by: str
     learns_from: LearnsFrom

@@ -22,10 +22,6 @@ def pearson_loss(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"])
     r = sum of (s_i - mean s)(l_i - mean l) / sqrt(sum of (s_i - mean s)^2 * sum of (l_i - mean l)^2). It does
     not depend on where the scores lie or how far they spread, so that an encoder whose cosines are all high
     need not spread them first. After Pcc-tuning (Zhang and Li, 2024, arXiv 2406.09790).
-
-    Args:
-        scores: Similarities; larger is more alike. Equal ones have r = 0.
-        labels: Any scale. All labels equal gives 0 with gradient 0, as nothing is asked of the scores then.
     """
     scores = wide(scores)
     wanted = labels.to(scores.dtype)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from aoe_train._objectives.parts import Given, Loss
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine, wide
+from aoe_train._objectives.similarity import angle_reference, cosine, wide
 
 
 def cosine_part(given: Given) -> Loss:
@@ -21,9 +21,11 @@ def cosine_part(given: Given) -> Loss:
 
 def angle_part(given: Given) -> Loss:
     """The part `angle`."""
-    measure = angle_phase if given.settings.angle_form == "phase" else angle_reference
     return lambda pairs: ranking_loss(
-        measure(pairs.first, pairs.second), pairs.labels, 1 / given.tau("angle"), present=pairs.present
+        angle_reference(pairs.first, pairs.second),
+        pairs.labels,
+        1 / given.tau("angle"),
+        present=pairs.present,
     )
 
 
@@ -43,14 +45,6 @@ def ranking_loss(
     The sum over j depends on i only by how many labels are smaller. So with the pairs in order of their
     labels it is a running sum, and B^2 terms take O(B log B) time and O(B) memory, exactly. Computed in
     logarithms, in float32 or wider.
-
-    Args:
-        scores: Similarities; larger is more alike.
-        labels: Any scale, only their order counts; pairs of equal labels are not compared. All labels equal
-            gives 0 with gradient 0.
-        scale: 1 / tau.
-        margin: By how much scores shall differ for each unit of the labels.
-        present: Pairs that there are, where some are not; the others are compared with none.
     """
     ordered, order = labels.sort()
     scores = wide(scores)[order]

@@ -42,15 +42,7 @@ def softmax_loss(
     weight: Float[Tensor, "class features"],
     bias: Float[Tensor, " class"],
 ) -> Float[Tensor, ""]:
-    """Classification of (u, v, |u - v|) by a linear head; mean cross-entropy.
-
-    Args:
-        first: u.
-        second: v.
-        classes: Class numbers; `IGNORED` for pairs that don't count.
-        weight: The head's, with three features for each dimension; brought to the vectors' precision.
-        bias: The head's.
-    """
+    """Classification of (u, v, |u - v|) by a linear head; mean cross-entropy."""
     features = torch.cat([first, second, (first - second).abs()], dim=-1)
     logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
     return F.cross_entropy(logits, classes, ignore_index=IGNORED)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from aoe_train._objectives.parts import PARTS
-from aoe_train._objectives.ways import WAYS
 from pairkit.config import Settings, split_at_commas
 
 
@@ -68,14 +67,8 @@ def _numbers_or_word(value: object) -> object:
 class ObjectiveSettings(Settings):
     """Which losses to mix, and how."""
 
-    # a way of training that takes the parts' place, such as ct or tsdae; each is a preset, too
-    way: str | None = None
-    generator: str | None = None  # of diffcse: the masked language model that edits texts, a folder or Hub id
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
-    angle_form: Literal["reference", "phase"] = "reference"  # as published code has it, or the true angle
-    # arXiv Eq. 2, or as angle-emb has it: both directions, all other texts of the batch as candidates
-    ibn_form: Literal["paper", "angle-emb"] = "paper"
     # how much the cosines of the highest and the lowest label differ at least; labels between in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
     positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive
@@ -116,32 +109,6 @@ class ObjectiveSettings(Settings):
     # what it counts how far the first numbers of each of `dims` are from principal components (Espresso)
     compress: float = Field(default=0.0, ge=0)
     compress_tau: float = Field(default=1.0, gt=0)  # its temperature
-
-    @field_validator("way")
-    @classmethod
-    def _known_way(cls, value: str | None) -> str | None:
-        if value is not None and value not in WAYS:
-            raise ValueError(f"expected one of {', '.join(WAYS)}")
-        return value
-
-    @model_validator(mode="after")
-    def _whole_vectors(self) -> ObjectiveSettings:
-        if self.way is not None and (self.dims or self.layers):
-            raise ValueError(
-                f"way: {self.way} trains whole vectors of the last layer; leave dims and layers out"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _edits(self) -> ObjectiveSettings:
-        if self.generator is not None and self.way != "diffcse":
-            raise ValueError("generator: only the preset diffcse edits texts; leave it out")
-        return self
-
-    @property
-    def wanted(self) -> dict[str, float]:
-        """The parts of weight above 0; none where a way takes their place."""
-        return self.weights.wanted if self.way is None else {}
 
     @model_validator(mode="after")
     def _layers(self) -> ObjectiveSettings:

@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 TINY = 1e-6  # lengths below it count as zero: dividing by them would only blow up rounding errors
-SMOOTH = 0.01  # sine of half the angle below which `angle_phase` is quadratic
 
 
 def wide(values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
@@ -42,24 +41,6 @@ def angle_reference(
     real, imaginary = _halves(unit(second)).unbind(-2)
     turned = torch.cat([real - imaginary, real + imaginary], dim=-1)  # by 45 degrees, times sqrt(2)
     return (unit(first) * turned).sum(-1).abs()
-
-
-def angle_phase(
-    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
-) -> Float[Tensor, " pair"]:
-    """1 - the root mean square of sin(delta_k / 2), in [0, 1], symmetric; 1 where all phases agree.
-
-    delta_k is the angle between the complex numbers z_k and w_k, and sin(delta / 2) half the chord that it
-    spans. It grows evenly with a small delta, where a cosine is flat: that is what the papers want of an
-    angle (no saturation), without unwrapping at 180 degrees. Below a degree the root is smoothed, so that the
-    gradient exists for equal texts, too (it is 0). The mean is weighted by |z_k| |w_k|: the phase of a number
-    near 0 means nothing, yet unweighted its gradient would be the largest. In terms of cosines that mean is
-    (1 - cos(X, Y) / cos(|z|, |w|)) / 2.
-    """
-    z, w = _halves(unit(first)), _halves(unit(second))
-    weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
-    mean_cosine = (z * w).sum((-2, -1)) / _divisor(weight.sum(-1))
-    return 1 + SMOOTH - ((1 - mean_cosine) / 2 + SMOOTH**2).sqrt()
 
 
 def _halves(vectors: Float[Tensor, "pair dim"]) -> Float[Tensor, "pair 2 half"]:

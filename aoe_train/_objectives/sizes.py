@@ -35,12 +35,7 @@ class Sizes(nn.Module):
     """
 
     def __init__(self, objectives: Mapping[int, OneSize], weights: Mapping[int, float]) -> None:
-        """Put together.
-
-        Args:
-            objectives: By size.
-            weights: What each counts in the sum.
-        """
+        """Put together."""
         super().__init__()
         self._objectives, self._weights = objectives, weights
         for size, objective in objectives.items():
@@ -77,21 +72,7 @@ def make_objective(
     advisers: Advisers = NO_ADVISERS,
     layers: Sequence[int] = (),
 ) -> OneSize | Sizes | Compressed | Layers:
-    """The objective of a run.
-
-    Args:
-        settings: The parts and sizes wanted.
-        dim: Size of the embeddings.
-        kind: What a row of the data means.
-        label_range: The lowest and highest label of the data's scale; only graded labels need it.
-        own: A loss of one's own in place of the parts; at each size it is given the first numbers as they
-            are.
-        advisers: What is known of the run's guide and teacher.
-        layers: Numbers of the earlier layers that learn too; the vectors then have an axis of layers.
-
-    Raises:
-        ConfigError: Parts, sizes, kind, embeddings and advisers do not go together.
-    """
+    """The objective of a run."""
     check_dims(settings, dim, own=own is not None)
     make = _make(settings, kind, label_range, own, advisers)
     found: OneSize | Sizes | Compressed

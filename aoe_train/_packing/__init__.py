@@ -1,14 +1,18 @@
 """Running a transformer over texts that are packed without padding, and quickly so on a CPU.
 
-All texts of a batch stand one after the other in one row of tokens, so that linear layers, norms and
-activations never touch a padding token; only attention has to know where a text begins and ends.
+All texts of a batch are in one row of tokens, so that linear layers, norms and activations never touch a
+padding token; only attention has to know where a text begins and ends.
 
-Rooms: `sequences` (where texts lie, which are attended to together), `attention`, `layers` (linear, dropout)
-over `randomness`, `int8` (linear layers for encoding only), `rows` (embedding rows that training touches),
-`flash` (attention on a GPU), `threads`, `kernels` (how many are kept), `compiling` (what torch.compile leaves
-alone), `transfer` (to the device and back), and `run` (calling a backbone).
+Modules: `sequences` (where texts are, which are attended to together), `attention`, `layers` (linear,
+dropout) over `randomness`, `int8` (linear layers for encoding only), `rows` (embedding rows that training
+touches), `flash` (attention on a GPU), `threads`, `compiling` (what torch.compile leaves alone), `transfer`
+(to the device and back), and `run` (calling a backbone).
 """
 
-from aoe_train._packing.kernels import keep_few
+import os
 
-keep_few()  # before anything is multiplied
+# oneDNN compiles a kernel for each number of rows that a matrix product has, and torch keeps the last 1,024
+# of them twice over, half a MiB each. Packed texts bring another number with almost every batch, so that a
+# long process would grow by a GiB; a forward pass needs some ten. Both are read at the first product.
+for _cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+    os.environ.setdefault(_cache, "32")

@@ -45,11 +45,7 @@ def packed_attention(
     sliding_window: int | None = None,
     **more: Any,
 ) -> tuple[Float[Tensor, "1 token head dim"], None]:
-    """Let each sequence attend to itself alone; exact, whatever the bucket it is taken with.
-
-    Raises:
-        TypeError: The model wants of its attention what this one hasn't; such a model is run padded.
-    """
+    """Let each sequence attend to itself alone; exact, whatever the bucket it is taken with."""
     strange = [name for name in _UNKNOWN if more.get(name) is not None]
     if strange:
         raise TypeError(f"packed attention has no {strange[0]}")

@@ -30,11 +30,7 @@ def is_for_flash(query: Float[Tensor, "token head dim"]) -> bool:
 
 @cache
 def has_flash(device: torch.device) -> bool:
-    """Whether there are such kernels; torch's operator is no promise, so one tiny product is tried.
-
-    Raises:
-        torch.OutOfMemoryError: The GPU is full, which says nothing of its kernels.
-    """
+    """Whether there are such kernels; torch's operator is no promise, so one tiny product is tried."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < _OLDEST:
         return False
     one = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)

@@ -12,6 +12,7 @@ thousand times as long.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _TOP, _TOP_UNSIGNED = 127, 255  # how many codes there are above that of 0, by sign or from the least number
+_TOP_16_BIT = 64  # of a weight where products of pairs are summed in 16 bits: 2 * 255 * 64 < 2**15
 _MIDDLE = 128  # the code of 0 where numbers have signs; code 0 is not used then
 LEAST_OF_GELU = -0.17  # rounded down from -0.169971
 _LEAST = 1e-30  # instead of a scale of zero, for a row of zeros
@@ -41,34 +43,41 @@ class Codes(NamedTuple):
 
 
 def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> Codes:
-    """The nearest codes of each row, whose largest number gets the largest code.
-
-    Args:
-        x: The rows.
-        least: No number is below it: then code 0 of uint8 stands for it, and the steps are half as large.
-    """
+    """The nearest codes of each row, whose largest number gets the largest code."""
     rows = x.reshape(-1, x.shape[-1]).float()
     if least is not None:
         rows = rows - least
         scales = rows.amax(-1, keepdim=True).clamp_(min=_LEAST).div_(_TOP_UNSIGNED)
         return Codes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
-    scales = _scales(rows)
+    scales = _scales(rows, _TOP)
     codes = rows.div(scales).add_(_MIDDLE + 0.5).to(torch.uint8)  # which cuts off, so this rounds
     return Codes(codes, _MIDDLE, scales, x.shape[:-1])
 
 
-def _scales(rows: Float[Tensor, "row in"]) -> Float[Tensor, "row 1"]:
-    """What one of a code stands for, by row, if the code of its largest number is the largest one."""
+def _scales(rows: Float[Tensor, "row in"], top: int) -> Float[Tensor, "row 1"]:
+    """What one of a code stands for, by row, if the code of its largest number is `top`."""
     # Two passes that only read are faster than one that keeps absolute values.
     largest = torch.maximum(rows.amax(-1, keepdim=True), rows.amin(-1, keepdim=True).neg_())
-    return largest.clamp_(min=_LEAST).div_(_TOP)
+    return largest.clamp_(min=_LEAST).div_(top)
 
 
 def _weight_codes(weight: Float[Tensor, "out in"]) -> tuple[Int8[Tensor, "out in"], Float[Tensor, "out 1"]]:
     """The nearest codes of a weight, by output; they have signs."""
     rows = weight.float()
-    scales = _scales(rows)
+    scales = _scales(rows, largest_weight_code())
     return rows.div(scales).round_().to(torch.int8), scales
+
+
+@cache
+def largest_weight_code() -> int:
+    """127, or 64 on x86 without VNNI, where a sum of two products saturates at 16 bits."""
+    rows = torch.full((1, 64), _TOP_UNSIGNED, dtype=torch.uint8)
+    packed = torch.ops.onednn.qlinear_prepack(torch.full((1, 64), _TOP, dtype=torch.int8), None)
+    one, zero = torch.ones(1), torch.zeros(1, dtype=torch.int64)
+    found = torch.ops.onednn.qlinear_pointwise(
+        *(rows, 1.0, 0, packed, one, zero, None, 1.0, 0, torch.float32, "none", [], "")
+    )
+    return _TOP if found.item() == 64 * _TOP_UNSIGNED * _TOP else _TOP_16_BIT
 
 
 def has_int8_products() -> bool:
@@ -79,14 +88,7 @@ def has_int8_products() -> bool:
 
 
 class Int8Linear(nn.Module):
-    """A linear layer over int8; it can't be trained.
-
-    Attributes:
-        weight: Codes of the weight (out, in), by which the model is known; oneDNN has its own copy.
-        scales: What one of a code stands for, by output.
-        bias: In the type of what comes out, with what code 0 stands for where that is not 0.
-        least: No number of an input is below it, if that is known; a linear layer says so by `least_input`.
-    """
+    """A linear layer over int8; it can't be trained."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()

@@ -45,20 +45,15 @@ def run_packed(
     backbone: Any,
     input_ids: Int[Tensor, " token"],
     lengths: list[int],
-    positions: Int[Tensor, " token"] | None = None,
     *,
     layers: bool = False,
 ) -> tuple[Float[Tensor, "token dim"], ...]:
-    """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all.
-
-    `positions` are those of tokens where they are not 0, 1, 2 and so on in each sequence.
-    """
+    """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
     packed = Sequences(lengths, input_ids.device)
-    placed = packed.positions if positions is None else positions
     with _attention(backbone):
         found = backbone(
             input_ids=input_ids[None],
-            position_ids=placed[None] + position_offset(backbone),
+            position_ids=packed.positions[None] + position_offset(backbone),
             packed=packed,
             output_hidden_states=layers,
             **({"use_cache": False} if hasattr(backbone.config, "use_cache") else {}),

@@ -29,14 +29,7 @@ _ACCELERATOR_COST, _ACCELERATOR_LIMIT = 4_000_000, 1 << 26
 
 @dataclass(frozen=True)
 class _HeadPlaces:
-    """Where a bucket's rows stand, each the numbers of one head of one token.
-
-    Attributes:
-        tokens: For each row of the padded (sequence, head, position) grid its row among the tokens (token,
-            head); that of the sequence's last token for padding.
-        padding: The rows of the grid that are padding.
-        grid: For each row among the tokens its row of the grid.
-    """
+    """Where a bucket's rows stand, each the numbers of one head of one token."""
 
     tokens: Int[Tensor, " row"]
     padding: Int[Tensor, " row"]
@@ -45,14 +38,7 @@ class _HeadPlaces:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Neighbouring sequences that attention pads to one length.
-
-    Attributes:
-        first: The first token.
-        tokens: Tokens of all its sequences.
-        lengths: Ascending lengths of its sequences.
-        sizes: The same where the tokens are.
-    """
+    """Neighbouring sequences that attention pads to one length."""
 
     first: int
     tokens: int
@@ -176,19 +162,7 @@ class Bucket:
 
 
 class Sequences:
-    """The sequences of one packed row, ascending by length.
-
-    Args:
-        lengths: Tokens of each sequence, ascending.
-        device: Where the tokens are.
-
-    Attributes:
-        sizes: `lengths`, where the tokens are.
-        bounds: Where each sequence begins, and the last one ends; int32.
-        longest: Tokens of the longest one.
-        positions: Each token's place in its sequence, from 0.
-        flash: Whether there are kernels that need no buckets.
-    """
+    """The sequences of one packed row, ascending by length."""
 
     @uncompiled
     def __init__(self, lengths: list[int], device: torch.device) -> None:
@@ -234,11 +208,6 @@ def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _
     programming over the distinct lengths, as equal lengths never cost anything to take together). Where the
     limit parts a run of equal lengths, it is cut from its beginning on, which may cost
     a little more than the least; trying every place would take longer than that saves.
-
-    Args:
-        lengths: Ascending.
-        start_cost: What starting a bucket costs, in scores of one head.
-        limit: Most scores of a bucket of more than one sequence.
     """
     ends = [i + 1 for i in range(len(lengths)) if i + 1 == len(lengths) or lengths[i] != lengths[i + 1]]
     ends = _within_limit(lengths, ends, limit)

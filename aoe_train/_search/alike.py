@@ -1,4 +1,4 @@
-"""Which texts of an index say nearly the same: near or probable pairs, and the groups that they make."""
+"""Which texts of an index say nearly the same: near pairs, and the groups that they make."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.nearest import Searcher, Vectors
-from aoe_train._search.pairs import with_rows
-from aoe_train._search.texts import naming_column, told
-from pairkit.errors import ConfigError
+from aoe_train._search.texts import naming_column, told, with_rows
 from pairkit.files import check_free, whole_file
 from pairkit.groups import Groups
 from pairkit.printable import one_line
@@ -36,8 +34,7 @@ class Alike:
     """Pairs of texts that are near.
 
     Attributes:
-        pairs: `place1`, `place2` and `cosine`, the nearest first; where the index has labelled pairs to tell
-            by, `probability`, and the likeliest first. Within one index place1 is the lower.
+        pairs: `place1`, `place2` and `cosine`, the nearest first. Within one index place1 is the lower.
         asked: The index that has the first text of each pair.
         index: The one that has the second; the same where it was compared with itself.
         full: Texts all of whose neighbours were near: they may have more than are looked for.
@@ -111,12 +108,11 @@ class Alike:
         from pairkit.result_table import ResultTable
 
         shown = self.pairs.head(rows)
-        likely = ["probability"] if "probability" in shown.columns else []
-        table = ResultTable("cosine", *likely, "row", "text")
+        table = ResultTable("cosine", "row", "text")
         sides = _shown(self.asked, shown["place1"]), _shown(self.index, shown["place2"])
         for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
-            table.add_row(f"{pair['cosine']:.3f}", *(f"{pair[name]:.2f}" for name in likely), *one)
-            table.add_row("", *("" for _ in likely), *other)
+            table.add_row(f"{pair['cosine']:.3f}", *one)
+            table.add_row("", *other)
         return table
 
 
@@ -132,60 +128,6 @@ def _shown(index: SearchIndex, places: pl.Series) -> list[tuple[str, str]]:
     ]
 
 
-def crowded(pairs: pl.DataFrame, neighbours: int, *, within: bool) -> int:
-    """How many texts stand in so many pairs that they may have more."""
-    places = [pairs["place1"], *([pairs["place2"]] if within else [])]
-    counts = pl.concat([one.rename("place") for one in places]).value_counts()
-    return int((counts["count"] >= neighbours).sum())
-
-
-def probabilities(
-    found: Mapping[str, np.ndarray], asked: SearchIndex, index: SearchIndex, show: Listener
-) -> np.ndarray:
-    """How probable it is that each pair says the same, by what labelled pairs taught the index.
-
-    That was learnt of texts and their hits, whose words count as a share of what the text could have at most:
-    one text's share of the other is not the other's of the one. Within an index each text of a pair is a hit
-    of the other, and the pair's probability the mean of both; a text of another index is only asked for.
-
-    Args:
-        found: Places and cosines of pairs.
-        asked: Has the first texts.
-        index: Has the second, and a calibration.
-        show: Told of progress.
-    """
-    ones, others, cosines = found["place1"], found["place2"], found["cosine"]
-    forward = _as_hits(asked, ones, index, others, cosines, show)
-    if asked is not index:
-        return forward
-    both: np.ndarray = (forward + _as_hits(index, others, index, ones, cosines, show)) / 2
-    return both
-
-
-def _as_hits(
-    asked: SearchIndex,
-    queries: np.ndarray,
-    index: SearchIndex,
-    hits: np.ndarray,
-    cosines: np.ndarray,
-    show: Listener,
-) -> np.ndarray:
-    """Probabilities of hits, each of the text of `asked` beside it."""
-    evidence = np.zeros((len(hits), 2))
-    order = np.argsort(queries, kind="stable")
-    places, starts = np.unique(queries[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    for start in range(0, len(places), _QUERIES):
-        texts = asked.texts(places[start : start + _QUERIES])
-        for text, group in zip(texts, groups[start : start + _QUERIES], strict=True):
-            evidence[group] = index.ranker.evidence(text, hits[group], cosines[group])
-        show(Progress("compare words", start + len(texts), len(places)))
-    show(Progress("compare words", len(places), len(places), ended=True))
-    if index.calibration is None:
-        raise ConfigError(f"{index.folder}: knows no probabilities; index its texts with --calibrate PAIRS")
-    return index.calibration.probability(evidence)
-
-
 def alike(
     vectors: Vectors,
     searcher: Searcher,
@@ -195,16 +137,7 @@ def alike(
     neighbours: int = NEIGHBOURS,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
-    """Places and cosines of near texts, and how many texts may have more.
-
-    Args:
-        vectors: Of the index.
-        searcher: Finds them.
-        queries: Of another index, each of which is looked for; None: those of the index itself.
-        least: The lowest cosine.
-        neighbours: How many of a text are looked at.
-        show: Told of progress.
-    """
+    """Places and cosines of near texts, and how many texts may have more."""
     asked = vectors if queries is None else queries
     ones, others, cosines, full = [], [], [], 0
     count = min(neighbours + (queries is None), len(vectors))

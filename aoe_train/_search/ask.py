@@ -13,26 +13,14 @@ import polars as pl
 from aoe_train._evaluate.embedders.cached import PROBE as TEXT
 from aoe_train._evaluate.embedders.cached import same_model
 from aoe_train._evaluate.embedders.embedder import Embedder
-from aoe_train._search.calibrate import (
-    CALIBRATION_FILE,
-    FEWEST,
-    Calibration,
-    fit,
-    partners,
-    queries,
-    read_calibration,
-    reliability,
-)
 from aoe_train._search.every import Every, every
 from aoe_train._search.filters import allowed
 from aoe_train._search.folder import DIGEST, read_about, read_probe, read_rows_of, read_vectors
 from aoe_train._search.nearest import Searcher, Vectors
 from aoe_train._search.ranking import Ranker, checked
-from aoe_train._search.texts import joined, naming_column, text_digest, told
+from aoe_train._search.texts import joined, naming_column, told
 from aoe_train._similarity import scaled_to_one
 from pairkit.errors import ConfigError, DataError
-from pairkit.files import write_json
-from pairkit.in_memory import Source, source_name
 from pairkit.printable import one_line
 
 if TYPE_CHECKING:
@@ -48,8 +36,6 @@ class Hit:
         score: By which it was ranked, the higher the better: with both in [0, 1], over the candidates.
         cosine: Of its vector and that of the text that was searched for; None by words alone.
         words: The share that its words' score is of the most that a text could have; None by the model alone.
-        probability: That both say the same, as far as labelled pairs tell; None where the index was given
-            none, or was searched by one ranking alone.
         text: The text.
         row: All its columns.
     """
@@ -58,7 +44,6 @@ class Hit:
     score: float
     cosine: float | None
     words: float | None
-    probability: float | None
     text: str
     row: Mapping[str, Any]
 
@@ -71,7 +56,7 @@ class Hit:
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""
         scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
-        return {**scores, "probability": self.probability, "row": told(self.row)}
+        return {**scores, "row": told(self.row)}
 
 
 class SearchIndex:
@@ -80,22 +65,12 @@ class SearchIndex:
     Attributes:
         folder: Where it lies.
         about: What it is of.
-        calibration: What turns scores into probabilities; None before `calibrate`.
         vectors: Of its rows.
         ranker: What ranks them.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
-        """Open it.
-
-        Args:
-            folder: What `aoe index` made.
-            embedder: The model that made its vectors; None to search by words alone.
-
-        Raises:
-            ConfigError: No index, or vectors of another model.
-            DataError: A damaged one.
-        """
+        """Open it."""
         self.folder, self.about = folder, read_about(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
@@ -107,7 +82,6 @@ class SearchIndex:
         self._embedder = embedder
         self._rows = read_rows_of(folder, self.about)
         self.vectors: Vectors = read_vectors(folder, self.about)
-        self.calibration = read_calibration(folder)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:
@@ -163,13 +137,8 @@ class SearchIndex:
         found = self.ranker.ranked(text, vector, top, rows, by=way, weight=weight)
         frame = self._rows[found.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
-        likely = None
-        if self.calibration is not None and found.evidence is not None:
-            likely = self.calibration.probability(found.evidence)
         unknown = [None] * len(found.places)
-        columns = [
-            unknown if known is None else known.tolist() for known in (found.cosines, found.words, likely)
-        ]
+        columns = [unknown if known is None else known.tolist() for known in (found.cosines, found.words)]
         told_rows = frame.drop(DIGEST).iter_rows(named=True)
         return list(map(Hit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
 
@@ -214,74 +183,6 @@ class SearchIndex:
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors; see `Ranker.searcher`."""
         return self.ranker.searcher()
-
-    def calibrate(self, pairs: Source, top: int = 10) -> Calibration:
-        """Learn from labelled pairs of its texts how probable it is that a hit says the same.
-
-        The folder keeps what was learnt. Texts of the pairs that are in the index, letter by letter, are
-        searched for; what people call the same and is not found tells nothing. The probability is that in a
-        stream of texts as many of which have a partner as of the pairs' texts.
-
-        Args:
-            pairs: With labels 0 and 1. Those of validation teach, those of test tell how well; where there is
-                one split only, it does both.
-            top: Hits of each text that are looked at.
-
-        Raises:
-            ConfigError: No such pairs, or the folder can't be written.
-            DataError: Too few texts with a partner are in the index, or labels are scores.
-        """
-        from pairkit.reader import read_pairs
-
-        splits = read_pairs(pairs).splits
-        taught = next((name for name in ("validation", "train") if name in splits), next(iter(splits)))
-        judged = "test" if "test" in splits else taught
-        scores, same, texts, partnered = self._hits_of(splits[taught], top, source_name(pairs))
-        weights, hits = fit(scores, same), len(same)
-        if judged != taught:
-            scores, same, _, _ = self._hits_of(splits[judged], top, source_name(pairs))
-        found = Calibration(
-            weights=weights.tolist(),
-            texts=texts,
-            with_partner=partnered,
-            hits=hits,
-            split=taught,
-            judged=judged,
-            brier=0.0,
-            reliability=[],
-        )
-        brier, bins = reliability(found.probability(scores), same)
-        self.calibration = found.model_copy(update={"brier": brier, "reliability": bins})
-        write_json(self.folder / CALIBRATION_FILE, self.calibration.model_dump(mode="json"))
-        return self.calibration
-
-    def _hits_of(self, frame: pl.DataFrame, top: int, where: str) -> tuple[np.ndarray, np.ndarray, int, int]:
-        """Scores (hit, 2) and truth of what the texts of pairs find; how many texts, and with a partner."""
-        if frame["label"].dtype != pl.Int64:
-            raise DataError("labels are scores; expected 0 and 1", path=where)
-        known = partners(list(frame.select("text1", "text2", "label").iter_rows()))
-        digests = self._rows[DIGEST].to_list()
-        first: dict[str, int] = {}  # where a text stands first; rows with the same text are one
-        standing = np.array([first.setdefault(digest, place) for place, digest in enumerate(digests)])
-        place_of = {text: first[key] for text in known if (key := text_digest(text)) in first}
-        asked = list(queries(known, place_of))
-        partnered = sum(bool(partner) for _, partner in asked)
-        if partnered < FEWEST:
-            raise DataError(
-                f"{partnered:,} of the pairs' texts are in the index with a partner; expected at least"
-                f" {FEWEST}: index the texts that the pairs are of",
-                path=where,
-            )
-        scores, same = [], []
-        for place, partner in asked:
-            (text,), (vector,) = self.texts([place]), self.vectors.rows(np.array([place]))
-            found = self.ranker.ranked(text, vector, top + 1, None, by="both")
-            places = standing[found.places]
-            other = places != place
-            if found.evidence is not None:  # as it always is by both
-                scores.append(found.evidence[other])
-                same.append(np.isin(places[other], list(partner)))
-        return np.concatenate(scores), np.concatenate(same).astype(np.float64), len(asked), partnered
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:

@@ -14,7 +14,6 @@ from aoe_train._evaluate.embedders.cached import PROBE as TEXT
 from aoe_train._evaluate.embedders.cached import same_model
 from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._hybrid import WEIGHTS
-from aoe_train._search.calibrate import Calibration
 from aoe_train._search.folder import (
     ABOUT,
     DIGEST,
@@ -55,10 +54,9 @@ class Indexed:
         encoded: How many of them were encoded now; the others' vectors were there.
         empty: Rows that were left out, as they have no text.
         dim: Numbers of a vector.
-        kind: How vectors are searched: flat, hnsw or ivf-pq.
+        kind: How vectors are searched: flat or hnsw.
         recall: The share of the ten nearest that the kind finds, over 200 of the rows; 1 if flat.
         bytes: Of the folder.
-        calibration: What turns scores into probabilities; None without labelled pairs.
     """
 
     out: Path
@@ -69,20 +67,14 @@ class Indexed:
     kind: Kind
     recall: float
     bytes: int
-    calibration: Calibration | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe index --json`."""
-        told = None if self.calibration is None else self.calibration.model_dump(mode="json")
-        return {**asdict(self), "out": str(self.out), "calibration": told}
+        return {**asdict(self), "out": str(self.out)}
 
 
 def check_place(out: Path) -> None:
-    """Refuse to replace what is no index, before anything is read.
-
-    Raises:
-        ConfigError: It isn't one.
-    """
+    """Refuse to replace what is no index, before anything is read."""
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_index(out))):
         raise ConfigError(f"{out}: is there and no index of ours; choose another folder")
 
@@ -97,23 +89,9 @@ def make(
     quantize: Quantize,
     show: Listener,
 ) -> Indexed:
-    """Write an index, whole or not at all.
-
-    Args:
-        rows: What can be found.
-        embedder: Makes their vectors, by the model's prompt for documents.
-        out: A folder; an index that it holds is replaced.
-        model: What the model is called.
-        kind: None for flat, and from 200,000 rows on hnsw.
-        quantize: float32 or int8.
-        show: Told of progress.
-
-    Raises:
-        ConfigError: It can't be written, faiss is missing, or there are too few texts for the kind.
-        DataError: Vectors that are no numbers, or a column whose name is taken.
-    """
+    """Write an index, whole or not at all."""
     chosen: Kind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
-    check_kind(chosen, len(rows.texts))
+    check_kind(chosen)
     digests = [text_digest(text) for text in rows.texts]
     # The rows of an index may be indexed anew.
     if DIGEST in rows.frame.columns and rows.frame[DIGEST].to_list() != digests:

@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train._search.filters import check_column
-from aoe_train._search.pairs import with_rows
 from aoe_train._search.ranking import Ranking, checked
-from aoe_train._search.texts import naming_column
+from aoe_train._search.texts import naming_column, with_rows
 from pairkit.files import check_free
 from pairkit.parquet import write_parquet
 from pairkit.progress import Listener, Progress
@@ -31,7 +30,7 @@ class Every:
 
     Attributes:
         hits: A row a hit, in order of place1 and rank: `place1` was searched for and `place2` found; `rank`
-            from 1, `score`, `cosine`, `words` and `probability` as of a hit; and of both rows, with _1 and _2
+            from 1, `score`, `cosine` and `words` as of a hit; and of both rows, with _1 and _2
             behind their names, the column that tells rows apart and that of time.
         texts: How many were searched for.
         undated: How many rows were left out, as they have no value in the column of time.
@@ -59,20 +58,7 @@ class Every:
 def every(
     index: SearchIndex, *, before: str | None, top: int, by: str, weight: float | None, show: Listener
 ) -> Every:
-    """Search for every text of an index; see `SearchIndex.search_every`.
-
-    Args:
-        index: Whose texts.
-        before: A column, such as one of times: only rows with a smaller value are found. None: all others.
-        top: Hits of each text, at most.
-        by: both, model or words.
-        weight: How much vectors count beside words; None for what suits the model.
-        show: Told of progress.
-
-    Raises:
-        ConfigError: No such column or way, or a number out of its range.
-        DataError: A damaged index.
-    """
+    """Search for every text of an index; see `SearchIndex.search_every`."""
     way = checked(top, by, weight)
     rows, found = index.rows, dict[int, Ranking]()
     if before is not None:
@@ -113,12 +99,6 @@ def _table(index: SearchIndex, found: dict[int, Ranking], before: str | None) ->
     counts = [len(ranking.places) for ranking in rankings]
     one = np.repeat(np.array(places, np.int64), counts)
     other = np.concatenate([np.empty(0, np.int64), *(ranking.places for ranking in rankings)])
-    likely = [
-        None
-        if index.calibration is None or ranking.evidence is None
-        else index.calibration.probability(ranking.evidence)
-        for ranking in rankings
-    ]
     table = pl.DataFrame(
         {
             "place1": one,
@@ -127,7 +107,6 @@ def _table(index: SearchIndex, found: dict[int, Ranking], before: str | None) ->
             "score": _column([ranking.scores for ranking in rankings], counts),
             "cosine": _column([ranking.cosines for ranking in rankings], counts),
             "words": _column([ranking.words for ranking in rankings], counts),
-            "probability": _column(likely, counts),
         }
     )
     names = [name for name in (naming_column(index.rows.columns), before) if name]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from aoe_train._search.folder import DIGEST
-from aoe_train._search.values import is_value
 from pairkit.errors import ConfigError
 from pairkit.printable import one_line
 
@@ -17,19 +17,44 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 
+_LONGEST = 40  # digits before the point of a number that a column may hold
+
+
+def is_value(column: str, dtype: pl.DataType, value: Any) -> pl.Expr:
+    """Whether a row has `value` in a column: 3 and 3.0 are one number, and all else is compared as text."""
+    given = str(value).lower() if isinstance(value, bool) else str(value)
+    if not dtype.is_numeric():
+        return pl.col(column).cast(pl.String) == given
+    number = _number(given)
+    if number is None:
+        return pl.lit(value=False)
+    if dtype.is_float():
+        return pl.col(column) == float(number)
+    # As text, since a number may be larger than its column's.
+    written = _digits(number, dtype.scale if isinstance(dtype, pl.Decimal) else 0)
+    return pl.lit(value=False) if written is None else pl.col(column).cast(pl.String) == written
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return None if number.is_snan() else number  # which no float is
+
+
+def _digits(number: Decimal, scale: int) -> str | None:
+    """A number as a column with so many digits behind the point writes it; None where it can't hold it."""
+    if not number.is_finite() or number.adjusted() > _LONGEST:
+        return None
+    written = f"{number:.{scale}f}"
+    return written if Decimal(written) == number else None
+
+
 def allowed(
     rows: pl.DataFrame, where: Mapping[str, Any], before: Mapping[str, Any]
 ) -> Int[np.ndarray, " row"] | None:
-    """Ascending places of the rows that may be found; None where nothing is asked for.
-
-    Args:
-        rows: Of the index.
-        where: Columns with the value that a row has to have.
-        before: Columns with a value that a row's has to be smaller than, as times or numbers are.
-
-    Raises:
-        ConfigError: No such column, or a value that is none of it.
-    """
+    """Ascending places of the rows that may be found; None where nothing is asked for."""
     if not where and not before:
         return None
     keep = pl.lit(value=True)
@@ -43,11 +68,7 @@ def allowed(
 
 
 def check_column(rows: pl.DataFrame, what: str, name: str) -> None:
-    """Refuse a column that is not there.
-
-    Raises:
-        ConfigError: It isn't.
-    """
+    """Refuse a column that is not there."""
     names = [known for known in rows.columns if known != DIGEST]
     if name not in names:
         raise ConfigError(f"{what} {name}: no such column; there are {one_line(', '.join(names))}")

@@ -8,9 +8,7 @@
 | `probe.npy` | the vector of one fixed text, by which the model is known again |
 | `ranges.npy` | of int8: the lowest and the highest value of each dimension |
 | `words/` | BM25 |
-| `index.faiss` | of the kinds `hnsw` and `ivf-pq` |
-| `calibration.json` | where it was given labelled pairs: what turns scores into probabilities |
-| `reliability.png`, `.svg` | where it was asked for: how right these are |
+| `index.faiss` | of the kind `hnsw` |
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ import polars as pl
 from pydantic import Field
 
 from aoe_train._model_folder.files import Foreign, decode, mapped_array, read_object
-from aoe_train._search.calibrate import CALIBRATION_FILE, FIGURE
 from aoe_train._search.nearest import INDEX_FILE, Kind, Vectors
 from aoe_train._search.texts import is_written
 from pairkit.errors import ConfigError, DataError
@@ -37,19 +34,7 @@ _Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class About(Foreign):
-    """What `index.json` says.
-
-    Attributes:
-        format: Of the folder.
-        model: What made the vectors, as a person named it.
-        text: The columns that make a text.
-        rows: How many.
-        dim: Numbers of a vector.
-        vectors: What they are stored as.
-        kind: How they are searched.
-        recall: The share of the ten nearest that the kind finds, over some of the rows.
-        weight: How much vectors count beside words, from 0 to 1.
-    """
+    """What `index.json` says."""
 
     format: Literal[1] = 1
     model: str
@@ -63,12 +48,7 @@ class About(Foreign):
 
 
 def read_about(folder: Path) -> About:
-    """What an index is of.
-
-    Raises:
-        ConfigError: The folder is no index.
-        DataError: `index.json` is damaged.
-    """
+    """What an index is of."""
     path = folder / ABOUT
     if not path.is_file():
         raise ConfigError(f"{folder}: no index.json; expected the folder that `aoe index` made")
@@ -76,16 +56,11 @@ def read_about(folder: Path) -> About:
 
 
 def read_rows_of(folder: Path, about: About) -> pl.DataFrame:
-    """The rows.
-
-    Raises:
-        DataError: Damaged, or of another index.
-    """
+    """The rows."""
     path = folder / ROWS
-    try:
-        frame = read_parquet(path)
-    except FileNotFoundError as error:
-        raise DataError(f"is gone; {_REMEDY}", path=path) from error
+    if not path.is_file():
+        raise DataError(f"is gone; {_REMEDY}", path=path)
+    frame = read_parquet(path)
     if odd := [name for name, dtype in frame.schema.items() if not is_written(dtype)]:
         raise DataError(f"the column {odd[0]!r} holds no single values; {_REMEDY}", path=path)
     if frame.height != about.rows or not {*about.text, DIGEST} <= {*frame.columns}:
@@ -94,11 +69,7 @@ def read_rows_of(folder: Path, about: About) -> pl.DataFrame:
 
 
 def read_vectors(folder: Path, about: About) -> Vectors:
-    """The vectors, mapped from the disk.
-
-    Raises:
-        DataError: Damaged, or of another index.
-    """
+    """The vectors, mapped from the disk."""
     stored = _array(folder / VECTORS, (about.rows, about.dim), np.dtype(about.vectors))
     if about.vectors == "float32":
         return Vectors(stored)
@@ -106,11 +77,7 @@ def read_vectors(folder: Path, about: About) -> Vectors:
 
 
 def read_probe(folder: Path, about: About) -> np.ndarray:
-    """The vector of the fixed text, (1, dim).
-
-    Raises:
-        DataError: Damaged, or of another index.
-    """
+    """The vector of the fixed text, (1, dim)."""
     return np.array(_array(folder / PROBE, (1, about.dim), np.dtype("float32")))
 
 
@@ -123,6 +90,5 @@ def _array(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarr
 
 def is_index(folder: Path) -> bool:
     """Whether a folder may be replaced by an index: it holds one, and nothing else."""
-    drawn = {f"{FIGURE}.{kind}" for kind in ("png", "svg")}
-    ours = {*drawn, CALIBRATION_FILE, ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
+    ours = {ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours

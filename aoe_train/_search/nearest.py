@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from aoe_train._small import restored
-from pairkit.errors import ConfigError, DataError
+from pairkit.errors import DataError
 from pairkit.extras import needed_for
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Kind = Literal["flat", "hnsw", "ivf-pq"]
+Kind = Literal["flat", "hnsw"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 INDEX_FILE = "index.faiss"
 _BLOCK = 1 << 15  # vectors that are compared at once
@@ -26,7 +26,7 @@ _PROPOSED = 5  # times as many as are asked for, and at least
 _LEAST_PROPOSED = 100
 _FEW = 20_000  # rows that a filter leaves: all of them are compared
 _LINKS, _BREADTH_BUILT, _BREADTH = 32, 200, 128  # of HNSW's graph
-_CODE_BITS = 8  # of a part of a vector, in ivf-pq
+_LEARNT = 100_000  # vectors that codes are learnt from
 _SEED = 1234
 
 
@@ -41,12 +41,7 @@ class Vectors:
     """Vectors of length 1 as they lie on disk: float32, or int8 with the ranges of each dimension."""
 
     def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
-        """Take them.
-
-        Args:
-            stored: (row, dim), mapped from the disk perhaps.
-            ranges: Of int8, the lowest and the highest value of each dimension, float32 (2, dim).
-        """
+        """Take them."""
         self._stored, self._ranges = stored, ranges
         self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
 
@@ -114,18 +109,12 @@ class Searcher:
     def nearest(
         self, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
     ) -> Found:
-        """The `count` nearest vectors to each query, of all or of those at some ascending places.
-
-        Args:
-            queries: Float32, of length 1.
-            count: At least 1.
-            places: Which rows may be found; None for all.
-        """
+        """The `count` nearest vectors to each query, of all or of those at some ascending places."""
         few = places is not None and len(places) <= _FEW
         if self._index is None or few:
             return nearest(self._vectors, queries, count, places)
         asked = max(_PROPOSED * count, _LEAST_PROPOSED)
-        _, proposed = self._index.search(queries, asked, params=_parameters(self._index, asked, places))
+        _, proposed = self._index.search(queries, asked, params=_parameters(asked, places))
         every = [self._rescored(query, row, count) for query, row in zip(queries, proposed, strict=True)]
         return Found(
             np.concatenate([one.scores for one in every]), np.concatenate([one.places for one in every])
@@ -136,21 +125,16 @@ class Searcher:
         return nearest(self._vectors, query[None], count, places)
 
 
-def _parameters(index: Any, asked: int, places: np.ndarray | None) -> Any:
+def _parameters(asked: int, places: np.ndarray | None) -> Any:
     faiss = _faiss("a search")
     chosen = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
-    if isinstance(index, faiss.IndexHNSW):
-        return faiss.SearchParametersHNSW(efSearch=max(_BREADTH, asked), **chosen)
-    return faiss.SearchParametersIVF(nprobe=max(1, index.nlist // 16), **chosen)
+    return faiss.SearchParametersHNSW(efSearch=max(_BREADTH, asked), **chosen)
 
 
 def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     """Make an index of faiss and write it; None for `flat`, which has none.
 
     By one thread, since HNSW's graph depends on which of several comes first.
-
-    Raises:
-        ConfigError: faiss is not installed.
     """
     if kind == "flat":
         return None
@@ -158,8 +142,9 @@ def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     dim, threads = vectors.shape[1], faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        index = _empty(kind, dim, len(vectors))
-        index.train(vectors.rows(_sample(len(vectors), getattr(index, "nlist", 0))))
+        index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = _BREADTH_BUILT
+        index.train(vectors.rows(_sample(len(vectors))))
         for start in range(0, len(vectors), _BLOCK):
             index.add(vectors.rows(slice(start, start + _BLOCK)))
     finally:
@@ -168,48 +153,21 @@ def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     return index
 
 
-def check_kind(kind: Kind, count: int) -> None:
-    """Refuse, before texts are encoded, a kind that can't be built.
-
-    Raises:
-        ConfigError: faiss is not installed, or there are too few texts.
-    """
-    if kind == "flat":
-        return
-    _faiss(f"--kind {kind}")
-    if kind == "ivf-pq" and count < 1 << _CODE_BITS:
-        raise ConfigError(
-            f"--kind ivf-pq: {count:,} texts; it needs at least {1 << _CODE_BITS} to learn codes from; choose"
-            " flat"
-        )
+def check_kind(kind: Kind) -> None:
+    """Refuse, before texts are encoded, a kind that can't be built."""
+    if kind != "flat":
+        _faiss(f"--kind {kind}")
 
 
-def _empty(kind: Kind, dim: int, count: int) -> Any:
-    faiss = _faiss(f"--kind {kind}")
-    if kind == "hnsw":
-        graph = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = _BREADTH_BUILT
-        return graph
-    lists = max(1, min(int(4 * count**0.5), count // 40))
-    codes = next(parts for parts in (dim // 8, dim // 4, dim // 2, dim, 1) if parts and dim % parts == 0)
-    return faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, lists, codes, _CODE_BITS, faiss.METRIC_INNER_PRODUCT)
-
-
-def _sample(count: int, lists: int) -> slice | np.ndarray:
-    """What an index learns its codes and lists from; faiss wants 39 vectors for each list."""
-    most = max(100_000, 40 * lists)
-    if count <= most:
+def _sample(count: int) -> slice | np.ndarray:
+    """What an index learns its codes from."""
+    if count <= _LEARNT:
         return slice(0, count)
-    return np.sort(np.random.default_rng(_SEED).choice(count, most, replace=False))
+    return np.sort(np.random.default_rng(_SEED).choice(count, _LEARNT, replace=False))
 
 
 def read(folder: Path, kind: Kind, shape: tuple[int, int]) -> Any:
-    """The index of faiss in a folder, of vectors (row, dim); None for `flat`.
-
-    Raises:
-        ConfigError: faiss is not installed.
-        DataError: Damaged, or of other vectors.
-    """
+    """The index of faiss in a folder, of vectors (row, dim); None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"an index of the kind {kind}")
@@ -217,7 +175,7 @@ def read(folder: Path, kind: Kind, shape: tuple[int, int]) -> Any:
         found = faiss.read_index(str(folder / INDEX_FILE))
     except RuntimeError as error:  # which faiss raises for any file that it can't read
         raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
-    if not isinstance(found, faiss.IndexHNSW if kind == "hnsw" else faiss.IndexIVF):
+    if not isinstance(found, faiss.IndexHNSW):
         raise DataError(f"is not of the kind {kind}; build the index again", path=folder / INDEX_FILE)
     if (found.ntotal, found.d) != shape:
         raise DataError(

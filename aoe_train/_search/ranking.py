@@ -23,26 +23,12 @@ _CANDIDATES = 200  # of each ranking, at least
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What is found, best first.
-
-    Attributes:
-        places: Rows of the index.
-        scores: By which they are ranked.
-        cosines: To the vector that was searched for; None by words alone.
-        words: The share that the words' score is of the most that a text could have; None by the model alone.
-    """
+    """What is found, best first."""
 
     places: Int[np.ndarray, " hit"]
     scores: Float[np.ndarray, " hit"]
     cosines: Float[np.ndarray, " hit"] | None = None
     words: Float[np.ndarray, " hit"] | None = None
-
-    @property
-    def evidence(self) -> Float[np.ndarray, "hit 2"] | None:
-        """What a probability rests on, cosines and shares of words; None where one of them is not known."""
-        if self.cosines is None or self.words is None:
-            return None
-        return np.column_stack([self.cosines, self.words])
 
 
 class Ranker:
@@ -63,19 +49,7 @@ class Ranker:
         by: By,
         weight: float | None = None,
     ) -> Ranking:
-        """What is found, best first; ties in order of place.
-
-        Args:
-            text: What is searched for.
-            vector: Its vector of length 1; needed unless `by` is words.
-            top: How many, at most.
-            allowed: Ascending places of the rows that may be found; None for all.
-            by: Which ranking.
-            weight: How much vectors count in both; None for what suits the model.
-
-        Raises:
-            DataError: Damaged vectors or words.
-        """
+        """What is found, best first; ties in order of place."""
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
@@ -93,19 +67,8 @@ class Ranker:
             raise DataError("holds vectors that are no numbers; build the index again", path=self._folder)
         return found
 
-    def evidence(
-        self, text: str, places: Int[np.ndarray, " hit"], cosines: Float[np.ndarray, " hit"]
-    ) -> Float[np.ndarray, "hit 2"]:
-        """What the probability of some rows as hits of a text rests on; their cosines are known."""
-        return np.column_stack([cosines, self._shares(text, self._by_words(text, None)[places])])
-
     def searcher(self) -> Searcher:
-        """What finds the nearest of its vectors.
-
-        Raises:
-            ConfigError: It needs faiss, which is not installed.
-            DataError: Damaged.
-        """
+        """What finds the nearest of its vectors."""
         if self._searcher is None:
             index = read(self._folder, self._about.kind, self._vectors.shape)
             self._searcher = Searcher(self._vectors, index)
@@ -151,11 +114,7 @@ class Ranker:
 
 
 def checked(top: int, by: str, weight: float | None) -> By:
-    """The ranking that a person named.
-
-    Raises:
-        ConfigError: There is none of that name, or a number is out of its range.
-    """
+    """The ranking that a person named."""
     found: By | None = next((known for known in get_args(By) if known == by), None)
     if found is None:
         raise ConfigError(f"by {by!r}: expected {', '.join(get_args(By))}")

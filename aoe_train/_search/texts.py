@@ -16,6 +16,16 @@ from pairkit.parts import Part, parts_of
 from pairkit.printable import one_line
 from pairkit.tables import read_table
 
+
+def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with the columns of both rows, which have _1 and _2 behind their names."""
+    sides = [
+        side.rename({name: f"{name}_{number}" for name in side.columns})
+        for number, side in enumerate((ones, others), 1)
+    ]
+    return pl.concat([pairs, *sides], how="horizontal")
+
+
 TITLES, BODIES = ("title", "summary"), ("body", "description")
 _NAMING = ("id", "number", "key", "url")
 _TEXT = "text"
@@ -23,14 +33,7 @@ _TEXT = "text"
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with texts.
-
-    Attributes:
-        frame: All columns whose values are single ones that can be written as text.
-        columns: Those that make a row's text, with an empty line between them.
-        texts: They, put together; in each is more than blanks.
-        empty: Rows that were left out, as they have no text.
-    """
+    """Rows with texts."""
 
     frame: pl.DataFrame
     columns: tuple[str, ...]
@@ -39,17 +42,7 @@ class Rows:
 
 
 def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
-    """The rows of all tables of a source, in order.
-
-    Args:
-        source: A file (one text per line, csv, tsv, jsonl, parquet), a folder or a Hub id, or rows in memory.
-        text_columns: What makes a text; by default `text`, else title and body (or summary and description),
-            else the only column.
-
-    Raises:
-        ConfigError: No such source.
-        DataError: No such column, or no row with a text.
-    """
+    """The rows of all tables of a source, in order."""
     tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     columns = _columns(frame, tuple(text_columns), source_name(source))

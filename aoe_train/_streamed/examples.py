@@ -14,7 +14,6 @@ from aoe_train._grown_arrays import made_arrays
 from aoe_train._records import Examples, Kind, Reading, kind_of, no_rows
 from aoe_train._streamed.reading import ARRAYS, WORK, changed, place_of, read_into
 from aoe_train._texts_on_disk import TextsOnDisk
-from pairkit.class_names import class_names_of_file
 from pairkit.errors import DataError
 from pairkit.files import remove, sha256, write_json
 from pairkit.folders import read_object
@@ -22,21 +21,14 @@ from pairkit.in_memory import Source, source_name
 from pairkit.labels import LabelRules, LabelsRead
 from pairkit.progress import Listener, Progress
 from pairkit.row_stream import RowStream, files_of_split, open_rows
-from pairkit.tables import first_row
+from pairkit.tables import class_names_of_file, first_row
 
 _LAYOUT = 2  # raise it when the same files and settings give other arrays
 _ABOUT = "about.json"
 
 
 class Streamed(NamedTuple):
-    """Rows that are on disk.
-
-    Attributes:
-        examples: The rows.
-        place: Tells where a row is from, as `file:row`.
-        folder: Where they are.
-        size: Bytes of the folder.
-    """
+    """Rows that are on disk."""
 
     examples: Examples
     place: Callable[[int], str]
@@ -56,17 +48,6 @@ def stream_examples(
 
     They are kept in `$AOE_CACHE/rows/<key>`, the key being a digest of what the files hold, of the columns
     and of what was said of labels. A killed run goes on with the next stretch of a file.
-
-    Args:
-        source: Files that are there; see `files_of_split`.
-        split: Which.
-        columns: Roles to the source's names of columns.
-        rules: What labels count as.
-        show: Told how far it is.
-
-    Raises:
-        ConfigError: No space on the disk, or the cache can't be written.
-        DataError: No rows, or one that can't be used; with file and row.
     """
     files = files_of_split(source, split)
     before = list(map(_stamp, files))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +12,74 @@ import numpy as np
 import polars as pl
 
 from aoe_train._grown_arrays import Grown, Layout, mapped
-from aoe_train._records import ABSENT
-from aoe_train._streamed.numbering import number_texts
-from aoe_train._width import check_width
+from aoe_train._records import ABSENT, check_width
 from pairkit.errors import DataError
 from pairkit.files import write_errors
 from pairkit.progress import Listener, Progress
 from pairkit.row_stream import Piece, RowStream
+
+_SHARE = 1 << 19  # digests that are sorted at a time; each takes some 60 bytes then
+_BLOCK = 1 << 20  # digests of a round over all of them
+
+
+def number_texts(digests: np.ndarray, path: Path) -> int:
+    """Number texts in the order in which they come first; equal texts have equal numbers."""
+    count = len(digests)
+    with Grown(path.parent, path.stem, {path.stem: Layout(np.int64)}) as grown:
+        for start, end in _blocks(count):  # so that a full disk shows now, and not in a mapped page
+            grown.add(path.stem, np.zeros(end - start, np.int64))
+        grown.keep()
+    with write_errors(path):
+        numbers = np.load(path, mmap_mode="r+") if count else np.empty(0, np.int64)
+        for share in _shares(digests):
+            numbers[share] = _first_of_equals(digests, share)
+        return _numbered(numbers)
+
+
+def _shares(digests: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of the digests that begin alike: equal ones are in one share, in their order."""
+    bits = max(0, (len(digests) - 1) // _SHARE).bit_length()
+    for share in range(1 << bits):
+        found = [
+            start + np.flatnonzero(digests[start:end, 0] >> np.uint64(64 - bits) == share)
+            if bits
+            else np.arange(start, end)
+            for start, end in _blocks(len(digests))
+        ]
+        if found:
+            yield np.concatenate(found)
+
+
+def _first_of_equals(digests: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """For each of these places, which are in order, the first one with an equal digest."""
+    found = digests[places]
+    order = np.lexsort((found[:, 1], found[:, 0]))  # stable: the first of equals comes first
+    found = found[order]
+    begins = np.ones(len(found), np.bool_)
+    begins[1:] = (found[1:] != found[:-1]).any(axis=1)
+    own = places[order]
+    firsts = np.empty_like(places)
+    firsts[order] = own[begins][np.cumsum(begins) - 1]
+    return firsts
+
+
+def _numbered(firsts: np.ndarray) -> int:
+    """Put numbers in the place of first places, from the front on."""
+    known = 0
+    for start, end in _blocks(len(firsts)):
+        block = np.array(firsts[start:end])
+        new = block == np.arange(start, end)
+        count = int(new.sum())
+        firsts[start:end][new] = np.arange(known, known + count)
+        firsts[start:end][~new] = firsts[block[~new]]  # numbered already, as they come before
+        known += count
+    return known
+
+
+def _blocks(count: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, count, _BLOCK):
+        yield start, min(start + _BLOCK, count)
+
 
 ARRAYS = ("rows", "labels", "numbers", "texts", "text_ends")
 """What is made: rows and labels as in `Examples`, each row's number in its file, and the texts."""
@@ -38,7 +99,7 @@ _READ = {
 }
 _TEXTS = {"texts": Layout(np.uint8), "text_ends": Layout(np.int64)}
 _DIGEST_BYTES = 16
-_BLOCK = 1 << 16  # rows of a round over all of them
+_ROWS = 1 << 16  # rows of a round over all of them
 
 
 class _Cells(NamedTuple):
@@ -50,15 +111,7 @@ class _Cells(NamedTuple):
 
 
 def read_into(folder: Path, stream: RowStream, where: str, show: Listener) -> list[int]:
-    """Put what the rows of a stream are into a folder, as `ARRAYS`, or go on with it.
-
-    Returns:
-        How many rows of each file there are.
-
-    Raises:
-        ConfigError: They can't be written, as on a full disk.
-        DataError: A row that can't be used, with file and row; or files that change meanwhile.
-    """
+    """Put what the rows of a stream are into a folder, as `ARRAYS`, or go on with it."""
     with write_errors(folder):
         (folder / WORK).mkdir(exist_ok=True)
     counts = _digest(folder, stream, show)
@@ -114,7 +167,7 @@ def _number(folder: Path, show: Listener) -> int:
     """Between the readings: the number of each text, and rows of these numbers; how many texts there are."""
     widths, cells = _there(folder, _WIDTHS), _there(folder, _CELLS)
     width = max(
-        (int(widths[start : start + _BLOCK].max()) for start in range(0, len(widths), _BLOCK)), default=0
+        (int(widths[start : start + _ROWS].max()) for start in range(0, len(widths), _ROWS)), default=0
     )
     with Grown(folder, f"{WORK}/numbered", {"rows": Layout(np.int64, width)}) as grown:
         if grown.note:
@@ -122,8 +175,8 @@ def _number(folder: Path, show: Listener) -> int:
         show(Progress("number texts"))
         known = number_texts(_there(folder, _DIGESTS), folder / f"{_TEXT_NUMBERS}.npy")
         texts, before = _there(folder, _TEXT_NUMBERS), 0
-        for start in range(0, len(widths), _BLOCK):
-            own = np.asarray(widths[start : start + _BLOCK])
+        for start in range(0, len(widths), _ROWS):
+            own = np.asarray(widths[start : start + _ROWS])
             rows = np.full((len(own), width), ABSENT, np.int64)
             after = before + int(own.sum())
             rows[np.arange(width) < own[:, None]] = texts[cells[before:after]]

@@ -42,11 +42,6 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """The arguments without those that need the data; joins the process group where there is one.
 
     `set_optimisation`, `set_precision` and `set_evaluation` add what is chosen once data and model are read.
-
-    Raises:
-        ConfigError: an argument under `run.trainer` that is no further one, or that transformers refuses;
-            sharding that is not there or doesn't go with other settings; somewhere to report to that is
-            not there.
     """
     from transformers import TrainingArguments
 
@@ -137,14 +132,7 @@ def set_optimisation(args: TrainingArguments, optim: OptimSettings) -> None:
 
 
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
-    """Add what depends on the data: when to evaluate.
-
-    Args:
-        args: To be changed.
-        settings: The run's.
-        batches: Batches of an epoch.
-        evaluate: Whether there is dev data.
-    """
+    """Add what depends on the data: when to evaluate."""
     if evaluate:
         steps = math.ceil(batches / settings.optim.accumulation)
         every = max(1, math.ceil(steps / settings.optim.evaluations))

@@ -15,10 +15,29 @@ from torch import Tensor, nn
 from transformers import TrainerCallback
 
 from aoe_train._trainer.checkpoints import trained_weights
-from aoe_train._trainer.soup import Soup
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
+
+
+_ADAPTER_IN = ".lora_A."  # an adapter's product is 0 before training, and as linear in the other factor alone
+
+
+class Soup:
+    """Mixes trained weights with those that a model has when this is made."""
+
+    def __init__(self, model: nn.Module, share: float) -> None:
+        self._share = share
+        self._first = {name: weight.clone() for name, weight in trained_weights(model).items()}
+
+    @torch.no_grad()
+    def mixed(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Weights `share` of the way from those before training; of adapters, their products are mixed."""
+        return {
+            name: weight if _ADAPTER_IN in name else self._first[name].lerp(weight, self._share)
+            for name, weight in weights.items()
+        }
+
 
 _SAMPLES = 100  # of a run at most: more would say the same and take time
 
@@ -27,13 +46,6 @@ class WeightAverage(TrainerCallback):
     """The mean over the last `share` of a run's steps, in as many samples as pay; the last is at its end.
 
     A share of 0 takes none.
-
-    Args:
-        share: Of the run's steps.
-        soup: Mixes what is kept with the weights before training.
-
-    Attributes:
-        mean: By name; None before the first sample.
     """
 
     def __init__(self, share: float, soup: Soup | None = None) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,7 +14,6 @@ from transformers import TrainerCallback
 
 from aoe_train._trainer.checkpoints import wait_for_all
 from aoe_train._trainer.gather import is_distributed, is_main
-from aoe_train._trainer.stopping import Stopped
 from pairkit.progress import Listener, Progress
 
 if TYPE_CHECKING:
@@ -20,15 +22,46 @@ if TYPE_CHECKING:
     from aoe_train._settings import LogSettings
 
 
+_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)  # schedulers send the one, or what a job asks them for
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was asked to end, and has left a checkpoint; the same command continues."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        super().__init__(f"stopped after step {step}")
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Whether a SIGTERM or SIGUSR1 has come since; neither ends the process meanwhile.
+
+    A signal that is already handled by others, or ignored, is left to them; so are all where this is not the
+    main thread, which alone can handle any.
+    """
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [kind for kind in _SIGNALS if is_main and signal.getsignal(kind) == signal.SIG_DFL]
+    for kind in ours:
+        signal.signal(kind, ask)
+    try:
+        yield lambda: asked
+    finally:
+        for kind in ours:
+            signal.signal(kind, signal.SIG_DFL)
+
+
 class PaceCallback(TrainerCallback):
     """Asks for a log entry at the end, and for a checkpoint every so many steps or minutes, or before a stop.
 
     Several processes agree with each log entry on the time and on whether to stop; one alone stops after any
     step.
-
-    Args:
-        settings: How often.
-        asked: Whether the run is asked to end, see `asked_to_stop`.
     """
 
     def __init__(self, settings: LogSettings, asked: Callable[[], bool]) -> None:
@@ -57,11 +90,7 @@ class PaceCallback(TrainerCallback):
             self._last = time.monotonic()
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
-        """End the run where it is asked to, unless it is over anyway.
-
-        Raises:
-            Stopped: All ranks, once the checkpoint is in its place.
-        """
+        """End the run where it is asked to, unless it is over anyway."""
         if self._stops and not control.should_training_stop:
             wait_for_all()
             raise Stopped(state.global_step)
@@ -79,11 +108,7 @@ class PaceCallback(TrainerCallback):
 
 
 class ProgressCallback(TrainerCallback):
-    """Tells steps, the loss and the dev score.
-
-    Args:
-        show: Told after each step, on the first process.
-    """
+    """Tells steps, the loss and the dev score."""
 
     def __init__(self, show: Listener) -> None:
         self._show = show

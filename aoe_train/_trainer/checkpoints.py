@@ -10,6 +10,7 @@ step-120/clock.json          how long training took up to here, and what the run
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -27,6 +28,7 @@ from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.sharding import share_of
 from pairkit.errors import DataError
 from pairkit.files import remove, whole_folder, write_json
+from pairkit.printable import one_line
 
 _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
@@ -75,6 +77,27 @@ class Checkpoint:
     def _clock(self) -> _Clock:
         path = self.folder / CLOCK_FILE
         return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY)
+
+
+def check_states(folder: Path) -> None:
+    """Refuse states that can't be read, or hold more than tensors and numbers; nothing of them runs."""
+    from transformers.trainer_pt_utils import safe_globals
+
+    for path in sorted(folder.iterdir()):
+        try:
+            if path.suffix in (".pt", ".pth"):
+                with safe_globals():  # type: ignore[no-untyped-call]
+                    torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            elif path.suffix == ".safetensors":
+                with safe_open(path, framework="pt") as weights:
+                    weights.keys()
+            elif path.suffix == ".json":
+                json.loads(path.read_text(encoding="utf-8"))
+        except Exception as error:  # whatever a damaged or foreign file makes torch raise
+            text = f"{type(error).__name__}: {one_line(str(error), 120)}"
+            raise DataError(
+                f"no state from which a run can continue ({text}); {_REMEDY}", path=path
+            ) from error
 
 
 def newest_checkpoint(work: Path) -> Checkpoint | None:
@@ -140,11 +163,7 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path | str) -> None:
-    """Put `weights` in the place of those that learn.
-
-    Raises:
-        DataError: they belong to another model.
-    """
+    """Put `weights` in the place of those that learn."""
     own = trained_weights(model)
     if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
         raise DataError(f"weights of another model; {_REMEDY}", path=source)

@@ -4,7 +4,6 @@
 |---|---|
 | a loss that is no number | with each log entry, evaluation and checkpoint (`Ledger`) |
 | a gradient that is no number, or far beyond those of the first entries three entries in a row | with each log entry |
-| in pre-training, a loss that is no number, or twice the first one three entries in a row | with each log entry |
 | a model that tells texts apart no longer, as all cosines are 1 | with each evaluation and checkpoint, and at the end |
 
 The last one raises no error anywhere else. Dropout hides it from the batches: their texts are apart by noise alone.
@@ -28,7 +27,6 @@ _TINY = 1e-30  # a vector of zeros stays one
 _TEXTS = 16  # of the training data, and as many of the held-out data
 _ENTRIES = 3
 _GROWN, _LARGE = 1e3, 1e4  # times the first entries' gradients, and at least
-_FAR_ABOVE = 2  # times the first loss
 
 
 class Diverged(ConfigError):  # noqa: N818 - what happened
@@ -42,15 +40,7 @@ class Diverged(ConfigError):  # noqa: N818 - what happened
 
 
 class Watch:
-    """Some texts, and how far apart they were before training.
-
-    Args:
-        encode: The model as it is at the time.
-        collections: Where the texts are taken from, a few of each.
-
-    Attributes:
-        before: How far apart they were; NaN for as long as nobody has looked.
-    """
+    """Some texts, and how far apart they were before training."""
 
     def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
         chosen = [text for texts in collections for text in _some(texts)]
@@ -88,32 +78,12 @@ def spread(vectors: np.ndarray) -> float:
 
 
 def gradient_sign(norms: Sequence[float]) -> str | None:
-    """What is wrong with the gradient; None where nothing is.
-
-    Args:
-        norms: Of the log's entries so far, the newest last.
-    """
+    """What is wrong with the gradient; None where nothing is."""
     if norms and not math.isfinite(norms[-1]):
         return f"the gradient became {norms[-1]}"
     first, last = max(norms[:_ENTRIES], default=0.0), min(norms[-_ENTRIES:], default=0.0)
     if len(norms) >= 2 * _ENTRIES and last > max(_GROWN * first, _LARGE):
         return f"the norm of the gradient grew from {first:.3g} to {norms[-1]:.3g}"
-    return None
-
-
-def loss_sign(losses: Sequence[float]) -> str | None:
-    """What is wrong with the loss of masked words; None where nothing is.
-
-    It begins near that of guessing any word, which no model exceeds for long that learns. Losses that compare
-    texts have no such beginning: theirs depends on what a batch holds.
-
-    Args:
-        losses: Of the log's entries so far, the newest last.
-    """
-    if losses and not math.isfinite(losses[-1]):
-        return f"the loss became {losses[-1]}"
-    if len(losses) > _ENTRIES and min(losses[-_ENTRIES:]) > _FAR_ABOVE * losses[0]:
-        return f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
     return None
 
 

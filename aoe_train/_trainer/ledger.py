@@ -24,11 +24,7 @@ class _Batch(NamedTuple):
 
 
 class Ledger:
-    """What the batches since the last log entry cost.
-
-    Args:
-        lr: The run's learning rate, for messages.
-    """
+    """What the batches since the last log entry cost."""
 
     def __init__(self, lr: float) -> None:
         self._lr = lr
@@ -37,14 +33,7 @@ class Ledger:
     def add(
         self, parts: dict[str, Tensor], rows: Sequence[int], step: int, dataset: str | None = None
     ) -> None:
-        """Note a batch.
-
-        Args:
-            parts: Its loss, and what that is made of.
-            rows: Their numbers in the dataset.
-            step: How many steps were taken before it.
-            dataset: Of several, the one that the rows are of.
-        """
+        """Note a batch."""
         self._batches.append(
             _Batch({name: part.detach() for name, part in parts.items()}, rows, step, dataset)
         )
@@ -54,9 +43,6 @@ class Ledger:
 
         With several datasets that of the loss is over all, and each has its own under its name: `nli.loss`,
         `nli.cosine`.
-
-        Raises:
-            DataError, Diverged: see `check`.
         """
         found: dict[str, list[float]] = {}
         for batch, values in zip(self._batches, self.check(), strict=True):
@@ -69,12 +55,7 @@ class Ledger:
         return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
     def check(self) -> list[list[float]]:
-        """The parts of each noted batch.
-
-        Raises:
-            DataError: a loss is not finite before the first step; names the rows of that batch.
-            Diverged: a loss is not finite later on.
-        """
+        """The parts of each noted batch."""
         if not self._batches:
             return []
         parts = [part.float() for batch in self._batches for part in batch.parts.values()]

@@ -26,16 +26,6 @@ class PairModel(nn.Module):
 
     The loss is computed inside `forward`: DistributedDataParallel synchronises gradients only for what went
     through the module that it wraps.
-
-    Args:
-        text_model: Packed tokens to one vector a text.
-        objective: Vectors of the rows to `loss` and its parts; for several datasets, a list of one for each.
-        chunk: Texts that are embedded at a time in training; None embeds the whole batch at once. With chunks
-            only the vectors are kept: the backward pass embeds each chunk again, with the same dropout, and
-            feeds it the loss's gradient at its vectors. That is GradCache (Gao et al., 2021) by means of
-            activation checkpointing: memory grows with the chunk, not the batch; gradients stay the same.
-        dim: Numbers of a vector that learn, the first ones; None for all.
-        layers: Numbers of earlier layers whose vectors the objective wants too.
     """
 
     # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
@@ -121,11 +111,7 @@ def split_texts(
     size: int,
     *by_piece: Int[np.ndarray, " piece"],
 ) -> Iterator[tuple[Any, ...]]:
-    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller.
-
-    Yields:
-        `input_ids`, `lengths`, `pieces` and all `by_piece`, which are further numbers of each piece.
-    """
+    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
     token = piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]

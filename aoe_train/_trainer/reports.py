@@ -35,11 +35,7 @@ PROJECT = "aoe"  # where runs of several models stand together
 
 
 def check_reports(names: Sequence[str]) -> None:
-    """Refuse what can't be reported to, before anything is loaded.
-
-    Raises:
-        ConfigError: An unknown name, or its package is not installed.
-    """
+    """Refuse what can't be reported to, before anything is loaded."""
     for name in names:
         try:
             callbacks = get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
@@ -60,29 +56,14 @@ def new_name(work: Path) -> str:
 
 
 class Reports:
-    """What one run reports to, on the first process.
-
-    Args:
-        callbacks: The Trainer's; those that report are among them.
-        args: The Trainer's.
-        work: The run's working folder; files lie beside it, as they shall outlive it.
-    """
+    """What one run reports to, on the first process."""
 
     def __init__(self, callbacks: Sequence[TrainerCallback], args: TrainingArguments, work: Path) -> None:
         self._callbacks, self._args = callbacks, args
         self._home = work.with_suffix(".runs")
 
     def begin(self, name: str, *, step: int, say: Say) -> None:
-        """Open them, and say where each is.
-
-        Args:
-            name: The run's, the same as before where it is resumed.
-            step: The step that it goes on from.
-            say: Told the places.
-
-        Raises:
-            ConfigError: One of them can't be opened, such as without an account or a network.
-        """
+        """Open them, and say where each is."""
         openers = {
             TensorBoardCallback: self._tensorboard,
             WandbCallback: self._wandb,

@@ -42,9 +42,6 @@ def shard(model: nn.Module) -> None:
     """Leave each process its share of every weight, in place; each layer's are gathered while it runs.
 
     All processes must call it; they all get rank 0's weights.
-
-    Raises:
-        ConfigError: The model can't be cut, such as where two layers share a weight.
     """
     for weight in model.parameters():
         if weight.requires_grad:  # the others came from the same file
@@ -79,11 +76,7 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def check_support(trainer: object) -> None:
-    """See that transformers leaves a model as `shard` made it.
-
-    Raises:
-        ConfigError: It is a release that would wrap it once more.
-    """
+    """See that transformers leaves a model as `shard` made it."""
     if not getattr(trainer, "is_distributed_loading_by_transformers", False):
         raise ConfigError("run.shard needs a newer transformers: pip install --upgrade transformers")
 
@@ -149,15 +142,7 @@ def unshard_for_good(model: nn.Module) -> None:
 
 
 def save_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path, *, main: bool) -> None:
-    """Write the whole state, under the names that transformers has for it; all processes must call it.
-
-    Args:
-        model: What `shard` was called with.
-        optimiser: Accelerate's wrapper of a torch optimiser.
-        schedule: Of the learning rate.
-        folder: Exists.
-        main: Whether this is the process that writes.
-    """
+    """Write the whole state, under the names that transformers has for it; all processes must call it."""
     state = get_optimizer_state_dict(
         model, optimiser.optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
     )

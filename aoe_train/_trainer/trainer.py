@@ -17,6 +17,7 @@ from aoe_train._conflicts import Say, silent
 from aoe_train._packing.transfer import upload_batch
 from aoe_train._trainer.checkpoints import (
     Checkpoint,
+    check_states,
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,
@@ -27,7 +28,6 @@ from aoe_train._trainer.divergence import Diverged, gradient_sign
 from aoe_train._trainer.gather import is_distributed
 from aoe_train._trainer.ledger import Ledger
 from aoe_train._trainer.reports import Reports, new_name
-from aoe_train._trainer.resume import check_states
 from aoe_train._trainer.sharding import (
     check_support,
     is_sharded,
@@ -120,17 +120,7 @@ class PairTrainer(Trainer):
         self._sound: Checkpoint | None = None  # the newest that was seen not to have diverged
 
     def fit(self, resume: Checkpoint | None = None, say: Say = silent) -> TrainOutput:
-        """Train to the end, and leave the best weights in the model where there is dev data.
-
-        Args:
-            resume: What to go on from.
-            say: Told where the run reports to.
-
-        Raises:
-            ConfigError: It can't report there.
-            Diverged: All ranks raise it at the same step; `restore_sound` may follow.
-            DataError: The first loss is no number, or a checkpoint can't be read.
-        """
+        """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
             check_states(resume.trainer_folder)
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
@@ -213,11 +203,7 @@ class PairTrainer(Trainer):
         self._stop_at(gradient_sign([norm for norm in norms if norm is not None]), self.state.global_step)
 
     def _check(self, step: int) -> None:
-        """Look for all signs of divergence that the steps so far may have left; all ranks alike.
-
-        Raises:
-            Diverged: There is one.
-        """
+        """Look for all signs of divergence that the steps so far may have left; all ranks alike."""
         self.ledger.check()
         with self.clock.paused():
             found = torch.zeros((), dtype=torch.float64)

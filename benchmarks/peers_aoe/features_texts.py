@@ -57,11 +57,7 @@ def one_positive() -> list[dict]:
 
 
 def kill(out: Path) -> None:
-    """Start the same script on a run that dies, and see that it did.
-
-    Raises:
-        SystemExit: It ended in another way.
-    """
+    """Start the same script on a run that dies, and see that it did."""
     child = subprocess.run([sys.executable, *sys.argv, str(out)], check=False, capture_output=True)
     if child.returncode != -signal.SIGKILL:
         raise SystemExit(child.stderr.decode()[-2000:])

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 
 def peer_training(who: str, **given: object) -> dict:
-    """The job of sentence-transformers or angle-emb.
-
-    Args:
-        who: Which of them.
-        given: What all do, such as model, rows, epochs and lr.
-    """
+    """The job of sentence-transformers or angle-emb."""
     equal = {**given, "warmup": 0, "seed": 0, "score": {}}
     if who == "sentence-transformers":
         return {**equal, "loss": "angle"}

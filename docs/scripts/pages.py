@@ -66,12 +66,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def site_link(link: str, page: str) -> str:
-    """A link of a document in the repository, as a page of the site has it.
-
-    Args:
-        link: Relative to the document.
-        page: The page, as mkdocs names it.
-    """
+    """A link of a document in the repository, as a page of the site has it."""
     written = next((name for name, shown in DOCUMENTS.items() if shown == page), f"docs/{page}")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(written), link))
     shown = PAGES.get(target) or target.removeprefix("docs/")

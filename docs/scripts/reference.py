@@ -30,10 +30,7 @@ SETTINGS = {
         "Archive": ("gis_builder._settings:ArchiveSettings", "gis_builder._flags:ARCHIVE"),
     },
     "label": {"Labelling": ("llm_labeler._settings:LabelSettings", "llm_labeler._flags:FLAGS")},
-    "aoe": {
-        "Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN"),
-        "Pre-training a RAN": ("aoe_train._pretrain_settings:PretrainSettings", "aoe_train._flags:PRETRAIN"),
-    },
+    "aoe": {"Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN")},
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 

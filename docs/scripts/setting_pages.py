@@ -53,12 +53,7 @@ class Section(NamedTuple):
 
 
 def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[str, str]]]) -> str:
-    """The page of one console script's settings, in Markdown.
-
-    Args:
-        script: Such as `gis`.
-        roots: By heading, a model and the table of its flags: names of keyword arguments to dotted keys.
-    """
+    """The page of one console script's settings, in Markdown."""
     lines = [
         f"# Settings of `{script}`",
         "",
@@ -90,15 +85,7 @@ def sections(
     defaults: Settings | None = None,
     shown: dict[type[Settings], str] | None = None,
 ) -> Iterator[Section]:
-    """The sections of a model, its own settings first.
-
-    Args:
-        model: The settings.
-        flags: By key.
-        prefix: Of the keys.
-        defaults: Stand where the model above has some.
-        shown: The models that were told already, with their places; what they hold is not told again.
-    """
+    """The sections of a model, its own settings first."""
     shown = {} if shown is None else shown
     own: list[Setting] = []
     inner: list[tuple[str, type[Settings], Settings | None]] = []

@@ -1,31 +1,28 @@
-"""What is kept of the archive: one table for all kinds of rows, in the order of a key of their repository.
+"""Rows of the archive: one table for all kinds of rows, sorted by a key of their repository.
 
-A row's identity is its repository, kind, number, id and name; of rows with one identity the newest counts,
-whether they come from one hour or from different years. As the key is a hash of the repository's id, a
-stretch of keys is a fair share of all repositories, and a reader passes over what lies outside of it.
+A row's identity is its repository, kind, number, id and name. Of rows with one identity the newest counts,
+whether they come from one hour or from different years. The key is a hash of the repository's id, so a range
+of keys, a *bucket*, is a fair share of all repositories.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import polars as pl
 
-from gis_builder._archive.objects import SMALL, Location, ObjectPath, failure_of, polars_options, several
-from gis_builder._archive.tasks import damaged
+from gis_builder._archive.maps import damaged
 from gis_builder._records import Comment, Event, Issue
 from pairkit.errors import DataError
-from pairkit.parquet import read_parquet
+from pairkit.parquet import parquet_bytes, read_notes, read_parquet
 
 KEYS = 1 << 63
 REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
-LANGUAGE = "language"
-ROW_GROUP = 2048
 
 _IDENTITY = ("key", "repo_id", "kind", "number", "id", "name")
 _VERSION = ("changed_at", "event_at", "event_id")
@@ -33,16 +30,16 @@ SCHEMA: dict[str, Any] = {
     "key": pl.Int64,
     "repo_id": pl.Int64,
     "kind": pl.String,
-    "number": pl.Int64,  # of the issue or pull request; 0 for what is about the repository
+    "number": pl.Int64,  # of the issue or pull request; 0 in rows about the repository
     "id": pl.Int64,  # of a comment, or of the event; else 0
-    "name": pl.String,  # of the repository, its language, or a member; else empty
+    "name": pl.String,  # of the repository, or of a member; else empty
     "changed_at": pl.String,  # when the issue was last changed; else empty
     "event_at": pl.String,
     "event_id": pl.Int64,
     "action": pl.String,  # closed | reopened
     "author": pl.String,
     "is_bot": pl.Boolean,
-    "association": pl.String,  # null where the event does not say
+    "association": pl.String,  # null if the event lacks it
     "created_at": pl.String,
     "closed_at": pl.String,
     "state": pl.String,
@@ -51,9 +48,40 @@ SCHEMA: dict[str, Any] = {
     "title": pl.String,
     "body": pl.String,
 }
-_REST = (None,) * (len(SCHEMA) - len(_IDENTITY) - len(_VERSION))
-Row = tuple[Any, ...]
+_NOTHING = (None,) * len(SCHEMA)
+_REST = _NOTHING[len(_IDENTITY) + len(_VERSION) :]
+_ROW_GROUP = 2048
+_LEDGER = "ledger"  # key of the ledgers in a file's footer
+_MOST_REASONS, _OTHER = 20, "other"  # reasons that one hour counts apart, and the name of the rest
+_AT_ONCE = 48  # hours that are open together; an open one takes half a MiB
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+Row = tuple[Any, ...]
+
+
+class Ledger(msgspec.Struct):
+    """What was read of one hour."""
+
+    hour: str
+    lines: int = 0
+    events: int = 0
+    issue_events: int = 0
+    broken: dict[str, int] = {}
+    broke_off: str = ""
+    first_id: int = 0
+    last_id: int = 0
+    without_association: int = 0
+
+    def note_broken(self, reason: str) -> None:
+        """Count a malformed line."""
+        if reason not in self.broken and len(self.broken) >= _MOST_REASONS:
+            reason = _OTHER
+        self.broken[reason] = self.broken.get(reason, 0) + 1
+
+    def note_id(self, number: int) -> None:
+        """Count an event by its id."""
+        self.events += 1
+        self.first_id = min(self.first_id or number, number)
+        self.last_id = max(self.last_id, number)
 
 
 @lru_cache(1 << 16)
@@ -62,13 +90,8 @@ def key_of(repo_id: int) -> int:
     return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
 
 
-def bounds(place: int, count: int) -> tuple[int, int]:
-    """The keys from, and up to but without, of one of `count` equal shares."""
-    return KEYS * place // count, KEYS * (place + 1) // count
-
-
 class Place(NamedTuple):
-    """Of what event a row is: key and id of its repository, when, and the event's id."""
+    """The event that a row comes from: key and id of its repository, time and id."""
 
     key: int
     repo_id: int
@@ -77,38 +100,33 @@ class Place(NamedTuple):
 
 
 def bare_row(place: Place, kind: str, number: int = 0, name: str = "") -> Row:
-    """A row that says no more than that there is something: a pull request, a name, a language, a member."""
-    key, repo_id, at, event_id = place
-    return (key, repo_id, kind, number, 0, name, "", at, event_id, *_REST)
+    """A row without details: a pull request, a name, a member."""
+    return (place.key, place.repo_id, kind, number, 0, name, "", place.at, place.event_id, *_REST)
 
 
 def issue_row(place: Place, issue: Issue, association: str | None) -> Row:
     """An issue as an event showed it."""
-    key, repo_id, at, event_id = place
     return (
-        *(key, repo_id, ISSUE, issue.number, 0, "", issue.updated_at, at, event_id, None),
-        *(issue.author, issue.is_bot, association, issue.created_at, issue.closed_at),
+        *(place.key, place.repo_id, ISSUE, issue.number, 0, "", issue.updated_at, place.at, place.event_id),
+        *(None, issue.author, issue.is_bot, association, issue.created_at, issue.closed_at),
         *(issue.state, issue.state_reason, issue.labels, issue.title, issue.body),
     )
 
 
 def comment_row(place: Place, number: int, comment: Comment, association: str | None) -> Row:
     """A comment of an issue."""
-    key, repo_id, at, event_id = place
     return (
-        *(key, repo_id, COMMENT, number, comment.id, "", "", at, event_id, None),
-        *(comment.author, comment.is_bot, association, comment.created_at, None),
-        *(None, None, None, None, comment.body),
+        *(place.key, place.repo_id, COMMENT, number, comment.id, "", "", place.at, place.event_id, None),
+        *(comment.author, comment.is_bot, association, comment.created_at, *_NOTHING[:5], comment.body),
     )
 
 
 def event_row(place: Place, number: int, event: Event) -> Row:
-    """A closing or reopening; its id is the event's, so that one that stands twice counts once."""
-    key, repo_id, at, event_id = place
+    """A closing or reopening; its id is the event's, so that a repeated one counts once."""
     return (
-        *(key, repo_id, EVENT, number, event_id, "", "", at, event_id, event.kind),
-        *(event.actor, None, None, event.created_at, None),
-        *(None, event.state_reason, None, None, None),
+        *(place.key, place.repo_id, EVENT, number, place.event_id, "", "", place.at, place.event_id),
+        *(event.kind, event.actor, None, None, event.created_at, None, None, event.state_reason),
+        *_NOTHING[:3],
     )
 
 
@@ -118,58 +136,52 @@ def table_of(rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def newest(table: pl.DataFrame) -> pl.DataFrame:
-    """Of each identity the newest version, in the order of identities."""
+    """The newest version of each identity, in the order of identities."""
     ordered = table.sort(*_IDENTITY, *_VERSION, maintain_order=True)
     return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
 
 
-def read_share(
-    files: Sequence[Location], low: int, high: int, repos: Collection[int] | None = None
-) -> pl.DataFrame:
-    """What files of rows hold of the repositories whose keys are in [low, high), see `newest`.
+def file_of(table: pl.DataFrame, ledgers: Iterable[Ledger]) -> bytes:
+    """A table as a file, with the ledgers of its hours."""
+    ordered = sorted(ledgers, key=lambda ledger: ledger.hour)
+    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_LEDGER: msgspec.json.encode(ordered).decode()})
 
-    Args:
-        files: Of any months.
-        low: The least key.
-        high: The key after the greatest.
-        repos: Of them only those with these ids.
 
-    Raises:
-        DataError: One of them is damaged.
-    """
+def ledgers_of(files: Iterable[Path]) -> list[Ledger]:
+    """The ledgers of files."""
+    found: list[Ledger] = []
+    for path in files:
+        try:
+            found += msgspec.json.decode(read_notes(path)[_LEDGER], type=list[Ledger])
+        except (KeyError, msgspec.MsgspecError, DataError) as error:
+            raise damaged(path, error) from error
+    return found
+
+
+def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
+    """The rows of files, or those that meet a condition; see `newest`."""
+    return newest(_scanned(files, lambda rows: rows if where is None else rows.filter(where)))
+
+
+def of_repos(repos: Collection[int]) -> pl.Expr:
+    """The condition for rows of some repositories."""
+    return pl.col("repo_id").is_in(sorted(repos))
+
+
+def row_hashes(files: Sequence[Path]) -> dict[int, int]:
+    """A hash of all rows of each repository; equal rows have equal hashes within this process."""
+    hashed = pl.struct(pl.all()).hash().alias("hash")
+    repos = _scanned(files, lambda rows: rows.select("repo_id", hashed).group_by("repo_id").sum())
+    return dict(repos.iter_rows())
+
+
+def _scanned(files: Sequence[Path], use: Any) -> pl.DataFrame:
     if not files:
-        return pl.DataFrame(schema=SCHEMA)
-    inside = (pl.col("key") >= low) & (pl.col("key") < high)
-    if repos is not None:
-        inside &= pl.col("repo_id").is_in(sorted(repos))
-    objects = [file for file in files if isinstance(file, ObjectPath)]
-    if objects:
-        return newest(pl.concat(several(lambda file: _inside(file, inside), objects)))
-    on_disk = [file for file in files if isinstance(file, Path)]
+        return use(pl.LazyFrame(schema=SCHEMA)).collect()  # type: ignore[no-any-return]
     try:
-        return newest(pl.scan_parquet(on_disk, glob=False).filter(inside).collect())
+        return use(pl.scan_parquet(list(files), glob=False)).collect()  # type: ignore[no-any-return]
     except _UNREADABLE as error:
-        raise damaged(_first_damaged(on_disk), error) from error
-
-
-def _inside(file: ObjectPath, inside: pl.Expr) -> pl.DataFrame:
-    """Of one file in an object store."""
-    try:
-        table = _scanned(file).filter(inside).collect()
-    except _UNREADABLE as error:
-        if "object-store error" in str(error):
-            raise failure_of(file, str(error)) from error
-        raise damaged(file, error) from error
-    if table.schema != SCHEMA:
-        raise damaged(file, ValueError("it has other columns"))
-    return table
-
-
-def _scanned(file: ObjectPath) -> pl.LazyFrame:
-    data = file.read_up_to(SMALL)
-    if data is not None:
-        return pl.scan_parquet(io.BytesIO(data))
-    return pl.scan_parquet(str(file), glob=False, storage_options=polars_options(), credential_provider=None)
+        raise damaged(_first_damaged(files), error) from error
 
 
 def _first_damaged(files: Sequence[Path]) -> Path:
@@ -181,31 +193,16 @@ def _first_damaged(files: Sequence[Path]) -> Path:
     return files[0]
 
 
-def issue_of(repo: str, row: Mapping[str, Any], association: str) -> Issue:
-    """The issue of a row, as of the event that showed it last; who closed it, events tell."""
-    return Issue(
-        repo=repo,
-        number=row["number"],
-        title=row["title"],
-        body=row["body"],
-        state=row["state"],
-        state_reason=row["state_reason"],
-        author=row["author"],
-        author_association=association,
-        created_at=row["created_at"],
-        updated_at=row["changed_at"],
-        closed_at=row["closed_at"],
-        closed_by=None,
-        is_bot=row["is_bot"],
-        labels=tuple(row["labels"]),
-    )
+def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
+    """A month's rows as files of the buckets from `first` to before `last`; bucket 0 has the ledgers."""
+    inside = _within(first, last, buckets)
+    parts = (hours[start : start + _AT_ONCE] for start in range(0, len(hours), _AT_ONCE))
+    table = newest(pl.concat([read_rows(part, inside) for part in parts]))
+    for bucket in range(first, last):
+        ledgers = ledgers_of(hours) if bucket == 0 else []
+        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), ledgers)
 
 
-def comment_of(row: Mapping[str, Any], association: str) -> Comment:
-    """The comment of a row."""
-    return Comment(row["id"], row["author"], association, row["created_at"], row["body"], row["is_bot"])
-
-
-def event_of(row: Mapping[str, Any]) -> Event:
-    """The closing or reopening of a row."""
-    return Event(row["action"], row["author"], row["created_at"], state_reason=row["state_reason"])
+def _within(first: int, last: int, buckets: int) -> pl.Expr:
+    key = pl.col("key")
+    return (key >= KEYS * first // buckets) & (key < KEYS * last // buckets)

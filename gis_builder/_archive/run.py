@@ -1,236 +1,273 @@
-"""The whole way from hours of GH Archive to a dataset, or one shard of it."""
+"""From hours of GH Archive to a dataset: the maps one after the other, and what is decided between them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from gis_builder._archive.compact import ledgers_of
-from gis_builder._archive.coverage import with_coverage
-from gis_builder._archive.engine import Engine
-from gis_builder._archive.hours import span_of
-from gis_builder._archive.job import Job
-from gis_builder._archive.judged import by_outcome, pack
-from gis_builder._archive.ledger import by_month
-from gis_builder._archive.mirror.download import ChangedOnServer
-from gis_builder._archive.negatives import draw_negatives
-from gis_builder._archive.objects import Location, existing, keep
-from gis_builder._archive.plan import Plan
+import polars as pl
+
+from gis_builder._archive.extract import extract_hour
+from gis_builder._archive.hours import HourFile, hour_files, span_of
+from gis_builder._archive.judge import Judged, ToppedRepo, judge_bucket, pack, unpack
+from gis_builder._archive.maps import Runner, Task, digest_of, file_named, is_done, memory_for, superseded
+from gis_builder._archive.rows import ledgers_of, sort_month
 from gis_builder._archive.settle import (
     Gathered,
     Negatives,
-    Settled,
     add_negatives,
+    draw_negatives,
     gather,
     placed,
     split,
     tie,
 )
-from gis_builder._archive.tasks import Task, digest_of, file_named, remove_left_behind
 from gis_builder._archive.topup import top_up
 from gis_builder._archive.write import write_archive
 from gis_builder._assemble import DROPPED_FILE, check_missing
 from gis_builder._build import checked
 from gis_builder._code import code_digest
 from gis_builder._dataset import drop_counts
-from gis_builder._folders import check_out, working_folder
+from gis_builder._detection import CODE
+from gis_builder._folders import check_out, held_store, working_folder
+from gis_builder._github import GitHub
 from gis_builder._progress import RunDisplay
-from gis_builder._results import ArchiveBuilt, ShardDone
+from gis_builder._results import ArchiveBuilt
+from gis_builder._settings import ArchiveSettings
+from gis_builder._store import Store
 from pairkit import __version__
+from pairkit.files import write_bytes
 from pairkit.folders import check_apart
 from pairkit.parquet import write_parquet
-from pairkit.records_on_disk import Scratch, scratch_file
-from pairkit.shards import Shard
+from pairkit.records_on_disk import scratch_file
 
-_MOST_CHANGES = 3  # of files on a server while they are downloaded
+# The code that makes the files of each map.
+SORT = ("_records.py", "_archive/rows.py")
+EXTRACT = ("_decoding.py", "_rest_records.py", "_archive/extract.py", *SORT)
+JUDGE = (
+    *CODE,
+    *("_assemble.py", "_crawl.py", "_detection.py", "_github/pool.py", "_pairs", "_secrets"),
+    *(f"_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
+)
+DRAW = (
+    *("_deal.py", "_pairs", "_records.py", "_ref_table.py", "_split.py", "_strategies.py"),
+    *("_dataset.py", "_archive/judge.py", "_archive/settle.py", "_archive/stored.py"),
+)
+# Settings that the second map does not depend on.
+_LATER: dict[str, bool | set[str]] = {
+    "api_url": True,
+    "split": True,
+    "pair": True,
+    "limits": {"per_repo_max"},
+}
 
-
-def run_shard(job: Job, shard: Shard, engine: Engine, show: RunDisplay) -> ShardDone:
-    """Do one share of the tasks: of each stage those of which the files that they need are there.
-
-    Args:
-        job: What is asked for, the same for all shards.
-        shard: Which of the shares this is.
-        engine: Runs the tasks.
-        show: Told of each stage.
-
-    Raises:
-        ConfigError: The source or working folder can't be used.
-        DataError: The source has none of the hours.
-    """
-    _look(job, engine, show, shard)
-    _, stages = job.plan()
-    done = waiting = 0
-    for name, tasks in _named(stages):
-        own = tasks[shard.number - 1 :: shard.of]
-        there = existing(file for task in own for file in (task.out, *task.needs))
-        ready = [task for task in own if task.out in there or there.issuperset(task.needs)]
-        with _noticing_changes(job):
-            _run(engine, name, ready, show)
-        done += len(ready)
-        waiting += len(own) - len(ready)
-    every = [task.out for _, tasks in _named(stages) for task in tasks]
-    where = job.results if isinstance(job.results, Path) else str(job.results)
-    return ShardDone(where, done, waiting, len(every) - len(existing(every)))
+_FEWEST_BUCKETS = 16
+_BUCKET_BYTES = 96 << 20  # of rows in a new bucket; a bucket may grow to twice as much
+_SORT_BYTES = 96 << 20  # of rows that one task sorts
+_OLD_S = 3600.0  # age from which a half-written file is a killed process's
 
 
-def run_all(job: Job, out: Path, engine: Engine, show: RunDisplay, *, fresh: bool = False) -> ArchiveBuilt:
-    """Make the dataset; called again after whatever happened, it continues.
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The request."""
 
-    Raises:
-        ConfigError: A folder can't be used, or a setting does not fit the data.
-        DataError: None of the hours is there, or no pair is in them.
-        LeakError: The audit found a leak, which is a bug of ours; the dataset is left for inspection.
-    """
+    hours: Sequence[str]
+    source: Path
+    work: Path
+    settings: ArchiveSettings
+    excluded: Sequence[str] = ()
+    open_github: Callable[[Store], GitHub] | None = None  # to top up with
+
+    def record(self, found: Sequence[HourFile]) -> dict[str, Any]:
+        """Everything that decides the contents of the dataset."""
+        server = urlsplit(self.settings.api_url).hostname
+        return {
+            **self.settings.model_dump(mode="json", exclude={"api_url"}),
+            "hours": span_of(self.hours),
+            "hours_sha256": digest_of([[hour.hour, hour.identity] for hour in found]),
+            **({"top_up": server} if self.open_github else {}),
+            "excluded_sha256": digest_of(list(self.excluded)),
+        }
+
+
+def build_archive(
+    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool = False
+) -> ArchiveBuilt:
+    """Make the dataset; after an interruption, the same call continues."""
     start = time.monotonic()
     check_apart(out, job.work)
     with working_folder(job.work):
-        for _ in range(_MOST_CHANGES):
-            _look(job, engine, show)
-            found, stages = job.plan()
-            record = job.record(found)
-            check_out(out, (), record, fresh=fresh)
-            with suppress(ChangedOnServer), _noticing_changes(job):
-                _run(engine, *next(_named(stages)), show)
-                break
-        for name, tasks in _named(stages):
-            _run(engine, name, tasks, show)
-        remove_left_behind(job.work)
-        statistics = assembled(job, stages, out, record, engine, show)
+        found = hour_files(job.source, job.hours)
+        record = job.record(found)
+        check_out(out, (), record, fresh=fresh)
+        run = _Run(job, runner, show)
+        statistics = run.dataset(found, out, record)
+        run.clean()
     show.say("auditing")
-    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
+    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start, run.judged_anew)
 
 
-def _look(job: Job, engine: Engine, show: RunDisplay, shard: Shard | None = None) -> None:
-    """Find out which hours the source has. Each shard needs all of it, and begins at another month."""
-    tasks = job.source.tasks(job.hours)
-    first = len(tasks) * (shard.number - 1) // shard.of if shard else 0
-    if tasks:
-        _run(engine, "looking for hours", [*tasks[first:], *tasks[:first]], show)
+class _Run:
+    """One run over the maps."""
+
+    def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
+        self._job, self._runner, self._show = job, runner, show
+        self._settings, self._work = job.settings, job.work.resolve()
+        self._used: list[Path] = []
+        self.judged_anew = 0  # repositories
+
+    def dataset(self, found: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
+        """Make the dataset; returns its statistics."""
+        rows = self._rows(found)
+        judged, topped = self._judge(rows, [None] * len(rows)), None
+        if self._job.open_github:
+            judged, topped = self._top_up(rows, judged, self._job.open_github)
+        self._show.say("making pairs")
+        with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
+            gathered = gather(judged, texts, pairs, self._settings)
+            drawn = self._draw(judged, gathered)
+            left_out = pl.concat(gathered.left_out).sort("label", "issue1", "issue2", "reason")
+            write_parquet(self._work / DROPPED_FILE, left_out, private=True)
+            return write_archive(
+                *(out, gathered, drawn, ledgers_of(rows[0]), self._job.hours),
+                statistics={
+                    "verdicts": gathered.verdicts_by_outcome(),
+                    "clusters": gathered.clusters,
+                    "missing_negatives": check_missing(drawn.missing, self._settings.split),
+                    "negatives_with_a_pool_issue": drawn.with_single,
+                    "archive_repositories": dict(sorted(gathered.counts.items())),
+                    **({"topped_up": topped} if topped else {}),
+                    **drop_counts(gathered.reasons, gathered.removed),
+                },
+                run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
+                detail=self._work / "repositories.parquet",
+            )
+
+    def _rows(self, found: Sequence[HourFile]) -> list[list[Path]]:
+        """The first map, and its sorting: the files of rows of each bucket, one a month."""
+        tasks, months = [], defaultdict(list)
+        for hour in found:
+            out = file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
+            tasks.append(Task((out,), extract_hour, (hour.path, hour.hour)))
+            months[hour.hour[:7]].append(out)
+        self._run("reading hours", tasks)
+        sizes = {month: sum(path.stat().st_size for path in files) for month, files in months.items()}
+        buckets = self._buckets(sum(sizes.values()))
+        folders = [self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)]
+        by_month, tasks = [], []
+        for month, files in months.items():
+            names = [path.name for path in files]
+            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            by_month.append(outs)
+            parts = _power_of_two(sizes[month] / _SORT_BYTES, least=1, most=buckets)
+            for part in range(parts):
+                first, last = buckets * part // parts, buckets * (part + 1) // parts
+                arguments = (tuple(files), first, last, buckets)
+                tasks.append(Task(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts)))
+        self._run("sorting months", tasks)
+        return [list(files) for files in zip(*by_month, strict=True)]
+
+    def _buckets(self, size: int) -> int:
+        """How many buckets rows of so many bytes get: as many as before, if that is enough."""
+        known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
+        enough = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
+        return next(enough, _power_of_two(size / _BUCKET_BYTES, least=_FEWEST_BUCKETS))
+
+    def _judge(self, rows: Sequence[Sequence[Path]], topped: Sequence[Path | None]) -> list[Path]:
+        """The second map: the judged repositories of each bucket."""
+        settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
+        code = [*_code(JUDGE), settings, excluded]
+        outs = []
+        for bucket, (files, answers) in enumerate(zip(rows, topped, strict=True)):
+            stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
+            told = answers and answers.name
+            outs.append(file_named(self._work / "judged", stem, "zlib", code, names, told))
+        earlier = superseded(outs)
+        tasks = []
+        for out, files, answers in zip(outs, rows, topped, strict=True):
+            arguments = (tuple(files), answers, next(iter(earlier[out]), None), settings, excluded)
+            tasks.append(Task((out,), judge_bucket, arguments, memory_for(files)))
+        for task in self._run("detecting duplicates", tasks):
+            self.judged_anew += unpack(task.out, Judged).anew
+        return outs
+
+    def _top_up(
+        self,
+        rows: Sequence[Sequence[Path]],
+        judged: Sequence[Path],
+        open_github: Callable[[Store], GitHub],
+    ) -> tuple[list[Path], dict[str, int]]:
+        def judge_again(answers: list[list[ToppedRepo]]) -> list[Path]:
+            told = (
+                self._kept("answers", path, pack(given)) if given else None
+                for path, given in zip(judged, answers, strict=True)
+            )
+            return self._judge(rows, list(told))
+
+        server = digest_of(self._settings.api_url)[:12]
+        with held_store(self._work / "topped" / server) as store, open_github(store) as github:
+            return top_up(judged, store, github, judge_again)
+
+    def _draw(self, judged: Sequence[Path], gathered: Gathered) -> Negatives:
+        """The splits, and the third map: the negatives of each bucket."""
+        similar_at, code = self._settings.pair.similar_at, _code(DRAW)
+        names = [path.name for path in judged]
+        ties = file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        self._used.append(ties)
+        settled = split(gathered, tie(ties, gathered.texts, similar_at))
+        settings = self._settings.model_dump_json(include={"pair", "seed"})
+        tasks = []
+        for path, part in zip(judged, placed(gathered, settled), strict=True):
+            given = self._kept("placed", path, pack(part))
+            inputs = (path.name, given.name)
+            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            tasks.append(Task((out,), draw_negatives, (path, given, settings), memory_for([path])))
+        self._run("drawing negatives", tasks)
+        return add_negatives(gathered, settled, (task.out for task in tasks))
+
+    def _kept(self, folder: str, judged: Path, data: bytes) -> Path:
+        """A file of the driver's for a bucket, named by its contents."""
+        path = file_named(self._work / folder, _stem(judged), "zlib", "", digest_of(data))
+        if not path.exists():
+            write_bytes(path, data, private=True)
+        self._used.append(path)
+        return path
+
+    def _run(self, name: str, tasks: Sequence[Task]) -> list[Task]:
+        """Run the tasks that are not done; returns those."""
+        left = [task for task in tasks if not is_done(task)]
+        for _ in self._show.counted(name, self._runner.run(left), len(left)):
+            pass
+        self._used += [out for task in tasks for out in task.outs]
+        return left
+
+    def clean(self) -> None:
+        """Remove what this run superseded, and what killed processes left half-written."""
+        for path in (path for others in superseded(self._used).values() for path in others):
+            path.unlink()
+        for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < time.time() - _OLD_S:
+                    path.unlink()
 
 
-@contextmanager
-def _noticing_changes(job: Job) -> Iterator[None]:
-    try:
-        yield
-    except ChangedOnServer as changed:
-        job.source.forget(changed.hour, job.hours)
-        raise
+def _code(parts: Sequence[str]) -> list[str]:
+    return [__version__, code_digest(*parts)]
 
 
-def _named(stages: Plan) -> Iterator[tuple[str, list[Task]]]:
-    yield "reading hours", stages.extract
-    yield "sorting months", stages.compact
-    yield "detecting duplicates", stages.judge
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
-def _run(engine: Engine, name: str, tasks: Sequence[Task], show: RunDisplay) -> None:
-    there = existing(task.out for task in tasks)
-    left = [task for task in tasks if task.out not in there]
-    for _ in show.counted(name, engine.run(left), len(left)):
-        pass
-
-
-def assembled(
-    job: Job, stages: Plan, out: Path, record: Mapping[str, Any], engine: Engine, show: RunDisplay
-) -> dict[str, Any]:
-    """Make the dataset of partitions that were judged.
-
-    Args:
-        job: What is asked for.
-        stages: The tasks, done.
-        out: The dataset's folder.
-        record: What decides what it holds.
-        engine: Runs the tasks that draw negatives.
-        show: Told of each stage.
-
-    Returns:
-        The dataset's statistics.
-
-    Raises:
-        ConfigError: A folder can't be used, or a setting does not fit the data.
-        DataError: No pair is there.
-    """
-    with scratch_file(job.work) as texts_in, scratch_file(job.work) as pairs_in:
-        return _assembled(job, stages, (texts_in, pairs_in), out, record, engine, show)
-
-
-def _assembled(
-    job: Job,
-    stages: Plan,
-    scratch: tuple[Scratch, Scratch],
-    out: Path,
-    record: Mapping[str, Any],
-    engine: Engine,
-    show: RunDisplay,
-) -> dict[str, Any]:
-    settings = job.settings
-    judged, topped = [task.out for task in stages.judge], None
-    if job.topping:
-        judged, topped = top_up(
-            *(stages.judge, job.work, job.results, *job.topping),
-            lambda tasks: _run(engine, "judging again", tasks, show),
-        )
-    show.say("making pairs")
-    gathered = gather(judged, *scratch, settings.seed)
-    made_by = (
-        __version__,
-        code_digest("_ref_table.py", "_archive/judged.py", "_archive/settle.py", "_archive/texts.py"),
-    )
-    similar_at = settings.pair.similar_at
-    ties_file = file_named(
-        job.results / "ties", "ties", "zlib", made_by, sorted(p.name for p in judged), similar_at
-    )
-    settled = split(gathered, tie(ties_file, gathered.texts, similar_at), settings)
-    drawn = _draw(job, judged, gathered, settled, engine, show)
-    write_parquet(job.work / DROPPED_FILE, gathered.left_out.table(), private=True)
-    return write_archive(
-        out,
-        list(settled.negatives_wanted),
-        gathered.pairs,
-        drawn.split_of,
-        gathered.texts,
-        seed=settings.seed,
-        statistics={
-            "verdicts": by_outcome(gathered.verdicts),
-            "clusters": gathered.clusters,
-            "missing_negatives": check_missing(drawn.missing, settings.split),
-            "negatives_with_a_pool_issue": drawn.with_single,
-            "archive_repositories": dict(sorted(gathered.counts.items())),
-            "months": by_month(job.hours, ledgers_of(stages.ledgers)),
-            **({"topped_up": topped} if topped else {}),
-            **drop_counts(gathered.left_out.reasons(), gathered.removed),
-        },
-        run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
-        detail=job.work / "repositories.parquet",
-        finish_card=lambda card, counts: with_coverage(card, counts, span_of(job.hours), record),
-    )
-
-
-def _draw(
-    job: Job,
-    judged: Sequence[Location],
-    gathered: Gathered,
-    settled: Settled,
-    engine: Engine,
-    show: RunDisplay,
-) -> Negatives:
-    """Draw the negatives of every partition."""
-    said = job.settings.model_dump_json()
-    made_by = (
-        __version__,
-        code_digest("_pairs", "_strategies.py", "_archive/judged.py", "_archive/negatives.py"),
-    )
-    tasks = []
-    for path, part in zip(judged, placed(gathered, settled), strict=True):
-        told = pack(part)
-        told_in = file_named(job.results / "placed", path.name.partition(".")[0], "zlib", digest_of(told))
-        keep(told_in, told)
-        basis = (made_by, path.name, told_in.name, said)
-        drawn = file_named(job.results / "negatives", path.name.partition(".")[0], "zlib", *basis)
-        tasks.append(Task(drawn, draw_negatives, (path, told_in, said), (path, told_in)))
-    _run(engine, "drawing negatives", tasks, show)
-    return add_negatives(gathered, settled, (task.out for task in tasks))
+def _power_of_two(size: float, *, least: int, most: int = 1 << 30) -> int:
+    """The smallest power of two from `size`, within bounds that are powers of two."""
+    count = least
+    while count < min(size, most):
+        count *= 2
+    return count

@@ -1,6 +1,7 @@
-"""What is decided over all repositories: whose a name is, which texts are near-identical, the splits.
+"""Everything that is decided over all repositories: owners of names, near-identical texts, splits.
 
-Of each issue and pair only some numbers are in memory here, since of all of GitHub there are many millions.
+An issue or pair takes only some numbers in memory here, as all of GitHub has many millions of them. Negatives
+are drawn by bucket again (the third map), once each repository's share of them is known.
 """
 
 from __future__ import annotations
@@ -9,61 +10,58 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
-from gis_builder._archive.judged import Drawn, Judged, JudgedRepo, Placed, Ties, pack, unpack, verdict_counts
-from gis_builder._archive.left_out import LeftOut
-from gis_builder._archive.objects import Location
-from gis_builder._archive.pairs import PairsOnDisk
-from gis_builder._archive.tasks import Task, damaged, do
-from gis_builder._archive.texts import TextsOnDisk
+from gis_builder._archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
+from gis_builder._archive.maps import Task, damaged, do
+from gis_builder._archive.stored import PairsOnDisk, TextsOnDisk
+from gis_builder._dataset import Reasons, dropped_frame, reasons_of
 from gis_builder._deal import NOWHERE, Codes, deal
-from gis_builder._pairs.negatives import shares
-from gis_builder._records import IssueRef
+from gis_builder._pairs.negatives import make_negatives, shares
+from gis_builder._pairs.positives import Positives, make_positives
+from gis_builder._pairs.text import Texts
+from gis_builder._records import DroppedPair, IssueRef, Pair
 from gis_builder._ref_table import RefTable, Together
 from gis_builder._settings import ArchiveSettings
 from gis_builder._settings.pairs import SPLITS
 from gis_builder._split import BEYOND
-from pairkit.connected import Places, connected
+from pairkit.groups import Places, connected
+from pairkit.keyed import keyed_hash
 from pairkit.records_on_disk import Scratch
 from pairkit.similar import near_identical_to
 
-NAME_TAKEN = "name_taken_over"
+NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 
 
 class Owners:
-    """Whose each name is: where a repository was deleted and made anew, the later one's.
+    """The owner of each name: if a repository was deleted and created anew, the later one.
 
-    Issues of both would have the same references and pages, and only the later one's are to be found there.
+    Issues of both would have the same references and pages, and only the later one's exist there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Iterable[Path] = ()) -> None:
         self._latest: dict[str, tuple[tuple[str, int], int]] = {}
+        for path in paths:
+            for repo in unpack(path, Judged).with_duplicates():
+                self.note(repo)
 
     def note(self, repo: JudgedRepo) -> None:
-        """Take a repository in."""
+        """Add a repository."""
         name = repo.name.lower()
         self._latest[name] = max(self._latest.get(name, (("", 0), 0)), (repo.named_at, repo.repo_id))
 
     def have(self, repo: JudgedRepo) -> bool:
-        """Whether its name is a repository's, of those that were noted."""
+        """Whether a repository owns its name."""
         return self._latest[repo.name.lower()][1] == repo.repo_id
 
 
-def owners_of(paths: Iterable[Location]) -> Owners:
-    """Whose the names are in these partitions."""
-    owners = Owners()
-    for path in paths:
-        for repo in unpack(path, Judged).repos:
-            owners.note(repo)
-    return owners
-
-
-class _Partition(NamedTuple):
-    """Ids by name of the repositories of a partition, and where its positives are."""
+class _Bucket(NamedTuple):
+    """Ids by name of the repositories of a bucket, and the places of its positives."""
 
     repos: dict[str, int]
     positives: range
@@ -71,119 +69,122 @@ class _Partition(NamedTuple):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the partitions say together.
+    """The judged repositories of all buckets, with their positives."""
 
-    Attributes:
-        refs: All issues that it is about.
-        together: Those of one cluster.
-        texts: Of those that may stand in a pair.
-        pairs: The positives, and later the negatives, too.
-        left_out: What was left out.
-        verdicts: How many of each outcome and reason.
-        counts: Of repositories, by what became of them.
-        clusters: How many there are.
-        removed: What rendering took out of texts.
-    """
-
+    settings: ArchiveSettings
     refs: RefTable
     together: Together
     texts: TextsOnDisk
     pairs: PairsOnDisk
-    left_out: LeftOut
+    reasons: Reasons = field(default_factory=Counter)  # of everything that was left out
+    left_out: list[pl.DataFrame] = field(default_factory=list)
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     clusters: int = 0
     removed: Counter[str] = field(default_factory=Counter)
-    partitions: list[_Partition] = field(default_factory=list)
+    buckets: list[_Bucket] = field(default_factory=list)
 
     def add(self, judged: Judged, owners: Owners) -> None:
-        """Take a partition in."""
-        self.verdicts.update(verdict_counts(judged.verdicts))
-        self.counts.update(judged.counts)
+        """Add a bucket."""
+        for repo in judged.repos:
+            self.verdicts.update({(outcome, reason): count for outcome, reason, count in repo.verdicts})
+            self.counts[repo.outcome] += 1
         before = len(self.pairs)
-        own = [repo for repo in judged.repos if owners.have(repo)]
-        self.counts[NAME_TAKEN] += len(judged.repos) - len(own)
-        for repo in own:
-            self._add_repo(repo)
-        repos = {repo.name: repo.repo_id for repo in own}
-        self.partitions.append(_Partition(repos, range(before, len(self.pairs))))
+        own: dict[str, int] = {}
+        rejected: dict[IssueRef, str] = {}
+        dropped: list[DroppedPair] = []
+        for repo in judged.with_duplicates():
+            if owners.have(repo):
+                own[repo.name] = repo.repo_id
+                rejected.update(repo.rejected)
+                dropped += self._add_repo(repo)
+            else:
+                self.counts[NAME_TAKEN] += 1
+        self.leave_out(rejected, dropped)
+        self.buckets.append(_Bucket(own, range(before, len(self.pairs))))
 
-    def _add_repo(self, repo: JudgedRepo) -> None:
+    def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
+        """Add a repository, and its positives; returns those that were left out."""
         for cluster in repo.clusters:
             self.together.add(cluster.members)
         self.clusters += len(repo.clusters)
         self.texts.extend(repo.texts)
-        self.pairs.extend(repo.positives)
-        self.left_out.add_issues(repo.rejected)
-        self.left_out.add_pairs(repo.dropped)
         self.removed.update(repo.removed)
+        texts = Texts({text.ref: text for text in repo.texts}, dict(repo.rejected))
+        grounds = {(duplicate, original): why for duplicate, original, why in repo.grounds}
+        seed = self.settings.seed
+        made = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
+        _limit(made, self.settings.limits.per_repo_max, seed)
+        self.pairs.extend(made.pairs)
+        return made.dropped
+
+    def leave_out(self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]) -> None:
+        """Note issues and pairs that were left out."""
+        self.reasons.update(reasons_of(rejected, dropped))
+        self.left_out.append(dropped_frame(rejected, dropped))
+
+    def verdicts_by_outcome(self) -> dict[str, dict[str, int]]:
+        """Counts by outcome and reason, as `gis build` has them."""
+        found: dict[str, dict[str, int]] = {}
+        for (outcome, reason), count in sorted(self.verdicts.items()):
+            found.setdefault(outcome, {})[reason] = count
+        return found
 
     def groups(self, tied: Places) -> Places:
-        """The least issue of each one's group: of its cluster, and of texts that are near-identical.
-
-        Args:
-            tied: See `tie`.
-        """
+        """The least issue of each issue's group: of its cluster, and of near-identical texts."""
         return connected(self.together.groups(), self.texts.issues, self.texts.issues[tied])
 
 
-def gather(paths: Sequence[Location], texts: Scratch, pairs: Scratch, seed: int) -> Gathered:
-    """Read all partitions, one in memory at a time; their texts and positives go to disk."""
+def gather(paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings) -> Gathered:
+    """Read all buckets, one in memory at a time; their texts and positives go to disk."""
     owners = Owners()
     refs = RefTable(_refs(paths, owners))
     gathered = Gathered(
-        *(refs, Together(refs), TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, seed), LeftOut(refs))
+        *(settings, refs, Together(refs)), TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, settings.seed)
     )
+    gathered.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
     for path in paths:
         gathered.add(unpack(path, Judged), owners)
     return gathered
 
 
-def _refs(paths: Iterable[Location], owners: Owners) -> Iterator[IssueRef]:
-    """All issues that partitions name; their repositories are noted."""
+def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
+    """All issues of clusters or with texts; their repositories are added to the owners."""
     for path in paths:
-        for repo in unpack(path, Judged).repos:
+        for repo in unpack(path, Judged).with_duplicates():
             owners.note(repo)
             for cluster in repo.clusters:
                 yield from cluster.members
             for text in repo.texts:
                 yield text.ref
-            for ref, _ in repo.rejected:
-                yield ref
-            for drop in repo.dropped:
-                yield from (drop.first, drop.second)
 
 
-def tie(out: Location, texts: TextsOnDisk, threshold: float) -> Places:
-    """The first text of each one's group of near-identical texts, kept in `out`; (text,).
+def _limit(made: Positives, most: int | None, seed: int) -> None:
+    """Keep at most so many positives of one repository; the seed decides which."""
+    if most is None or len(made.pairs) <= most:
+        return
+    order = sorted(made.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second))
+    over = set(order[most:])
+    made.pairs = [pair for pair in made.pairs if pair not in over]
+    made.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[most:]]
 
-    Raises:
-        DataError: The file that was kept is damaged, or of other texts.
-    """
-    do(Task(out, _tied, (texts, threshold)))
-    try:
-        first = np.frombuffer(unpack(out, Ties).first, np.int64)
-    except ValueError as error:
-        raise damaged(out, error) from error
-    if len(first) != len(texts) or (first < 0).any() or (first > np.arange(len(texts))).any():
+
+def tie(out: Path, texts: TextsOnDisk, threshold: float) -> Places:
+    """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
+    do(Task((out,), _tied, (texts, threshold)))
+    first = np.frombuffer(unpack(out, bytes), np.int64)
+    if len(first) != len(texts):
         raise damaged(out, ValueError("of other texts"))
     return first
 
 
-def _tied(texts: TextsOnDisk, threshold: float) -> bytes:
-    return pack(Ties(near_identical_to(texts, threshold).astype(np.int64).tobytes()))
+def _tied(texts: TextsOnDisk, threshold: float) -> Iterator[bytes]:
+    yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
 
 
 @dataclass(slots=True)
 class Settled:
-    """Where everything went.
-
-    Attributes:
-        group: The least issue of each one's group; (reference,).
-        issues: The split of each issue; (reference,).
-        positives: The split of each positive; (positive,).
-        negatives_wanted: Of each split that there is.
-    """
+    """The group of each issue, and the split of issues and positives."""
 
     group: Places
     issues: Codes
@@ -191,89 +192,118 @@ class Settled:
     negatives_wanted: dict[str, int]
 
 
-def split(gathered: Gathered, tied: Places, settings: ArchiveSettings) -> Settled:
-    """Deal whole groups to the splits, before any negative is there.
-
-    Raises:
-        ConfigError: There are not enough positives for the numbers of rows asked for.
-    """
-    group = gathered.groups(tied)
-    first, second = gathered.pairs.ends
-    dealt = deal(
-        *(gathered.refs, (first, second), group, gathered.texts.usable, settings.split),
-        *(settings.pair.ratio, settings.seed),
-    )
-    beyond = dealt.positives == NOWHERE
-    gathered.left_out.add_positives(first[beyond], second[beyond], BEYOND)
+def split(gathered: Gathered, tied: Places) -> Settled:
+    """Assign whole groups to the splits, before there are any negatives."""
+    group, settings = gathered.groups(tied), gathered.settings
+    table, usable = gathered.pairs.table, gathered.texts.usable
+    ends = table["first"].to_numpy(), table["second"].to_numpy()
+    dealt = deal(gathered.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed)
+    beyond = gathered.pairs.at(np.flatnonzero(dealt.positives == NOWHERE).tolist())
+    gathered.leave_out({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in beyond])
     return Settled(group, dealt.issues, dealt.positives, dealt.negatives_wanted)
 
 
+class Placed(msgspec.Struct):
+    """What drawing the negatives of a bucket needs."""
+
+    repos: list[int]  # those that own their names
+    issues: list[tuple[IssueRef, str, IssueRef]]  # with split, if they have one, and group
+    positives: dict[str, list[Pair]]
+    wanted: dict[str, dict[str, int]]  # by split and repository
+
+
+class Drawn(msgspec.Struct):
+    """The negatives of a bucket."""
+
+    pairs: dict[str, list[Pair]]
+    dropped: list[DroppedPair]
+    missing: dict[str, int]
+    with_single: int
+
+
 def placed(gathered: Gathered, settled: Settled) -> Iterator[Placed]:
-    """What each partition is told of the splits."""
-    wanted = {
-        split: _wanted(gathered, settled.positives == SPLITS.index(split), count)
-        for split, count in settled.negatives_wanted.items()
-    }
-    usable = gathered.texts.usable
-    for partition in gathered.partitions:
-        yield _placed(gathered, settled, partition, wanted, usable)
+    """The splits, and what each repository draws, by bucket."""
+    refs, usable, codes = gathered.refs, gathered.texts.usable, settled.issues
+    repo_of = refs.repo_at(gathered.pairs.table["first"].to_numpy())
+    wanted: dict[str, dict[str, int]] = {}
+    for split, count in settled.negatives_wanted.items():  # in proportion to positives
+        own = repo_of[settled.positives == SPLITS.index(split)]
+        repos, counts = np.unique(own, return_counts=True)
+        given = shares(counts.tolist(), count)
+        wanted[split] = dict(zip((refs.repos[repo] for repo in repos.tolist()), given, strict=True))
+    for bucket in gathered.buckets:
+        issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
+        issues = issues[usable[issues]]
+        splits = [SPLITS[code] if code != NOWHERE else "" for code in codes[issues].tolist()]
+        positives: dict[str, list[Pair]] = {split: [] for split in wanted}
+        pairs, of = (
+            gathered.pairs.at(bucket.positives),
+            settled.positives[bucket.positives.start : bucket.positives.stop],
+        )
+        for pair, code in zip(pairs, of.tolist(), strict=True):
+            if code != NOWHERE:
+                positives[SPLITS[code]].append(pair)
+        yield Placed(
+            sorted(bucket.repos.values()),
+            list(zip(refs.at(issues), splits, refs.at(settled.group[issues]), strict=True)),
+            positives,
+            {
+                split: {repo: shares[repo] for repo in bucket.repos if repo in shares}
+                for split, shares in wanted.items()
+            },
+        )
 
 
-def _wanted(gathered: Gathered, own: Codes, count: int) -> dict[str, int]:
-    """How many negatives each repository draws, in proportion to its positives."""
-    first, _ = gathered.pairs.ends
-    repos, counts = np.unique(gathered.refs.repo_at(first[: len(own)][own]), return_counts=True)
-    given = shares(counts.tolist(), count)
-    return {gathered.refs.repos[repo]: share for repo, share in zip(repos.tolist(), given, strict=True)}
+def draw_negatives(judged: Path, placed_in: Path, settings: str) -> Iterator[bytes]:
+    """The negatives of a bucket.
 
-
-def _placed(
-    gathered: Gathered,
-    settled: Settled,
-    partition: _Partition,
-    wanted: Mapping[str, Mapping[str, int]],
-    usable: npt.NDArray[np.bool_],
-) -> Placed:
-    refs = gathered.refs
-    issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(partition.repos))])
-    issues = issues[usable[issues]]
-    dealt = issues[settled.issues[issues] != NOWHERE]
-    positives = np.arange(partition.positives.start, partition.positives.stop)
-    of = settled.positives[positives]
-    return Placed(
-        sorted(partition.repos.values()),
-        [
-            (ref, SPLITS[code])
-            for ref, code in zip(refs.at(dealt), settled.issues[dealt].tolist(), strict=True)
-        ],
-        list(zip(refs.at(issues), refs.at(settled.group[issues]), strict=True)),
-        {
-            split: gathered.pairs.at(gathered.pairs.in_order(positives[of == SPLITS.index(split)]))
-            for split in wanted
-        },
-        {
-            split: {repo: share for repo in partition.repos if (share := shares.get(repo)) is not None}
-            for split, shares in wanted.items()
-        },
-    )
+    Each repository draws its share. If it can't, the rest is counted as missing and no other repository draws
+    it: otherwise a few large ones would have the negatives of many small ones.
+    """
+    given, chosen = unpack(placed_in, Placed), ArchiveSettings.model_validate_json(settings)
+    split_of = {ref: split for ref, split, _ in given.issues if split}
+    group = {ref: first for ref, _, first in given.issues}
+    drawn = Drawn({split: [] for split in given.positives}, [], dict.fromkeys(given.positives, 0), 0)
+    for repo in unpack(judged, Judged).with_duplicates():
+        positives = {
+            split: sorted(
+                (pair for pair in pairs if pair.first.repo == repo.name),
+                key=lambda pair: (pair.first, pair.second),
+            )
+            for split, pairs in given.positives.items()
+        }
+        if repo.repo_id not in given.repos or not any(positives.values()):
+            continue
+        texts = {text.ref: text for text in repo.texts}
+        made = make_negatives(
+            positives,
+            {split: wanted.get(repo.name, 0) for split, wanted in given.wanted.items()},
+            {ref: split_of[ref] for ref in texts if ref in split_of},
+            {ref: group[ref] for ref in texts},
+            repo.clusters,
+            texts,
+            {frozenset(link) for link in repo.links},
+            chosen.pair,
+            chosen.seed,
+        )
+        for split, pairs in made.pairs.items():
+            drawn.pairs[split] += pairs
+            drawn.missing[split] += made.missing.get(split, 0)
+        drawn.dropped += made.dropped
+        drawn.with_single += made.with_single
+    yield pack(drawn)
 
 
 class Negatives(NamedTuple):
-    """What came of drawing.
-
-    Attributes:
-        split_of: The split of each pair, positives and negatives; (pair,).
-        missing: How many negatives each split lacks.
-        with_single: Negatives with an issue that stands in no positive.
-    """
+    """The result of drawing."""
 
     split_of: Codes
     missing: dict[str, int]
     with_single: int
 
 
-def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Location]) -> Negatives:
-    """Take in what the partitions drew, one of them in memory at a time."""
+def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Path]) -> Negatives:
+    """Add the negatives of all buckets, one of them in memory at a time."""
     codes = array("b", settled.positives.tobytes())
     missing, with_single = dict.fromkeys(settled.negatives_wanted, 0), 0
     for path in paths:
@@ -281,7 +311,7 @@ def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Location
         for name, pairs in drawn.pairs.items():
             gathered.pairs.extend(pairs)
             codes.extend([SPLITS.index(name)] * len(pairs))
-            missing[name] += drawn.missing.get(name, 0)
-        gathered.left_out.add_pairs(drawn.dropped)
+            missing[name] += drawn.missing[name]
+        gathered.leave_out({}, drawn.dropped)
         with_single += drawn.with_single
     return Negatives(np.asarray(codes), missing, with_single)

@@ -1,4 +1,4 @@
-"""A repository's rows to its threads: each issue as it was last seen, its comments, closings, reopenings."""
+"""A repository's rows to its threads: each issue as last seen, with its comments, closings and reopenings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,7 @@ _Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class RepoThreads:
-    """What the archive knows of one repository.
-
-    Attributes:
-        repo_id: GitHub's id, which stays when the name changes.
-        name: What it is called now, as far as is known.
-        named_at: When it was called so last, and in which event: of two of one name the later has it.
-        former_names: What it was called before.
-        threads: By number, ascending.
-        pulls: The numbers of its pull requests.
-        fetched: Issues that had no event, as GitHub has them now, by number.
-        missing: Numbers that GitHub has no issue of.
-    """
+    """One repository as the archive has it."""
 
     repo_id: int
     name: str
@@ -42,20 +31,20 @@ class RepoThreads:
     missing: frozenset[int] = frozenset()
 
     def learn(self, issues: Iterable[Issue], pulls: Iterable[int], missing: Iterable[int]) -> None:
-        """Take in what GitHub says of numbers that had no event."""
+        """Add GitHub's answers about numbers that had no event."""
         self.fetched |= {issue.number: issue for issue in issues if issue.number not in self.threads}
         self.pulls |= frozenset(pulls)
         self.missing |= frozenset(missing)
 
     def thread(self, number: int) -> Thread | None:
-        """What is known of an issue; of one that was fetched no comment and no event."""
+        """The thread of an issue; a fetched issue has neither comments nor events."""
         if number in self.threads:
             return self.threads[number]
         return Thread(self.fetched[number], (), ()) if number in self.fetched else None
 
     @property
     def rules(self) -> Rules:
-        """A reference by a name that it once had is one to itself."""
+        """References by a former name of the repository are its own."""
         return Rules(former_names=self.former_names)
 
     @property
@@ -63,17 +52,12 @@ class RepoThreads:
         """The highest number that was seen."""
         return max((*self.threads, *self.pulls), default=0)
 
-    @property
-    def closed(self) -> int:
-        """How many issues are closed."""
-        return sum(thread.issue.state == "closed" for thread in self.threads.values())
-
     def is_home(self, ref: IssueRef) -> bool:
-        """Whether a reference is to this repository, by whatever name."""
+        """Whether a reference is to this repository, by any of its names."""
         return ref.repo.lower() in {name.lower() for name in (self.name, *self.former_names)}
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """What a reference points at; what was never seen may have been lost, or be older than the hours."""
+        """What a reference points at; an unseen number may be lost, or be older than the hours."""
         if not self.is_home(ref):
             return Kind.UNKNOWN
         if self.thread(ref.number) is not None:
@@ -84,7 +68,7 @@ class RepoThreads:
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:
-    """Put the rows of one repository together, of which each is the newest of its identity."""
+    """The threads of one repository, from the newest row of each identity."""
     by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
@@ -100,19 +84,39 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     people = _People(found.name, {row["name"] for row in by_kind[r.MEMBER]})
     comments: defaultdict[int, list[Comment]] = defaultdict(list)
     for row in by_kind[r.COMMENT]:
-        comments[row["number"]].append(r.comment_of(row, people.association(row)))
+        comments[row["number"]].append(
+            Comment(
+                *(row["id"], row["author"], people.association(row), row["created_at"]),
+                *(row["body"], row["is_bot"]),
+            )
+        )
     events: defaultdict[int, list[Event]] = defaultdict(list)
     for row in by_kind[r.EVENT]:
-        events[row["number"]].append(r.event_of(row))
+        events[row["number"]].append(
+            Event(row["action"], row["author"], row["created_at"], state_reason=row["state_reason"])
+        )
     for row in by_kind[r.ISSUE]:
         if (number := row["number"]) not in found.pulls:
-            issue = r.issue_of(found.name, row, people.association(row))
+            issue = _issue(found.name, row, people.association(row))
             found.threads[number] = _thread(issue, comments[number], events[number])
     return found
 
 
+def _issue(repo: str, row: _Row, association: str) -> Issue:
+    """The issue of a row; who closed it is in the closing event."""
+    same = ("number", "title", "body", "state", "state_reason", "author", "created_at", "closed_at", "is_bot")
+    return Issue(
+        repo=repo,
+        author_association=association,
+        updated_at=row["changed_at"],
+        closed_by=None,
+        labels=tuple(row["labels"]),
+        **{name: row[name] for name in same},
+    )
+
+
 class _People:
-    """What authors are to a repository, where the events do not say it."""
+    """What authors are to a repository, for events that lack it."""
 
     def __init__(self, repo: str, members: set[str]) -> None:
         self._owner, self._members = repo.partition("/")[0].lower(), members
@@ -133,7 +137,7 @@ def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Threa
     if issue.state != "closed" or issue.closed_at is None:
         return Thread(issue, tuple(comments), tuple(events))
     if not closings or instant(closings[-1].created_at) < instant(issue.closed_at) - _SAME_MOMENT:
-        # The event was lost; that there was one, the issue tells.
+        # The event was lost: the issue shows that there was one.
         closings.append(Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
         events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
     return Thread(replace(issue, closed_by=closings[-1].actor), tuple(comments), tuple(events))

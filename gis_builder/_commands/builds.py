@@ -33,7 +33,6 @@ def build(
     match: o.Match = None,
     ratio: o.Ratio = None,
     all_within_cluster: o.AllPairs = None,
-    api: o.Api = None,
     api_url: o.ApiUrl = None,
     token_file: o.TokenFile = None,
     seed: o.Seed = None,
@@ -47,7 +46,6 @@ def build(
     """Crawl, detect duplicates, make pairs, split, write and audit. Run it again to continue."""
     common: dict[str, Any] = {
         "strategy": strategy,
-        "api": api,
         "api_url": api_url,
         "token_file": token_file,
         "split": split,
@@ -168,7 +166,7 @@ def demo(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Build a dataset from a sample tracker that a local emulator serves: no token, no network."""
+    """Build a dataset from the sample trackers: no token, no network."""
     built = gis_builder.demo(out, progress=not quiet)
     show_built(built, as_json=json, quiet=quiet)
     if not json:

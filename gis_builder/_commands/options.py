@@ -27,15 +27,6 @@ Strategy = Annotated[
         metavar="NAME", help="search: likely duplicates; sweep: every issue and comment. [default: search]"
     ),
 ]
-Api = Annotated[
-    str | None,
-    typer.Option(
-        "--api",
-        metavar="NAME",
-        help="graphql, or rest for servers without it. [default: graphql]",
-        rich_help_panel=_SERVER,
-    ),
-]
 ApiUrl = Annotated[
     str | None,
     typer.Option(

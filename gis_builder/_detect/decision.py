@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from gis_builder._detect.claims import ClaimKind, Stance
+from gis_builder._detect.claims import Claim, ClaimKind, Stance
 from gis_builder._detect.ledger import Fate, Ledger, Standing
-from gis_builder._detect.relations import relation_of
 from gis_builder._detect.statements import (
     Marks,
     Role,
@@ -18,7 +18,31 @@ from gis_builder._detect.statements import (
 )
 from gis_builder._detect.targets import DEFAULT_RULES, KindOf, Rules, check_targets, knowing
 from gis_builder._detect.weight import before_closing, closing_of, weight
-from gis_builder._records import Evidence, Issue, Outcome, Thread, Verdict
+from gis_builder._records import Evidence, Issue, Outcome, Relation, Thread, Verdict
+
+_PART = re.compile(
+    r"part|portion|piece|aspect|sub-?section|sub-?issue|sub-?bug|sub-?case|subset|special case|\bcase of"
+    r"|variant of"
+)
+_SUPERSEDED = re.compile(r"super[cs]ee?d|subsum")
+_REPORTED = re.compile(
+    r"report|filed|\bopen|exist|known|request|raised|submitted|logged|noted|recorded|registered|mentioned"
+    r"|discussed|described|already an? |on file|there\S* (?:is |was )?(?:also )?already|^already$"
+)
+
+
+def relation_of(claim: Claim) -> Relation:
+    """The relation that a claim states."""
+    if claim.kind is ClaimKind.DUPLICATE:
+        return Relation.DUPLICATE
+    if claim.kind is ClaimKind.FAVOUR or _SUPERSEDED.search(claim.marker):
+        return Relation.SUPERSEDED
+    if _PART.search(claim.marker):
+        return Relation.PART_OF
+    if claim.kind is ClaimKind.SAME:
+        return Relation.SAME
+    return Relation.REPORTED if _REPORTED.search(claim.marker) else Relation.TRACKED
+
 
 _STRONG = 0.8
 _FIELD, _MARKED, _LABELLED = 0.995, 0.99, 0.9
@@ -27,13 +51,7 @@ _BY_KIND = (ClaimKind.DUPLICATE, ClaimKind.FAVOUR, ClaimKind.SAME, ClaimKind.TRA
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
-    """Decide one thread.
-
-    Args:
-        thread: The issue with its comments and events.
-        kind_of: Says what a reference points at, as far as that is known.
-        rules: What to accept.
-    """
+    """Decide one thread."""
     issue = thread.issue
     if issue.state != "closed":
         return Verdict(issue.ref, Outcome.NOT, (), 1.0, "open")

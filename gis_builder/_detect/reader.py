@@ -6,14 +6,44 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from gis_builder._detect import grammar
-from gis_builder._detect.address import address_of
 from gis_builder._detect.claims import Claim, ClaimKind, Stance
 from gis_builder._detect.page import Page
 from gis_builder._detect.references import Reference
 from gis_builder._detect.tokens import Sentence
 from gis_builder._records import IssueRef
+
+_LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
+_YOURS = re.compile(
+    r"\byours?\b(?: (?!this\b|it\b)[\w-]+){0,2}"
+    r" (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
+    r"|\bwhat you(?:'re|'ve)?(?: \w+){1,3} (?:is|looks|seems|sounds)\b"
+)
+_THEIRS = re.compile(
+    rf"{_LOGIN}(?:'s (?:\w+ )?(?:issue|problem|bug|case|example|error|crash)"
+    r"| (?:sees?|has|hits?|hit|describe[sd]|reports?|reported|is seeing|ran into|mentioned|encountered))\b"
+)
+_ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
+
+
+class Address(NamedTuple):
+    """The login that something is said to, if one is named, and whether it is about that person's problem."""
+
+    who: str | None = None
+    is_theirs: bool = False
+
+
+def address_of(text: str, start: int, marker: int) -> Address:
+    """Read the address of a claim."""
+    theirs = _THEIRS.search(text, start, marker)
+    if theirs is not None:
+        return Address(theirs["who"], is_theirs=True)
+    addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
+    is_theirs = _YOURS.search(text, start, marker) is not None
+    return Address(addressed["who"] if addressed else None, is_theirs)
+
 
 _KINDS = {"D": ClaimKind.DUPLICATE, "F": ClaimKind.FAVOUR, "S": ClaimKind.SAME, "K": ClaimKind.TRACKED}
 _LEADS_AWAY = re.compile("[XLl]")  # a sentence about a fix or a likeness names something else

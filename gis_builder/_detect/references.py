@@ -70,11 +70,6 @@ def could_refer(lower_text: str) -> bool:
 def find_references(text: str, home: str, former_names: Collection[str] = ()) -> list[Reference]:
     """List the references in a masked text in order of place.
 
-    Args:
-        text: A text as `mask` returns it.
-        home: The repository (`owner/name`) that bare numbers belong to.
-        former_names: What `home` was called before, as `owner/name`.
-
     A repository with the name of `home` under another owner is taken for `home` before it moved.
     """
     if not could_refer(text.lower()):

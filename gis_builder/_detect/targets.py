@@ -39,12 +39,6 @@ def could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: bool
 
     What turned out to be missing was meant all the same, and so was an issue of another repository, whatever
     is known of it: were they passed over, an older reference would be taken for what was meant.
-
-    Args:
-        ref: What was named.
-        home: The repository of the thread.
-        kind: What is known of it.
-        is_called_pull: Whether the text calls it a pull request.
     """
     if ref.repo != home:
         return not is_called_pull

@@ -106,13 +106,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> Sentence:
-    """Read one sentence of a lower-case text whose references are hidden.
-
-    Args:
-        text: The whole text, as `hide_references` returns it, in lower case and with plain apostrophes.
-        span: Where the sentence stands.
-        by_start: The references by their place in the text.
-    """
+    """Read one sentence of a lower-case text whose references are hidden."""
     codes: list[str] = []
     spans: list[Span] = []
     for match in _TOKEN.finditer(text, *span):

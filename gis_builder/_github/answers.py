@@ -1,7 +1,7 @@
 """What a server's answer means: a pure function, so that recorded exchanges can be run through it.
 
-GitHub tells the same thing in several ways (an exhausted quota is an HTTP 200 on GraphQL and a 403 on REST),
-so the decision is made once, here, and the client acts on its result alone.
+GitHub tells the same thing in several ways (an exhausted quota is an HTTP 200 or a 403), so the decision is
+made once, here, and the client acts on its result alone.
 """
 
 from __future__ import annotations
@@ -112,23 +112,16 @@ _HEAVY_STATUS = {413, 502, 504}
 _PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
-def classify(status: int, headers: Mapping[str, str], body: bytes, *, graphql: bool = True) -> Answer:
-    """Decide what an answer means.
-
-    Args:
-        status: The HTTP status.
-        headers: The response's headers, in any case.
-        body: The response's body.
-        graphql: Whether a GraphQL endpoint was asked; what a REST body holds is not looked at.
-    """
+def classify(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Decide what an answer means."""
     low = {name.lower(): value for name, value in headers.items()}
-    answer = _classify(status, low, body, graphql=graphql)
+    answer = _classify(status, low, body)
     return replace(answer, rate_limit=_rate_limit(low), status=status)
 
 
-def _classify(status: int, low: Mapping[str, str], body: bytes, *, graphql: bool) -> Answer:
+def _classify(status: int, low: Mapping[str, str], body: bytes) -> Answer:
     if 200 <= status < 300:
-        return _of_success(low, body) if graphql else Answer(AnswerKind.OK)
+        return _of_success(low, body)
     message = _message(body) or f"HTTP {status}"
     if status == 401:
         return Answer(AnswerKind.AUTH, message=message)

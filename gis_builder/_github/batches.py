@@ -1,15 +1,43 @@
-"""How much to ask for at once: halved when the server finds it too heavy, grown again while it does not."""
+"""The tools of a worker, and how much it asks for at once: halved where that is too heavy, then grown."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from gis_builder._github.client import Client, Reply, TooHeavy
-from gis_builder._github.transport import Query
+from gis_builder._github.events import Advanced, Listener
+from gis_builder._github.queries import Queries, Query
+from gis_builder._settings.crawl import CrawlSettings
+from gis_builder._store import Page, Store
 from pairkit.errors import RemoteError
 
+_LOG = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What each stage of one worker works with."""
+
+    settings: CrawlSettings
+    client: Client
+    store: Store
+    listener: Listener
+    queries: Queries
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page together with what was spent on it, under the repository's account."""
+        self.client.book(page, repo)
+        self.store.save(page)
+        _LOG.info("%s: stored %s", repo or "all repositories", page)
+
+    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Tell the listener how far a stage is."""
+        self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
 
 class BatchSize:
@@ -35,9 +63,6 @@ def ask_sized(
 
     Returns the reply and how many things were asked for. A reply that was cut for its weight is returned only
     at size 1, where less can't be asked for.
-
-    Raises:
-        RemoteError: even one thing was too heavy `attempts` times in a row; else as `Client.ask`.
     """
     failures = 0
     while True:

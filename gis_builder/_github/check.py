@@ -8,13 +8,11 @@ from dataclasses import replace
 
 from gis_builder._decoding import Malformed, stamp, stamp_or_none
 from gis_builder._github.answers import GraphQLError
-from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.batches import BatchSize, Crawl, ask_sized
 from gis_builder._github.client import Reply
 from gis_builder._github.fetch import part
 from gis_builder._github.nodes import RepositoryNode
 from gis_builder._github.parse import well_formed
-from gis_builder._github.tools import Crawl
-from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import Page, RepoOutcome, RepoRow, Store
 from pairkit.errors import ConfigError
 
@@ -24,17 +22,8 @@ _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 
 
 def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
-    """Ask about repositories and store what each is. Those known to be crawlable are not asked about again.
-
-    Args:
-        crawl: The tools.
-        names: `owner/name`, each.
-        listed: Whether a person asked for them.
-
-    Raises:
-        ConfigError: a name is not of that form.
-    """
-    asked = unsettled(crawl.store, names, listed=listed)
+    """Check repositories and store what each is; those known to be crawlable are skipped."""
+    asked = _unsettled(crawl.store, names, listed=listed)
     size = BatchSize(crawl.settings.check_batch)
     done = 0
     while done < len(asked):
@@ -55,12 +44,8 @@ def look_again(crawl: Crawl, name: str) -> RepoRow:
     return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
 
 
-def unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
-    """Those of the names that have to be asked about, each once.
-
-    Raises:
-        ConfigError: a name is not owner/name.
-    """
+def _unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
+    """Those of the names that have to be asked about, each once."""
     for name in names:
         if not may_be_repository(name):
             raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
@@ -112,10 +97,16 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
             as_of=stamp(fresh[0].updated_at) if fresh else "",
             labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
         )
-        kept_out = why_not(
-            row, crawl.settings, is_private=node.is_private, has_issues=node.has_issues_enabled
-        )
-        return kept_out or found(row)
+        if node.is_private and not crawl.settings.include_private:
+            words = "private; set include_private to crawl what this token can see"
+            return RepoRow(name, RepoOutcome.PRIVATE, detail=words)
+        if not node.has_issues_enabled:
+            return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+        if not row.issue_count:
+            return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+        if row.full_name.lower() != name.lower():
+            return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
+        return row
 
 
 def _is_duplicate_label(label: str) -> bool:
@@ -123,34 +114,10 @@ def _is_duplicate_label(label: str) -> bool:
     return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
 
 
-def why_not(row: RepoRow, settings: CrawlSettings, *, is_private: bool, has_issues: bool) -> RepoRow | None:
-    """The repository with the reason why nothing of it is to be fetched; None where there is none."""
-    if is_private and not settings.include_private:
-        words = "private; set include_private to crawl what this token can see"
-        return RepoRow(row.name, RepoOutcome.PRIVATE, detail=words)
-    if not has_issues:
-        return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
-    return None
-
-
-def found(row: RepoRow) -> RepoRow:
-    """The repository that is there, under the name that it was asked for by or another."""
-    if not row.issue_count:
-        return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
-    if row.full_name.lower() != row.name.lower():
-        return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
-    return row
-
-
-def not_found(name: str) -> RepoRow:
-    """A name that no repository has."""
-    words = "no such repository, or none that this token can see: check the spelling"
-    return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
-
-
 def _absent(name: str, error: GraphQLError | None) -> RepoRow:
     if error is None or error.type == "NOT_FOUND":
-        return not_found(name)
+        words = "no such repository, or none that this token can see: check the spelling"
+        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
     if error.spoils:
         return RepoRow(name, RepoOutcome.FAILED, detail=error.message)
     return RepoRow(name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})")

@@ -7,14 +7,20 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from gis_builder._github.answers import Answer, AnswerKind, GraphQLError
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from gis_builder._decoding import Malformed, decode
+from gis_builder._github.answers import Answer, AnswerKind, GraphQLError, bad_reply, classify
 from gis_builder._github.events import Listener, Waiting, ignore
+from gis_builder._github.exchange import Exchange
+from gis_builder._github.nodes import Rate
+from gis_builder._github.queries import Query
 from gis_builder._github.tokens import Token
-from gis_builder._github.transport import GraphQLTransport, Query, Transport
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import RATE_LIMIT, Page, RateLimit, Usage
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
@@ -22,6 +28,8 @@ from pairkit.printable import one_line
 
 _LOG = logging.getLogger(__name__)
 _SHOWN = 100  # characters of a query
+
+_RATE = Decoder(Rate | None)
 
 T = TypeVar("T")
 
@@ -55,19 +63,8 @@ class Reply(Generic[T]):
         return any(error.is_heavy for error in self.errors)
 
 
-def _open() -> Answer | None:
-    """Nothing but an answer settles a question."""
-
-
 class Client:
-    """One token's line to the server: one request at a time.
-
-    Args:
-        settings: Where to ask and how patiently.
-        token: What to sign with.
-        stop: Set by whoever wants all waiting to end.
-        listener: Told of every wait.
-    """
+    """One token's line to the server: one request at a time."""
 
     def __init__(
         self,
@@ -78,7 +75,7 @@ class Client:
     ) -> None:
         self._settings = settings
         self._token_name = token.name
-        self._address, self._transport = self._connect(settings, token)
+        self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop or threading.Event()
         self._listener = listener
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
@@ -87,35 +84,19 @@ class Client:
         self._rate_limit: RateLimit | None = None
 
     def ask(self, query: Query[T]) -> Reply[T]:
-        """Ask until there is an answer.
-
-        Raises:
-            TooHeavy: ask for less at once.
-            AuthError: the token is refused.
-            Denied: it may not see this.
-            RateLimited: the wait would be longer than `max_wait_s`.
-            BadReply: the server refuses the query itself, or talks nonsense again and again.
-            RemoteError: it failed `attempts` times in a row.
-        """
-        answer = self._until_answered(query)
-        return Reply(answer.data, answer.errors)
-
-    def _until_answered(self, query: Query[Any], settled: Callable[[], Answer | None] = _open) -> Answer:
-        """The answer to a query; `settled` is asked before each further try after a failure."""
+        """Ask until there is an answer."""
         failures = waits = 0
         while True:
             answer = self._ask_once(query)
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
-                    return answer
+                    return Reply(answer.data, answer.errors)
                 case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
                     waits += 1
                     self._wait_for_limit(answer, waits)
                 case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
                     failures += 1
                     self._wait_after_failure(answer, failures)
-                    if done := settled():
-                        return done
                 case _:
                     raise _error_of(answer, self._token_name)
 
@@ -140,24 +121,17 @@ class Client:
         """What the server said last is left for the token; None before it said so."""
         return self._rate_limit.remaining if self._rate_limit else None
 
-    @property
-    def was_heard(self) -> bool:
-        """Whether the server ever answered anything."""
-        return self._was_heard
-
     def close(self) -> None:
         """Close the connection."""
-        self._transport.close()
-
-    def _connect(self, settings: CrawlSettings, token: Token) -> tuple[str, Transport]:
-        """The address that errors name, and the line to it; another kind of server overrides this."""
-        transport = GraphQLTransport(settings.graphql_address, token, settings.timeout_s)
-        return settings.graphql_url, transport
+        self._exchange.close()
 
     def _ask_once(self, query: Query[Any]) -> Answer:
         self._check_stop()
         start = time.monotonic()
-        answer = self._transport.ask(query)
+        raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
+        answer = raw if isinstance(raw, Answer) else classify(raw.status, raw.headers, raw.body)
+        if answer.data:
+            answer = _decoded(answer, query)
         self._was_heard |= answer.was_heard
         self._rate_limit = answer.rate_limit or self._rate_limit
         seconds = time.monotonic() - start
@@ -195,12 +169,13 @@ class Client:
     def _wait_after_failure(self, answer: Answer, failures: int) -> None:
         if not self._was_heard and failures >= self._settings.first_attempts:
             raise RemoteError(
-                f"{self._address} can't be reached ({answer.message}): check api_url and the network"
+                f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
+                "network"
             )
         if failures >= self._settings.attempts:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
-                f"{self._address} failed {failures} times in a row, last with: "
+                f"{self._settings.graphql_url} failed {failures} times in a row, last with: "
                 f"{answer.message}; run the same command again to continue"
             )
         if answer.wait_s is not None:
@@ -234,3 +209,20 @@ def _error_of(answer: Answer, token: str) -> RemoteError:
             return Refused(answer.message)
         case _:
             return BadReply(f"{answer.message}; check api_url")
+
+
+def _decoded(answer: Answer, query: Query[Any]) -> Answer:
+    parts: dict[str, Raw] = dict(answer.data)
+    rate = parts.pop("rateLimit", None)
+    try:
+        data = {
+            alias: None if bytes(part) == b"null" else decode(part, query.answer)
+            for alias, part in parts.items()
+        }
+        said = decode(rate, _RATE) if rate is not None else None
+    except Malformed as error:
+        return replace(
+            bad_reply(f"the reply does not have what was asked for ({error})"), rate_limit=answer.rate_limit
+        )
+    kind = answer.kind if data else AnswerKind.BAD_REPLY
+    return replace(answer, kind=kind, data=data, cost=said.cost if said else 1)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
 
 import requests
 from urllib3.exceptions import HTTPError
 
 from gis_builder._github.answers import Answer, AnswerKind, bad_reply
-from gis_builder._github.session import open_session
+from gis_builder._github.deadline import Deadline
 from gis_builder._github.tokens import Token
 from pairkit.address import Address
 
@@ -34,25 +35,14 @@ class Raw:
 
 
 class Exchange:
-    """Asks one server with one token, over a connection that is kept open.
-
-    Args:
-        address: The server's root, for which the token was given.
-        token: What to sign with.
-        timeout_s: How long one may take, from connecting to the last byte of the answer.
-    """
+    """Asks one server with one token, over a connection that is kept open."""
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address, self._token, self._timeout_s = address, token, timeout_s
-        self._session, self._deadline = open_session(address)
+        self._session, self._deadline = _open_session(address)
 
     def get(self, path: str, accept: str) -> Raw | Answer:
-        """Ask for a path below the root: what came, or why nothing did.
-
-        Raises:
-            AuthError: a GitHub App's installation gives no token to sign with.
-            BadReply: it is no path on this server.
-        """
+        """Ask for a path below the root: what came, or why nothing did."""
         return self._send("GET", path, {"Accept": accept}, None)
 
     def post(self, path: str, body: bytes) -> Raw | Answer:
@@ -95,6 +85,26 @@ class Exchange:
             if isinstance(content, Answer):
                 return content
             return Raw(response.status_code, came, self._token.mask_bytes(content))
+
+
+class _Session(requests.Session):
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: what to ask next is for us to decide. Else the next request is prepared, though not sent."""
+
+
+def _open_session(address: Address) -> tuple[requests.Session, Deadline]:
+    """A session without cookies that follows no redirect, and the deadline that its exchanges keep.
+
+    Its requests need an authentication object, lest a `.netrc` file signs them.
+    """
+    session, deadline = _Session(), Deadline()
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+    session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, deadline)
+    # What is for this machine goes through no proxy.
+    session.trust_env = not address.is_loopback
+    return session, deadline
 
 
 def _body(response: requests.Response) -> bytes:

@@ -8,12 +8,11 @@ from itertools import groupby
 from typing import TypeVar
 
 from gis_builder._github.answers import GraphQLError
-from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.batches import BatchSize, Crawl, ask_sized
 from gis_builder._github.client import Reply
 from gis_builder._github.nodes import Found, FoundPull, Item
 from gis_builder._github.parse import parse_issue, parse_pull, parse_thread, ref_of
-from gis_builder._github.tools import AnyTools, Crawl, Resolver
-from gis_builder._github.transport import Query
+from gis_builder._github.queries import Query
 from gis_builder._records import IssueRef
 from gis_builder._store import Absence, Page
 from pairkit.errors import BadReply, RemoteError
@@ -95,13 +94,13 @@ class Fetcher:
         self._crawl.client.back_off(max(failures[ref] for ref in failed), next(iter(failed.values())))
 
 
-def fetch(crawl: AnyTools, resolver: Resolver, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
+def fetch(crawl: Crawl, fetcher: Fetcher, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
     """Fetch issues by number, of any repositories, a stored page at a time."""
-    size = resolver.batch(with_thread=with_thread)
+    size = fetcher.batch(with_thread=with_thread)
     ordered = sorted(set(refs))
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
-        crawl.save(_account(batch), resolver.resolve(batch, with_thread=with_thread))
+        crawl.save(_account(batch), fetcher.resolve(batch, with_thread=with_thread))
         crawl.tell(_account(batch), "issues", start + len(batch), len(ordered))
 
 
@@ -111,12 +110,12 @@ def _account(refs: Sequence[IssueRef]) -> str:
     return repos.pop() if len(repos) == 1 else ""
 
 
-def fetch_threads(crawl: AnyTools, resolver: Resolver, repo: str) -> None:
+def fetch_threads(crawl: Crawl, fetcher: Fetcher, repo: str) -> None:
     """Fetch every thread that was wished for, a stored page at a time."""
     total = crawl.store.count_wishes(repo)
-    limit = resolver.batch(with_thread=True)
+    limit = fetcher.batch(with_thread=True)
     while refs := crawl.store.wishes(repo, with_thread=True, limit=limit):
-        page = resolver.resolve(refs, with_thread=True)
+        page = fetcher.resolve(refs, with_thread=True)
         page.granted.extend(refs)
         crawl.save(repo, page)
         crawl.tell(repo, "threads", total - crawl.store.count_wishes(repo), total)
@@ -131,11 +130,7 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
 
 
 def part(data: Mapping[str, T], alias: str, what: str) -> T:
-    """What is under an alias.
-
-    Raises:
-        BadReply: the server left it out.
-    """
+    """What is under an alias."""
     if alias not in data:
         raise BadReply(f"{what}: the reply does not have it; run the same command again to continue")
     return data[alias]

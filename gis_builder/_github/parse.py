@@ -152,12 +152,6 @@ def next_top_up(
     """What to ask for next of a nested connection; None where all of it came.
 
     Both signs are looked at, since a server under load may cut a connection short and show it in one only.
-
-    Args:
-        ref: Whose connection it is.
-        part: comments, events or labels.
-        connection: What came.
-        have: The items that were stored before this came.
     """
     came = len(connection.items)
     is_short = connection.page_info.has_previous_page or have + came < connection.total_count

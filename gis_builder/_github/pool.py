@@ -10,36 +10,23 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from gis_builder._github.tools import AnyTools, Resolver
+from gis_builder._github.batches import Crawl
+from gis_builder._github.fetch import Fetcher
 from gis_builder._records import IssueRef, Kind
 from gis_builder._store import Page, RepoRow, Store, Task
 
 
-def pool(
-    crawl: AnyTools, resolver: Resolver, row: RepoRow, count: int, seed: int, *, is_swept: bool = False
-) -> list[int]:
-    """Fetch a sample, light, and return its numbers in sample order.
-
-    Args:
-        crawl: The tools.
-        resolver: Fetches what the store does not know.
-        row: The repository.
-        count: How many issues to have; fewer come back where the repository has no more.
-        seed: Decides the order.
-        is_swept: Whether all that there is was fetched, so that what the store does not know is not there.
-    """
+def pool(crawl: Crawl, fetcher: Fetcher, row: RepoRow, count: int, seed: int) -> list[int]:
+    """Fetch a sample, light, and return its numbers in sample order."""
     _fix_order(crawl, row, seed)
     order = sample_order(crawl.store, row, seed)
-    if is_swept:
-        issues = (n for n in order if crawl.store.kind(IssueRef(row.full_name, n)) is Kind.ISSUE)
-        return list(islice(issues, count))
     place = 0
     numbers: list[int] = []
     while len(numbers) < count and place < len(order):
-        kinds = _known_run(crawl, row.full_name, order, place, resolver.batch(with_thread=False))
+        kinds = _known_run(crawl, row.full_name, order, place, fetcher.batch(with_thread=False))
         used = _prefix(kinds, count - len(numbers))
         if not used:
-            used = _fetch(crawl, resolver, row.full_name, kinds, count - len(numbers))
+            used = _fetch(crawl, fetcher, row.full_name, kinds, count - len(numbers))
         numbers.extend(number for number in used if kinds[number] is Kind.ISSUE)
         place += len(used)
         crawl.tell(row.full_name, "pool", len(numbers), count)
@@ -60,7 +47,7 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     return order
 
 
-def _fix_order(crawl: AnyTools, row: RepoRow, seed: int) -> None:
+def _fix_order(crawl: Crawl, row: RepoRow, seed: int) -> None:
     """Fix the order when it is first drawn: a later update must not shuffle it anew."""
     if not _tasks(crawl.store, row, seed):
         task = Task(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
@@ -71,7 +58,7 @@ def _tasks(store: Store, row: RepoRow, seed: int) -> list[Task]:
     return [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
 
 
-def _known_run(crawl: AnyTools, repo: str, order: Sequence[int], place: int, unknown: int) -> dict[int, Kind]:
+def _known_run(crawl: Crawl, repo: str, order: Sequence[int], place: int, unknown: int) -> dict[int, Kind]:
     """What the store knows of the next numbers, in order, as many as hold so many that it does not know."""
     kinds: dict[int, Kind] = {}
     for number in islice(order, place, None):
@@ -82,10 +69,10 @@ def _known_run(crawl: AnyTools, repo: str, order: Sequence[int], place: int, unk
     return kinds
 
 
-def _fetch(crawl: AnyTools, resolver: Resolver, repo: str, kinds: dict[int, Kind], wanted: int) -> list[int]:
+def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], wanted: int) -> list[int]:
     """Ask for the unknown numbers, note what they are, and store those that the sample uses."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
-    page = resolver.resolve(unknown, with_thread=False)
+    page = fetcher.resolve(unknown, with_thread=False)
     kinds |= {issue.number: Kind.PULL if issue.is_pull else Kind.ISSUE for issue in page.issues}
     kinds |= {ref.number: Kind.MISSING for ref in page.missing}
     used = _prefix(kinds, wanted)

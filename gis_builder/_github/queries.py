@@ -10,14 +10,25 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Generic, TypeVar
 
 from msgspec.json import Decoder
 
 from gis_builder._github.nodes import Found, Hits, ListingHome, Parts, RepositoryNode, TypeNode
-from gis_builder._github.transport import Query
 from gis_builder._records import IssueRef
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import TopUp
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Generic[T]):
+    """A question to the server, and the type of what comes back under each alias."""
+
+    text: str
+    answer: Decoder[T]
+
 
 EVENT_TYPES = ("CLOSED_EVENT", "REOPENED_EVENT", "MARKED_AS_DUPLICATE_EVENT", "UNMARKED_AS_DUPLICATE_EVENT")
 

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.batches import BatchSize, Crawl, ask_sized
 from gis_builder._github.client import Refused
 from gis_builder._github.fetch import Fetcher, failure_of, fetch_threads
 from gis_builder._github.nodes import Hits
 from gis_builder._github.pages import Pages
-from gis_builder._github.queries import Search
+from gis_builder._github.queries import Query, Search
 from gis_builder._github.sweep import sweep
-from gis_builder._github.tools import Crawl
 from gis_builder._github.topup import top_up
-from gis_builder._github.transport import Query
 from gis_builder._github.windows import Window, cut, epoch
 from gis_builder._records import IssueRef
 from gis_builder._settings.crawl import CrawlSettings

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.batches import BatchSize, Crawl, ask_sized
 from gis_builder._github.check import look_again
 from gis_builder._github.client import Reply
 from gis_builder._github.nodes import Listing, ListingHome
 from gis_builder._github.pages import MOST_ITEMS, Pages, most_of
 from gis_builder._github.parse import ParsedThread, parse_thread
-from gis_builder._github.tools import Crawl
+from gis_builder._github.queries import Query
 from gis_builder._github.topup import top_up
-from gis_builder._github.transport import Query
 from gis_builder._github.windows import look_back
 from gis_builder._store import Page, RepoRow, Task
 from pairkit.errors import BadReply, RemoteError

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from gis_builder._github.batches import BatchSize, ask_sized
+from gis_builder._github.batches import BatchSize, Crawl, ask_sized
 from gis_builder._github.client import Reply
 from gis_builder._github.fetch import failure_of
 from gis_builder._github.nodes import Connection, Parts
@@ -18,8 +18,7 @@ from gis_builder._github.parse import (
     parse_labels,
     well_formed,
 )
-from gis_builder._github.tools import Crawl
-from gis_builder._github.transport import Query
+from gis_builder._github.queries import Query
 from gis_builder._records import IssueRef
 from gis_builder._store import Page, TopUp
 

@@ -36,13 +36,6 @@ def cut(window: Window, count: int, limit: int, first: int, last: int) -> tuple[
     """Cut a window that holds `count` results into adjoining ones; none where it is one second long.
 
     Open sides stay open, so whatever `first` and `last` are, every moment is in exactly one part.
-
-    Args:
-        window: What was searched.
-        count: How many results it has, more than `limit`.
-        limit: How many a search gives out.
-        first: When results begin, as far as known; used for an open start.
-        last: When they end, as far as known; used for an open end.
     """
     start = window.start if window.start is not None else min(first, _begin_before(window.end, first))
     end = window.end if window.end is not None else max(last, start + 1)

@@ -29,16 +29,7 @@ Resembles = Callable[[IssueRef, IssueRef], bool]
 
 
 class Matching:
-    """Draws by gap on behalf of a drawer.
-
-    Args:
-        drawer: Keeps the shares and makes the pairs.
-        timeline: Every issue that may stand in a pair.
-        wanted: The gaps of the negatives to be drawn.
-        resembles: Whether two issues look alike in what the negatives are to be matched in besides; such a
-            partner is preferred to another of a like gap.
-        seed: Decides between partners that fit alike.
-    """
+    """Draws by gap on behalf of a drawer."""
 
     def __init__(
         self, drawer: Drawer, timeline: Timeline, wanted: WantedGaps, resembles: Resembles, seed: int

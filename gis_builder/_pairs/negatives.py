@@ -57,19 +57,7 @@ def make_negatives(
     settings: PairSettings,
     seed: int,
 ) -> Negatives:
-    """Draw `wanted` negatives for each split, in each repository in proportion to its positives.
-
-    Args:
-        positives: The positives of each split.
-        wanted: Negatives for each split.
-        split_of: The split of every issue, singles included; a negative never leaves its split.
-        group: Issues of one group are never a negative.
-        clusters: The duplicate clusters; two issues of one are never a negative either.
-        texts: The rendered texts.
-        linked: Pairs of issues of which one mentions the other.
-        settings: Kind, partners and guard.
-        seed: Decides everything else.
-    """
+    """Draw `wanted` negatives for each split, in each repository in proportion to its positives."""
     cluster = {member: c.id for c in clusters for member in c.members}
     sources = _Sources(cluster, group, texts, linked, settings, seed)
     everyone: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)

@@ -25,15 +25,21 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from gis_builder._markdown import Span, comments
-from gis_builder._pairs.cut import cut, merge
 from gis_builder._pairs.duplicate_notes import find_duplicate_notes
-from gis_builder._pairs.markup import checklists, images_to_words, segments, tidy_blanks
+from gis_builder._pairs.markup import (
+    checklists,
+    cut,
+    images_to_words,
+    merge,
+    segments,
+    tidy_blanks,
+    with_stub,
+)
 from gis_builder._pairs.references import find_references
-from gis_builder._pairs.stubs import with_stub
 from gis_builder._records import Cluster, Issue, IssueRef, IssueText
 from gis_builder._secrets import scrub_secrets
 from gis_builder._settings.pairs import TextSettings
-from pairkit.composing import normalize
+from pairkit.printable import normalize
 
 _MOST_PASSES = 8
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gis_builder._secrets.shape import shape
-from gis_builder._secrets.values import looks_keyed, looks_random
+from gis_builder._secrets.values import looks_keyed, looks_random, shape
 
 _START, _END = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9])"
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gis_builder._secrets.commands import COMMANDS
-from gis_builder._secrets.headers import HEADERS
 from gis_builder._secrets.issued import ISSUED
-from gis_builder._secrets.keys import KEYS
-from gis_builder._secrets.passwords import PASSWORDS
-from gis_builder._secrets.shape import Shape
+from gis_builder._secrets.named import COMMANDS, HEADERS, KEYS, PASSWORDS
+from gis_builder._secrets.values import Shape
 
 SECRET = "[secret]"  # noqa: S105 - the word that stands where a secret stood
 EMAIL = "[email]"

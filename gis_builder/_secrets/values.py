@@ -1,10 +1,62 @@
-"""Whether a value that stands where a secret could stand is one, or only stands for one."""
+"""Shapes of credentials, and whether a value that matches one is a secret or only stands for one."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# As they are counted, and what a dataset's card calls them.
+KINDS = {
+    "secret_private_key": "private keys (PEM, OpenSSH, PGP, PuTTY, age)",
+    "secret_github": "GitHub tokens",
+    "secret_gitlab": "GitLab tokens",
+    "secret_aws": "AWS access keys, secret keys, session tokens and signatures",
+    "secret_azure": "Azure storage keys, client secrets and shared access signatures",
+    "secret_google": "Google API keys, OAuth tokens and client secrets",
+    "secret_llm": "keys of LLM services and Hugging Face tokens",
+    "secret_chat": "Slack, Discord, Telegram and Teams tokens and webhooks",
+    "secret_registry": "tokens of package and image registries",
+    "secret_service": "keys of other services that bear their issuer's mark",
+    "secret_jwt": "JSON web tokens",
+    "secret_url_password": "passwords in URLs",
+    "secret_authorization": "values of Authorization and API key headers",
+    "secret_cookie": "values of cookies and session ids",
+    "secret_password": "passwords by the name or command before them, and their hashes",
+    "secret_assignment": "random values given to a name such as `token`, `secret` or `api_key`",
+    "email": "e-mail addresses",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One shape of a kind of credential."""
+
+    kind: str
+    gates: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] | None = None
+
+
+def shape(kind: str, gates: str, pattern: str, accepts: Callable[[str], bool] | None = None) -> Shape:
+    """A shape of `secret_` + `kind`, from gates with blanks between and a verbose pattern."""
+    return Shape(f"secret_{kind}", tuple(gates.split()), re.compile(pattern, re.VERBOSE), accepts)
+
+
+QUOTE = r"""\\{0,2}["'`]"""
+GIVEN = rf"""(?:
+    [\\"'`\])]{{0,4}}[ \t]{{0,8}}(?:=>|->|:=|:|={{1,2}}|,(?=[ ]?["'`\\]))[ \t]{{0,8}}(?:\[(?!secret\]))?
+        (?:(?:&|static[ ]|const[ ]|[sS]tr(?:ing)?){{0,3}}[ ]=[ ])?
+    |(?:{QUOTE})?[ \t]{{0,4}}[,{{]?\s{{0,40}}(?:type\s{{1,8}}=\s{{1,8}}string\s{{1,16}})?
+        (?:{QUOTE})?(?:value|default)(?:{QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}
+    |[ ]\[[\w*]{{0,12}}\]:[ ]
+    |["']?>
+)"""
+LINE_START = r"(?m:^)[ \t>+|-]{0,20}(?:\d{1,6}[ ]{1,4})?(?:(?:export|set|setx|ENV|-e|--env|\$env:)[ ]?)?"
+LINE_END = r"(?=[ \t]{0,20}\\?\r?(?m:$))"
+
 
 _RANDOM_BITS = 3.2  # bits a character; prose and identifiers of the same length mostly stay under it
 _GLANCE = 512  # characters looked at: what begins like a secret doesn't end as a stand-in

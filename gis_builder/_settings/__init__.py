@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from gis_builder._settings.archive import ArchiveSettings, LimitSettings
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._settings.pairs import PairSettings, SplitSettings, TextSettings
@@ -27,7 +25,6 @@ class BuildSettings(Settings):
     """A whole build."""
 
     seed: int = 42  # decides every random choice
-    api: Literal["graphql", "rest"] = "graphql"  # REST is for servers without GraphQL
     crawl: CrawlSettings = CrawlSettings()
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()

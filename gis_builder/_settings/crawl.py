@@ -42,11 +42,7 @@ BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same prob
 
 
 def read_root(url: str) -> Address:
-    """The root of GitHub's API as a person wrote it.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """The root of GitHub's API as a person wrote it."""
     return read_address(url, "api_url", "https://api.github.com")
 
 

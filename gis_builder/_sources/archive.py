@@ -48,11 +48,7 @@ class ArchiveScan:
 
 
 def archive_files(paths: Iterable[Path]) -> list[Path]:
-    """The hours that are named, and those in the folders that are named, each once, by name.
-
-    Raises:
-        ConfigError: a path does not exist, or a folder holds no hour.
-    """
+    """The hours that are named, and those in the folders that are named, each once, by name."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -68,16 +64,7 @@ def archive_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_candidates(files: Iterable[Path], repos: Collection[str], might_matter: Judge) -> ArchiveScan:
-    """Find issues of some repositories whose closing or comments speak of duplicates.
-
-    Args:
-        files: Hours, gzipped or not.
-        repos: `owner/name` each, in any case.
-        might_matter: Whether a text could say that an issue is a duplicate; it may say so too often.
-
-    Raises:
-        DataError: a file can't be opened at all.
-    """
+    """Find issues of some repositories whose closing or comments speak of duplicates."""
     scan = ArchiveScan({repo: set() for repo in repos})
     spelling = {repo.lower(): repo for repo in repos}
     for path in files:

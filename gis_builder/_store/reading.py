@@ -1,22 +1,21 @@
-"""Reading a store as a stream: three cursors side by side, so that memory stays bounded."""
+"""Reading a store: rows to records, threads as a stream of three cursors, so that memory stays bounded."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gis_builder._records import Issue, Kind, Thread
-from gis_builder._store.cells import Cells, KindRow
-from gis_builder._store.rows import Tally
+from gis_builder._records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder._store.rows import RepoOutcome, RepoRow, Tally
 from pairkit.database import connect, database_errors
 from pairkit.errors import DataError
 
@@ -34,26 +33,36 @@ _CONTENT = {
 }
 
 
+@contextmanager
+def readable_rows(path: Path) -> Iterator[None]:
+    """Turn what a damaged row raises into one line that names the store."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"damaged ({error}): choose another working folder and crawl again", path=path
+        ) from error
+
+
 class StoredThread:
-    """A thread as its rows are: whether they changed can be told without reading them into records."""
+    """A thread as its rows are: whether they changed is known without making records of them."""
 
-    __slots__ = ("_cells", "_repo", "_rows", "number")
+    __slots__ = ("_path", "_repo", "_rows", "number")
 
-    def __init__(self, cells: Cells, repo: str, number: int, *rows: Any) -> None:
-        self._cells, self._repo, self.number, self._rows = cells, repo, number, rows
+    def __init__(self, path: Path, repo: str, number: int, *rows: Any) -> None:
+        self._path, self._repo, self.number, self._rows = path, repo, number, rows
 
     def digest(self, basis: bytes) -> str:
         """A digest of all that the rows hold, and of whatever else the caller goes by."""
         return hashlib.blake2b(msgspec.msgpack.encode(self._rows), digest_size=16, key=basis).hexdigest()
 
     def read(self) -> Thread:
-        """The records.
-
-        Raises:
-            DataError: a cell holds what it can't.
-        """
+        """The records."""
         head, comments, events = self._rows
-        return self._cells.thread(self._cells.issue(self._repo, head), comments, events)
+        with readable_rows(self._path):
+            return Thread(
+                _issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events))
+            )
 
 
 def threads(
@@ -63,7 +72,6 @@ def threads(
     only = " AND number = ?" if number is not None else ""
     key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
     kept = "" if pulls else " AND NOT is_pull"
-    cells = Cells(path)
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")  # one snapshot for the three cursors
         heads = connection.execute(
@@ -75,29 +83,26 @@ def threads(
                 "SELECT number, id, author, author_association, created_at, body, is_bot FROM comments "  # noqa: S608
                 f"WHERE repo = ?{only} ORDER BY number, id",
                 key,
-            ),
-            partial(cells.number, "comments"),
+            )
         )
         events = _Ahead(
             connection.execute(
                 "SELECT number, kind, actor, created_at, target_repo, target_number, target_is_pull, "  # noqa: S608
                 f"state_reason FROM events WHERE repo = ?{only} ORDER BY number, place",
                 key,
-            ),
-            partial(cells.number, "events"),
+            )
         )
         for head in heads:
-            own = cells.number("issues", head)
-            yield StoredThread(cells, repo, own, head, comments.take(own), events.take(own))
+            own: int = head[0]
+            yield StoredThread(path, repo, own, head, comments.take(own), events.take(own))
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
     """Issues by ascending number; no pull requests."""
-    cells = Cells(path)
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+    with database_errors(path), readable_rows(path), closing(connect(path, read_only=True)) as connection:
         sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
         for row in connection.execute(sql, (repo,)):
-            yield cells.issue(repo, row)
+            yield _issue(repo, row)
 
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
@@ -107,10 +112,38 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
             number: Kind.MISSING
             for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
         }
-        rows = connection.execute("SELECT number, is_pull FROM issues WHERE repo = ?", (repo,))
-        for cells in (Cells(path).read("issues", row, KindRow) for row in rows):
-            found[cells.number] = Kind.PULL if cells.is_pull else Kind.ISSUE
+        for number, is_pull in connection.execute(
+            "SELECT number, is_pull FROM issues WHERE repo = ?", (repo,)
+        ):
+            found[number] = Kind.PULL if is_pull else Kind.ISSUE
         return found
+
+
+def repo_row(row: Sequence[Any]) -> RepoRow:
+    """A repository."""
+    name, outcome, *plain, labels, listed = row
+    return RepoRow(*_cells(name, RepoOutcome(outcome), *plain, tuple(json.loads(labels)), bool(listed)))
+
+
+def _issue(repo: str, row: Sequence[Any]) -> Issue:
+    *plain, is_pull, is_bot, labels, home, number = row
+    target = None if home is None else IssueRef(home, number)
+    return Issue(*_cells(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), target))
+
+
+def _comment(row: Sequence[Any]) -> Comment:
+    _, *plain, is_bot = row
+    return Comment(*_cells(*plain, bool(is_bot)))
+
+
+def _cells(*cells: Any) -> tuple[Any, ...]:
+    return cells  # in the order of the record's fields
+
+
+def _event(row: Sequence[Any]) -> Event:
+    _, kind, actor, created_at, home, number, is_pull, state_reason = row
+    target = None if home is None else IssueRef(home, number)
+    return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
 
 _POOL = "pool"  # a task that fixes a sample's order and is never done
@@ -142,26 +175,20 @@ def tallies(path: Path) -> dict[str, Tally]:
 def content_hash(path: Path) -> str:
     """SHA-256 over the logical rows of the content tables, in order."""
     digest = hashlib.sha256()
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
+    with database_errors(path), readable_rows(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")
         for table, sql in _CONTENT.items():
             digest.update(table.encode())
             for row in connection.execute(sql):
-                try:
-                    digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-                except TypeError:
-                    words = (
-                        f"table {table}: holds bytes, which no crawl writes; choose another working folder"
-                    )
-                    raise DataError(words, path=path) from None
+                digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
     return digest.hexdigest()
 
 
 class _Ahead:
     """Rows that begin with a number, taken group by group; groups nobody asks for are passed over."""
 
-    def __init__(self, rows: Iterable[Any], number: Callable[[Any], int]) -> None:
-        self._groups = groupby(rows, key=number)
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._groups = groupby(rows, key=itemgetter(0))
         self._next = next(self._groups, None)
 
     def take(self, number: int) -> list[Any]:

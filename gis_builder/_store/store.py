@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -14,8 +15,7 @@ from msgspec.json import Decoder
 from gis_builder._decoding import Malformed, decode
 from gis_builder._records import Issue, IssueRef, Kind, Thread
 from gis_builder._store import reading
-from gis_builder._store.cells import Cells
-from gis_builder._store.reading import StoredThread
+from gis_builder._store.reading import StoredThread, readable_rows, repo_row
 from gis_builder._store.rows import (
     RATE_LIMIT,
     Absence,
@@ -30,7 +30,6 @@ from gis_builder._store.rows import (
 from gis_builder._store.schema import SCHEMA
 from gis_builder._store.writing import REPO_COLUMNS, save_page
 from pairkit.database import database_errors, open_database, transaction
-from pairkit.errors import DataError
 
 T = TypeVar("T")
 _RATE_LIMIT = Decoder(RateLimit)
@@ -42,7 +41,6 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._cells = Cells(path)
         self._lock = threading.RLock()
         self._names: dict[str, str] | None = None
         self._kinds: dict[str, dict[int, Kind]] = {}
@@ -50,16 +48,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`.
-
-        Args:
-            path: The SQLite file.
-            create: Make it where it is absent, readable by its owner alone.
-
-        Raises:
-            ConfigError: it is absent (without `create`), unreadable, or in use.
-            DataError: it is damaged, another program's, or of a newer version.
-        """
+        """Open the store at `path`."""
         absent = "no crawl store there; run the crawl first or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
@@ -81,12 +70,7 @@ class Store:
         return [row for row in self._repo_rows() if row.listed]
 
     def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
-        """The repository's threads by ascending number, one at a time in memory; no pull requests.
-
-        Args:
-            repo: `owner/name`, in any of the names that were asked for.
-            only_complete: Skip issues whose comments or events are not, or not all, fetched.
-        """
+        """The repository's threads by ascending number, one at a time in memory; no pull requests."""
         return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
 
     def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
@@ -118,12 +102,13 @@ class Store:
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
         """The numbers that turned out to have no issue, and why."""
         rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
-        return dict(map(self._cells.absence, rows))
+        with readable_rows(self.path):
+            return {number: (Absence(status), detail) for number, status, detail in rows}
 
     def usage(self) -> dict[str, Usage]:
         """What was spent, by repository; under "" what was not for one alone."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
-        return dict(map(self._cells.usage, rows))
+        return {repo: Usage(*spent) for repo, *spent in rows}
 
     def tallies(self) -> dict[str, Tally]:
         """How much is stored and still to be had, by repository; also while another process crawls."""
@@ -138,8 +123,7 @@ class Store:
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and words of all that a person should know about how complete the crawl is."""
-        rows = self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
-        return [self._cells.read("warnings", row, tuple[str, str]) for row in rows]
+        return self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
 
     def content_hash(self) -> str:
         """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
@@ -172,7 +156,11 @@ class Store:
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
-        tasks = [self._cells.task(repo, kind, row) for row in rows]
+        with readable_rows(self.path):
+            tasks = [
+                Task(repo, kind, key, cursor, json.loads(state), bool(is_done))
+                for key, cursor, state, is_done in rows
+            ]
         return [task for task in tasks if done is None or task.done == done]
 
     def wishes(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
@@ -184,7 +172,7 @@ class Store:
             int(with_thread),
             limit,
         )
-        return [self._cells.wish(row) for row in rows]
+        return [IssueRef(*row) for row in rows]
 
     def has_thread(self, ref: IssueRef) -> bool:
         """Whether the issue's thread is stored, whole or in part, or can't be, since it is a pull request."""
@@ -207,7 +195,7 @@ class Store:
             repo,
             limit,
         )
-        return [self._cells.top_up(repo, row) for row in rows]
+        return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
 
     def meta(self, key: str) -> str | None:
         """A remembered fact about the server."""
@@ -215,13 +203,10 @@ class Store:
         return str(rows[0][0]) if rows else None
 
     def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
-        """The same where it was written as JSON.
-
-        Raises:
-            DataError: it is none, or not of that type.
-        """
+        """The same where it was written as JSON."""
         text = self.meta(key)
-        return None if text is None else self._cells.json(key, text, decoder)
+        with readable_rows(self.path):
+            return None if text is None else decode(text.encode(), decoder)
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a fact about the server."""
@@ -233,10 +218,7 @@ class Store:
     def save(self, page: Page) -> None:
         """Write a page in one transaction."""
         with self._transaction() as connection:
-            try:
-                save_page(connection, page)
-            except Malformed as error:
-                raise DataError(f"table issues: labels that are none ({error})", path=self.path) from None
+            save_page(connection, page)
         with self._lock:
             self._kinds.clear()
             self._content_hash = None
@@ -254,4 +236,5 @@ class Store:
 
     def _repo_rows(self) -> list[RepoRow]:
         rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        return [self._cells.repo(row) for row in rows]
+        with readable_rows(self.path):
+            return [repo_row(row) for row in rows]

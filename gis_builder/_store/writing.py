@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gis_builder._records import Comment, Event, Issue, IssueRef
-from gis_builder._store.cells import read_labels
 from gis_builder._store.rows import Page, RepoRow, Task, Usage
 
 REPO_COLUMNS = (
@@ -79,7 +78,7 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     for ref, labels in page.labels:
         sql = "SELECT labels FROM issues WHERE repo = ? AND number = ?"
         for (old,) in connection.execute(sql, ref).fetchall():
-            merged = json.dumps(sorted({*read_labels(old), *labels}))
+            merged = json.dumps(sorted({*json.loads(old), *labels}))
             connection.execute("UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref))
     connection.executemany(
         "DELETE FROM top_ups WHERE repo = ? AND number = ? AND part = ?",

@@ -1,10 +1,4 @@
-"""Asking through the Batch APIs of OpenAI, Anthropic and Gemini, across sessions.
-
-```
-run ► openai, anthropic, gemini ► server ► lines
- └──► results ► lines
-```
-"""
+"""Labelling through OpenAI's Batch API, across sessions."""
 
 from llm_labeler._batch.run import run_batch
 

@@ -1,8 +1,8 @@
-"""Asking through a maker's Batch API: half the price, within a day.
+"""Asking through the Batch API: half the price, within a day.
 
-A batch is written down with all its questions before it is started, under a tag that the server keeps with
-it or with its questions. So a run that was killed at any moment finds out whether its batch exists, and
-starts none twice. What a batch brings is kept in one step, each line matched by its custom id.
+A batch is stored with all its questions before it is started, under a tag that the server keeps. A killed run
+therefore finds its batch again and starts none twice. Results are stored in one step, each line matched by
+its custom id.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from llm_labeler._batch.anthropic import AnthropicBatches
-from llm_labeler._batch.gemini import GeminiBatches
-from llm_labeler._batch.lines import Portion, custom_id
-from llm_labeler._batch.openai import OpenAiBatches
-from llm_labeler._batch.results import Results, read_results
-from llm_labeler._batch.server import ENDED, BatchServer, QueueFull, Seen
+from llm_labeler._batch.openai_batches import (
+    ENDED,
+    OpenAiBatches,
+    Portion,
+    QueueFull,
+    Results,
+    Seen,
+    read_results,
+)
 from llm_labeler._budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler._dispatch import Outcome, ask_all
-from llm_labeler._dispatch.progress import Meter, by_llm, together
+from llm_labeler._dispatch.dispatch import Meter, by_llm, together
 from llm_labeler._provider import Provider
-from llm_labeler._providers.dialect import can_be_sent
+from llm_labeler._providers.requests import can_be_sent
 from llm_labeler._records import Ask, AskKey, Failure, Usage
 from llm_labeler._settings import BreakerSettings
 from llm_labeler._store import Batch, Store, chunks
@@ -36,12 +38,7 @@ if TYPE_CHECKING:
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
 _TRIES = 6  # to hand in a batch that the server has no room for
-_SERVERS: Mapping[str, type[BatchServer]] = {
-    "openai": OpenAiBatches,
-    "openai_compatible": OpenAiBatches,
-    "anthropic": AnthropicBatches,
-    "gemini": GeminiBatches,
-}
+_WITH_BATCHES = ("openai", "openai_compatible")
 
 
 async def run_batch(
@@ -61,11 +58,6 @@ async def run_batch(
     The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
     the model or a parameter now and not tomorrow. Arguments are those of `ask_all`; `poll_s` seconds lie
     between two looks at a server.
-
-    Raises:
-        ConfigError: an LLM has no Batch API.
-        PairkitError: a server could not be asked to the end; the others have finished by then, and running
-            again resumes.
     """
     meter = Meter(progress, None, stage)
     able = {llm: _with_batches(providers[llm]) for llm in asks}
@@ -90,7 +82,7 @@ async def run_batch(
 def _with_batches(provider: Provider) -> ServerProvider:
     from llm_labeler._providers.server import ServerProvider
 
-    if isinstance(provider, ServerProvider) and provider.kind in _SERVERS:
+    if isinstance(provider, ServerProvider) and provider.kind in _WITH_BATCHES:
         return provider
     raise ConfigError(f"llm {provider.name}: has no Batch API; leave it out, or run without batch (--batch)")
 
@@ -110,7 +102,7 @@ class _Batcher:
     ) -> None:
         self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
         self._poll_s, self._retry_final = poll_s, retry_final
-        self._server = _SERVERS[provider.kind](provider, poll_s)
+        self._server = OpenAiBatches(provider, poll_s)
         self._portion = Portion()  # what is handed in next
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
@@ -171,10 +163,8 @@ class _Batcher:
     async def _hand_in_all(self, asks: Iterable[Ask]) -> None:
         misfits = 0
         for ask in asks:
-            body = self._provider.dialect.body(ask, self._provider.dialect.form)
-            question = partial(self._server.line, custom_id(ask.key), body)
-            bound = self._provider.bound(ask)
-            if not self._server.has_room_for(self._portion, question(self._portion.tag)):
+            line, bound = self._server.line(ask), self._provider.bound(ask)
+            if not self._server.has_room_for(self._portion, line):
                 await self._hand_in()
             try:
                 while (reservation := self._reserve(bound)) is None:
@@ -185,7 +175,7 @@ class _Batcher:
                 if (misfits := misfits + 1) >= MOST_MISFITS:
                     break
                 continue
-            self._portion.add(ask, question(self._portion.tag), bound, reservation)
+            self._portion.add(ask, line, bound, reservation)
             misfits = 0
         await self._hand_in()
 
@@ -204,21 +194,21 @@ class _Batcher:
         portion = self._portion
         if not portion.keys:
             return
-        prepared = await self._server.prepare(portion)
+        file_id = await self._server.prepare(portion)
         name, cost = self._provider.name, self._cost(portion.bound)
-        batch = Batch(name, f"{portion.tag}:{prepared}", _STARTING, portion.keys, portion.bound, cost)
+        batch = Batch(name, portion.tag, _STARTING, portion.keys, portion.bound, cost)
         self._held |= portion.held
         self._portion = Portion()
-        self._adopt(batch, await self._started(batch, portion, prepared))
+        self._adopt(batch, await self._started(batch, portion, file_id))
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
 
-    async def _started(self, batch: Batch, portion: Portion, prepared: str) -> Seen:
+    async def _started(self, batch: Batch, portion: Portion, file_id: str) -> Seen:
         """Start a batch, as soon as the server takes one more."""
         for _ in range(_TRIES):
             self._store.save_batch(batch)
             try:
-                return await self._server.create(portion, prepared)
+                return await self._server.create(portion, file_id)
             except QueueFull as full:
                 self._store.forget_batch(batch.batch_id)
                 said = full.detail
@@ -235,8 +225,7 @@ class _Batcher:
         """Find out what became of batches that an earlier process was about to start."""
         for batch in self._store.batches(self._provider.name):
             if batch.state == _STARTING:
-                tag, _, prepared = batch.batch_id.partition(":")
-                if (seen := await self._server.find(tag, prepared, len(batch.keys))) is not None:
+                if (seen := await self._server.find(batch.batch_id)) is not None:
                     self._adopt(batch, seen)
                 else:
                     self._store.forget_batch(batch.batch_id)
@@ -268,7 +257,7 @@ class _Batcher:
                 f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
                 f"({seen.problems or 'no reason given'}); fix what it says, then run the same command again"
             )
-        lines = await self._server.results(seen, batch)
+        lines = await self._server.results(seen)
         results = await read_results(self._provider, batch, seen.state, lines, self._discount)
         self._store.collect_batch(batch, results.answers.values(), results.failures.values())
         self._settle(batch, results)

@@ -9,7 +9,7 @@ from llm_labeler._commands import app
 from llm_labeler._commands import options as o
 from pairkit.application import columns_given
 from pairkit.application import examples as shown
-from pairkit.terminal import next_step, print_json, say
+from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
         "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
         "label generate -i notes.parquet --text-column body --llm llama --dry-run",
-        "label generate -i sentences.txt --llm llama --out pairs --shard 2/8",
     )
 )
 def generate(
@@ -42,7 +41,6 @@ def generate(
     batch: o.Batch = False,
     strategy: o.Strategy = None,
     judges: o.Judges = None,
-    antonym_score: o.AntonymScore = None,
     max_cost: o.MaxCost = None,
     max_tokens: o.MaxTokens = None,
     max_requests: o.MaxRequests = None,
@@ -55,14 +53,12 @@ def generate(
     config: o.Config = None,
     sets: o.Sets = None,
     seed: o.Seed = None,
-    shard: o.ShardOf = None,
     keep_going: o.KeepGoing = False,
     retry_failed: o.RetryFailed = False,
 ) -> None:
     """Ask LLMs for sentences of the same and the opposite meaning; write a dataset of pairs.
 
-    Run it again to continue. A shard keeps its answers beside --work; when all are done, label merge makes
-    the dataset. Limits are divided among the shards.
+    Run it again to continue.
     """
     import llm_labeler
 
@@ -83,7 +79,6 @@ def generate(
         "local_only": local_only,
         "strategy": strategy,
         "judges": judges,
-        "shard": shard,
         "config": config,
         "settings": sets,
     }
@@ -99,7 +94,6 @@ def generate(
         source,
         **common,
         batch=batch,
-        antonym_score=antonym_score,
         max_cost=max_cost,
         max_tokens=max_tokens,
         max_requests=max_requests,
@@ -108,53 +102,15 @@ def generate(
         retry_failed=retry_failed,
         progress=not quiet,
     )
-    if isinstance(labelled, llm_labeler.ShardDone):
-        say(labelled.summary(), quiet=quiet)
-        if json:
-            print_json(labelled.to_dict())
-    else:
-        _show(labelled, as_json=json, quiet=quiet)
+    _show(labelled, as_json=json, quiet=quiet)
     if labelled.problem is not None:
         raise labelled.problem
 
 
 @app.command(
     epilog=shown(
-        "label merge --out pairs",
-        "label merge --out pairs --work answers --keep-going",
-    )
-)
-def merge(
-    *,
-    out: o.Out = Path("pairs"),
-    work: o.Work = None,
-    strategy: o.Strategy = None,
-    fresh: o.Fresh = False,
-    json: o.Json = False,
-    quiet: o.Quiet = False,
-    keep_going: o.KeepUnfinished = False,
-) -> None:
-    """Put the answers of all shards of label generate together, and make the dataset that one run makes.
-
-    Give --out, and --work if it was given, as the shards had them.
-    """
-    import llm_labeler
-
-    labelled = llm_labeler.merge(
-        out=out,
-        work=work,
-        strategy=strategy,
-        keep_going=keep_going,
-        fresh=fresh,
-        progress=not quiet,
-    )
-    _show(labelled, as_json=json, quiet=quiet)
-
-
-@app.command(
-    epilog=shown(
         "label parse --work pairs.work --out pairs",
-        "label parse --work pairs.work --out strict --strategy agreement",
+        "label parse --work pairs.work --out strict --strategy weighted",
     )
 )
 def parse(
@@ -162,7 +118,6 @@ def parse(
     *,
     out: o.Out = Path("pairs"),
     strategy: o.Strategy = None,
-    antonym_score: o.AntonymScore = None,
     seed: o.Seed = None,
     sets: o.Sets = None,
     fresh: o.Fresh = False,
@@ -176,7 +131,6 @@ def parse(
         work,
         out=out,
         strategy=strategy,
-        antonym_score=antonym_score,
         seed=seed,
         settings=sets,
         fresh=fresh,
@@ -190,14 +144,13 @@ def parse(
         "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
         "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
         "label judge -i dataset --llm chatgpt --draw 500 --max-cost 1",
-        "label judge -i dataset --llm chatgpt,llama,chatglm --scale score --out scored",
+        "label judge -i dataset --llm chatgpt,llama,chatglm --out judged",
     )
 )
 def judge(
     source: o.GivenPairs,
     llms: o.Llms,
     *,
-    scale: o.ScaleName = None,
     columns: o.Columns = None,
     labels: o.LabelWords = None,
     label_range: o.LabelRange = None,
@@ -228,7 +181,6 @@ def judge(
     found = llm_labeler.judge(
         source,
         llms=llms,
-        scale=scale,
         out=out,
         work=work,
         columns=columns_given(columns),

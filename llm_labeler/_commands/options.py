@@ -87,7 +87,7 @@ Task = Annotated[
         LLMS,
         "--task",
         metavar="NAME",
-        help="papers (same and opposite), triplet, query or answer. [default: papers]",
+        help="papers (same and opposite), triplet or query. [default: papers]",
     ),
 ]
 Size = Annotated[
@@ -111,13 +111,11 @@ Prompt = Annotated[
         LLMS,
         "--prompt",
         metavar="NAME",
-        help="paper, hardened or a file. [default: paper]",
+        help="hardened, paper or a file. [default: hardened]",
     ),
 ]
 LocalOnly = Annotated[bool | None, option(LLMS, "--local-only", help="Let no text leave this machine.")]
-Batch = Annotated[
-    bool, option(LLMS, "--batch", help="Use the Batch API of OpenAI, Anthropic or Gemini, at half the price.")
-]
+Batch = Annotated[bool, option(LLMS, "--batch", help="Use OpenAI's Batch API, at half the price.")]
 
 Strategy = Annotated[
     str | None,
@@ -125,24 +123,11 @@ Strategy = Annotated[
         LABELS,
         "--strategy",
         metavar="NAME",
-        help="union, agreement, vote or weighted. [default: union]",
+        help="union, vote or weighted. [default: union]",
     ),
 ]
 Judges = Annotated[
     str | None, option(LABELS, "--judges", metavar="NAME,…", help="LLMs that vote. [default: those of --llm]")
-]
-ScaleName = Annotated[
-    str | None,
-    option(
-        LABELS,
-        "--scale",
-        metavar="NAME",
-        help="words (same, related, different) or score (0 to 5). [default: words]",
-    ),
-]
-AntonymScore = Annotated[
-    float | None,
-    option(LABELS, "--antonym-score", metavar="X", help="Label of antonyms, from 0 to 1. [default: 0]"),
 ]
 
 MaxCost = Annotated[float | None, option(LIMITS, "--max-cost", metavar="USD", help="US dollars, in all.")]
@@ -167,14 +152,7 @@ Fresh = Annotated[bool, option(OUTPUT, "--fresh", help="Replace a dataset made w
 Json = Annotated[bool, option(OUTPUT, "--json", help="End with one JSON object on stdout.")]
 Quiet = Annotated[bool, option(OUTPUT, "--quiet", "-q", help="No progress and no notes on stderr.")]
 
-ShardOf = Annotated[
-    str | None,
-    option(RUN, "--shard", metavar="I/N", help="Ask about one share of the sentences alone, such as 2/8."),
-]
 KeepGoing = Annotated[bool, option(RUN, "--keep-going", help="Make the dataset even if an LLM failed.")]
-KeepUnfinished = Annotated[
-    bool, option(RUN, "--keep-going", help="Do without what shards have not asked yet.")
-]
 RetryFailed = Annotated[bool, option(RUN, "--retry-failed", help="Ask again what servers refused for good.")]
 Seed = Annotated[
     int | None, option(RUN, "--seed", metavar="N", help="Decides every random choice. [default: 42]")

@@ -1,9 +1,7 @@
-"""Commands of `label` that look at what is stored (score, show, report), at LLMs, and that emulate one."""
+"""Commands of `label` that show what is stored (score, show, report) and the LLMs."""
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -14,37 +12,6 @@ from llm_labeler._commands import options as o
 from pairkit.application import columns_given, examples
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout
-
-
-@app.command(
-    epilog=examples(
-        "label sample --work pairs.work --out page.html",
-        "label sample --work pairs.work --out sheet.csv --size 200",
-    )
-)
-def sample(
-    work: o.WorkOnly,
-    *,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A page for a browser (.html) or a sheet (.csv). [default: sample.html]",
-            show_default=False,
-        ),
-    ] = Path("sample.html"),
-    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="How many pairs.")] = 60,
-    seed: o.Seed = None,
-    quiet: o.Quiet = False,
-) -> None:
-    """Draw pairs of every kind, LLM and confidence for people to label; `label score` takes their answers."""
-    import llm_labeler
-
-    stdout.print(llm_labeler.sample(work, out=out, size=size, seed=seed).table())
-    gold = out if out.suffix == ".csv" else "answers.csv"
-    next_step("compare with their answers", ("label", "score", "--work", work, "--gold", gold), quiet=quiet)
 
 
 @app.command(
@@ -110,7 +77,7 @@ def score(
         print_json(found.to_dict())
         return
     stdout.print(found.table())
-    again = ("label", "parse", "--work", work, "--strategy", "agreement")
+    again = ("label", "parse", "--work", work, "--strategy", "weighted")
     next_step("make the dataset by another strategy", again)
 
 
@@ -179,69 +146,3 @@ def llms(*, config: o.Config = None, sets: o.Sets = None) -> None:
     import llm_labeler
 
     stdout.print(llm_labeler.llms(config=config, settings=sets).table())
-
-
-@app.command(
-    epilog=examples("label emulate --port 8000", "label emulate --faults 0.3 --latency 0.2 --models a,b")
-)
-def emulate(
-    *,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", "-p", metavar="N", help="Port to listen on; 0 takes a free one.")
-    ] = 0,
-    models: Annotated[
-        str, typer.Option("--models", metavar="NAME,…", help="Names of its models.")
-    ] = "emulated",
-    latency: Annotated[
-        float, typer.Option("--latency", metavar="SECONDS", help="The least time that an answer takes.")
-    ] = 0.0,
-    faults: Annotated[
-        float, typer.Option("--faults", metavar="SHARE", help="Share of the calls that fail, from 0 to 1.")
-    ] = 0.0,
-    fault_kinds: Annotated[
-        str | None,
-        typer.Option("--fault-kinds", metavar="NAME,…", help="Kinds of faults. [default: those that pass]"),
-    ] = None,
-    first: Annotated[
-        int | None,
-        typer.Option("--first", metavar="N", help="Only the first N attempts of a question may fail."),
-    ] = None,
-    retry_after: Annotated[
-        float, typer.Option("--retry-after", metavar="SECONDS", help="How long a 429 asks to wait.")
-    ] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides which calls fail.")] = 0,
-    usage: Annotated[bool, typer.Option(help="Whether answers say how many tokens they took.")] = True,
-    key_env: Annotated[
-        str | None,
-        typer.Option("--key-env", metavar="NAME", help="Environment variable with the only key it accepts."),
-    ] = None,
-    batch_seconds: Annotated[
-        float, typer.Option("--batch-seconds", metavar="SECONDS", help="How long a batch takes.")
-    ] = 0.0,
-) -> None:
-    """Serve the protocols of OpenAI, Anthropic and Gemini here without a model, to test clients."""
-    import llm_labeler
-
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    signal.signal(signal.SIGINT, lambda *_: ended.set())
-    with llm_labeler.emulate(
-        host=host,
-        port=port,
-        models=models,
-        latency=latency,
-        faults=faults,
-        fault_kinds=fault_kinds,
-        first=first,
-        retry_after=retry_after,
-        seed=seed,
-        usage=usage,
-        key_env=key_env,
-        batch_seconds=batch_seconds,
-    ) as server:
-        stdout.print(server.base_url, markup=False)
-        stdout.file.flush()
-        ended.wait()

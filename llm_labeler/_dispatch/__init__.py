@@ -1,6 +1,5 @@
 """Asking: many calls at a time, within limits, each answer kept as it comes."""
 
-from llm_labeler._dispatch.dispatch import ask_all
-from llm_labeler._dispatch.progress import Outcome, by_llm, together
+from llm_labeler._dispatch.dispatch import Outcome, ask_all, by_llm, together
 
 __all__ = ["Outcome", "ask_all", "by_llm", "together"]

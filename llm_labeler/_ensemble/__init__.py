@@ -8,8 +8,7 @@ Candidate …, their votes ───────────┴─label──►
 
 from llm_labeler._ensemble.ballots import CLASSES, cast_votes
 from llm_labeler._ensemble.judges import Agreement, Judge, Judges, fit_judges
-from llm_labeler._ensemble.own import Proposed, StrategyFunction, own_strategy
-from llm_labeler._ensemble.strategies import label
+from llm_labeler._ensemble.strategies import Proposed, StrategyFunction, label, own_strategy
 
 __all__ = [
     "CLASSES",

@@ -29,15 +29,7 @@ _CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
 
 @dataclass(frozen=True, slots=True)
 class Ballots:
-    """Who said what; axes are ballot and judge.
-
-    Attributes:
-        names: The judges, ascending.
-        votes: Index into `CLASSES`, or `ABSTAINS`, of each ballot and judge.
-        counts: How many candidates got each ballot.
-        judged: Candidates that each judge was heard on.
-        unsure: Those of them on which it abstained.
-    """
+    """Who said what; axes are ballot and judge."""
 
     names: tuple[str, ...]
     votes: npt.NDArray[np.int8]

@@ -37,13 +37,7 @@ class Fit:
 
 
 def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE) -> Fit:
-    """Estimate accuracies and prior; ballots on which all abstain take no part.
-
-    Args:
-        ballots: At least one of them with a vote.
-        smoothing: Made-up votes, see `SMOOTHING`; 0 gives the plain maximum likelihood.
-        tolerance: Largest change of an estimate that counts as none.
-    """
+    """Estimate accuracies and prior; ballots on which all abstain take no part."""
     heard = ballots.voters > 0
     chosen, counts = ballots.chosen[heard].astype(np.float64), ballots.counts[heard].astype(np.float64)
     posterior = chosen.sum(axis=1) / ballots.voters[heard, None]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from llm_labeler._ensemble.agreement import krippendorff_alpha, pairwise
-from llm_labeler._ensemble.ballots import CLASSES, Ballots, collect
-from llm_labeler._ensemble.dawid_skene import classes_given, fit, gain
-from llm_labeler._ensemble.majority import agreement_with_others, share_of_classes, share_of_votes
+from llm_labeler._ensemble.ballots import ABSTAINS, CLASSES, Ballots, collect
+from llm_labeler._ensemble.dawid_skene import SMOOTHING, Floats, accuracy_of, classes_given, fit, gain
 from llm_labeler._records import Judgement, Vote
 from llm_labeler._settings import EnsembleSettings
 
@@ -73,12 +73,7 @@ class Judges:
 
 
 def fit_judges(judgements: Iterable[Judgement], settings: EnsembleSettings) -> Judges:
-    """Estimate the judges from all judgements of a run, by one-coin Dawid-Skene where that can work.
-
-    Args:
-        judgements: In any order; nothing but their counts matters.
-        settings: `min_items`: fewer candidates that two judges voted on fall back to the majority.
-    """
+    """Estimate the judges from all judgements of a run, by one-coin Dawid-Skene where that can work."""
     ballots = collect(judgements)
     compared = int(ballots.counts[ballots.voters >= 2].sum())
     reason = _too_little(ballots, compared, settings.min_items)
@@ -112,3 +107,55 @@ def _too_little(ballots: Ballots, compared: int, needed: int) -> str | None:
 def _records(ballots: Ballots, accuracy: list[float]) -> dict[str, Judge]:
     numbers = zip(ballots.judged.tolist(), ballots.unsure.tolist(), accuracy, strict=True)
     return {name: Judge(*of_judge) for name, of_judge in zip(ballots.names, numbers, strict=True)}
+
+
+def share_of_votes(cast: Mapping[str, Vote]) -> tuple[float, float, float]:
+    """Shares of same, opposite and unrelated among votes; a third each where there are none."""
+    votes = list(cast.values())
+    same, opposite, unrelated = (votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES)
+    return same, opposite, unrelated
+
+
+def agreement_with_others(ballots: Ballots) -> Floats:
+    """How often the other judges of a candidate vote as a judge does, by judge; stands in for accuracy."""
+    tally = ballots.chosen.sum(axis=1)  # ballot, class
+    others = (ballots.voters - 1)[:, None]
+    alike = np.take_along_axis(tally, np.maximum(ballots.votes, 0).astype(np.intp), axis=1) - 1
+    counted = (ballots.votes != ABSTAINS) & (others > 0)
+    share = np.where(counted, alike / np.maximum(others, 1), 0.0)
+    counts = ballots.counts.astype(np.float64)
+    return accuracy_of(counts @ share, counts @ counted)
+
+
+def share_of_classes(ballots: Ballots) -> Floats:
+    """Share of each class among all votes, one of each put in."""
+    votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
+    return np.asarray(votes / votes.sum())
+
+
+def pairwise(ballots: Ballots) -> Iterator[tuple[str, str, int, float]]:
+    """Of every two judges that voted on the same candidates: on how many, and on what share of them alike."""
+    voted = ballots.votes != ABSTAINS
+    for one, other in combinations(range(len(ballots.names)), 2):
+        both = ballots.counts * (voted[:, one] & voted[:, other])
+        alike = both * (ballots.votes[:, one] == ballots.votes[:, other])
+        if n := int(both.sum()):
+            yield ballots.names[one], ballots.names[other], n, int(alike.sum()) / n
+
+
+def krippendorff_alpha(
+    tally: npt.NDArray[np.integer], counts: npt.NDArray[np.integer] | None = None
+) -> float | None:
+    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse.
+
+    Unlike Fleiss' kappa it copes with candidates that not all judges voted on.
+    """
+    votes = tally.sum(axis=1)
+    paired = votes >= 2
+    tally, votes = tally[paired].astype(np.float64), votes[paired]
+    weight = np.ones(len(votes)) if counts is None else counts[paired].astype(np.float64)
+    alike = float((weight / (votes - 1) * (tally * (tally - 1)).sum(axis=1)).sum())
+    by_class = weight @ tally
+    total = float(by_class.sum())
+    expected = total * total - float((by_class * by_class).sum())
+    return None if expected <= 0 else 1 - (total - 1) * (total - alike) / expected

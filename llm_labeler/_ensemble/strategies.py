@@ -3,12 +3,10 @@
 | strategy | a candidate is kept where | label |
 |---|---|---|
 | union | always | hard |
-| agreement | at least `min_sources` LLMs proposed it | hard |
 | vote | more of the judges that aren't unsure confirm its polarity than say anything else | hard |
 | weighted | the same of votes weighed by accuracies, and `min_confidence` is reached | soft |
 
-A hard label is 1 for a positive, `antonym_score` for a negative; a soft one P(same) + `antonym_score`
-P(opposite): raters see something of the meaning left in an opposite, in what is unrelated nothing.
+A hard label is 1 for a positive and 0 for a negative; a soft one is P(same).
 
 `same` confirms a positive. `opposite` confirms a negative, and so does `unrelated` where
 `unrelated_is_negative`; the two then count as one, else judges who differ on how a sentence differs would
@@ -20,14 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from llm_labeler._ensemble.ballots import cast_votes
-from llm_labeler._ensemble.judges import Judges
-from llm_labeler._ensemble.majority import share_of_votes
+from llm_labeler._ensemble.judges import Judges, share_of_votes
 from llm_labeler._kinds import load, strategy_of
 from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Vote
 from llm_labeler._settings import EnsembleSettings
+from pairkit.errors import DataError
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
@@ -51,19 +50,7 @@ def label(
     judges: Judges | None = None,
     decide: Decide | None = None,
 ) -> list[Pair]:
-    """Label candidates by `settings.strategy`; each comes back once, in their order.
-
-    Args:
-        candidates: Kept candidates, as a rule of one text.
-        votes: Judgements by `candidate_id`; none is known of an id that is missing.
-        settings: The strategy and what it needs.
-        judges: For `weighted`; None weighs all judges alike.
-        decide: A strategy that a person gave, see `own`; None: the one that the settings name.
-
-    Returns:
-        Pairs, with a reason where turned down (`too_few_sources`, `undecided`, `outvoted`, `unsure`); the
-        label is then what it would have been.
-    """
+    """Label candidates by `settings.strategy`; each comes back once, in their order."""
     decide = decide or load("_ensemble", strategy_of(settings.strategy).place)
     pairs = []
     for candidate in candidates:
@@ -74,18 +61,10 @@ def label(
 
 
 def union(
-    candidate: Candidate, _cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
+    candidate: Candidate, _cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
 ) -> Decision:
     """All that passed the filters."""
-    return _hard(candidate.polarity, settings, None)
-
-
-def agreement(
-    candidate: Candidate, _cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
-) -> Decision:
-    """What several LLMs proposed."""
-    enough = len(set(candidate.llms)) >= settings.min_sources
-    return _hard(candidate.polarity, settings, None if enough else "too_few_sources")
+    return _hard(candidate.polarity, None)
 
 
 def vote(
@@ -94,8 +73,8 @@ def vote(
     """What more judges confirm than say anything else."""
     polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
     if not cast:
-        return _hard(candidate.polarity, settings, "undecided")
-    return _hard(polarity, settings, reason)
+        return _hard(candidate.polarity, "undecided")
+    return _hard(polarity, reason)
 
 
 def weighted(
@@ -103,7 +82,7 @@ def weighted(
 ) -> Decision:
     """The same of votes weighed by the judges' accuracies; labels are graded."""
     belief = judges.belief(cast) if judges else share_of_votes(cast)
-    soft = min(1.0, belief[0] + settings.antonym_score * belief[1])
+    soft = min(1.0, belief[0])
     polarity, reason, confidence = _rule(candidate.polarity, belief, settings)
     if not cast:
         return Decision(candidate.polarity, soft, "undecided")
@@ -112,8 +91,8 @@ def weighted(
     return Decision(polarity, soft, reason)
 
 
-def _hard(polarity: Polarity, settings: EnsembleSettings, reason: str | None) -> Decision:
-    return Decision(polarity, 1.0 if polarity == "positive" else settings.antonym_score, reason)
+def _hard(polarity: Polarity, reason: str | None) -> Decision:
+    return Decision(polarity, float(polarity == "positive"), reason)
 
 
 def _rule(
@@ -134,3 +113,46 @@ def _rule(
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
         return _OTHER[polarity], None, best
     return polarity, None if winners == ["confirmed"] else "outvoted", best
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a strategy decides about.
+
+    Attributes:
+        text: The source sentence.
+        candidate: The sentence that was proposed for it, and passed the filters.
+        polarity: As what: `positive` or `negative`.
+        llms: Who proposed it, in order of their names.
+        votes: What judges said, by their names; of those that were unsure nothing.
+    """
+
+    text: str
+    candidate: str
+    polarity: Polarity
+    llms: tuple[str, ...]
+    votes: Mapping[str, Vote]
+
+
+StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
+"""True keeps a pair with its usual label, a number in [0, 1] with that one; False and None turn it down."""
+
+
+def own_strategy(function: StrategyFunction, text: str) -> Decide:
+    """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
+
+    def decide(
+        candidate: Candidate, cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
+    ) -> Decision:
+        said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
+        usual = float(candidate.polarity == "positive")
+        if said is None or isinstance(said, bool):
+            return Decision(candidate.polarity, usual, None if said else "own_strategy")
+        if not (isinstance(said, int | float) and 0 <= said <= 1):
+            raise DataError(
+                f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"
+                " None or a label from 0 to 1"
+            )
+        return Decision(candidate.polarity, float(said), None)
+
+    return decide

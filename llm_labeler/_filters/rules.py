@@ -1,17 +1,19 @@
-"""One candidate against its text: kept, or turned down and why."""
+"""One candidate against its text: kept, or turned down and why.
+
+An LLM that answers a question instead of rewriting it writes sentences that look fine by themselves. They are
+found by the words that they share with the text, next to none, or because they don't ask.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from unicodedata import category
 
-from llm_labeler._filters.kinship import asks, is_question, shared
-from llm_labeler._filters.words import differing, fold, sameness, words
-from llm_labeler._records import Polarity
-from llm_labeler._scripts import is_other_script
+from llm_labeler._records import Item, Polarity
 from llm_labeler._settings import FilterSettings
+from llm_labeler._words import UNSPACED, differing, fold, is_other_script, sameness, stem, words
 
 # What tells that an LLM did something else than it was asked for.
 BESIDE = ("meta", "nothing_shared", "not_a_question")
@@ -54,6 +56,43 @@ _META = re.compile(
     r"|(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句",
     re.IGNORECASE,
 )
+TASK_REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
+        "unwanted_kind": "a hard negative of a kind that was not asked for",
+        "asks_nothing": "of the task query: it is no question",
+    }
+)
+# What may be done with the words that are there, or with other forms of them.
+_REORDERED = ("role", "tense", "modality")
+# Words that say nothing of what a sentence is about; of scripts without spaces, characters.
+_ENGLISH = (
+    "a about after all also am an and any are as at be been being both but by can could did do "
+    "does doing done for from get gets getting give given go goes going got had has have having "
+    "he her here hers him his how i if in into is it its just let like make makes me more most "
+    "much my no nor not of off on one only or other our out over own so some such than that the "
+    "their them then there these they this those through to too under up us very was we well were "
+    "what when where which while who whom whose why will with would you your yours there's im ive "
+    "dont answer"
+)
+_COMMON = frozenset(_ENGLISH.split()) | frozenset(
+    "的了是在我你他她它们这那有不个一也很都就和与吗呢吧啊把被将会能要可以はがをにのでとも"
+)
+_ASKING = re.compile(
+    r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
+    r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
+    r"|could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t"
+    r"|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$")
+# A wish for the same answer: `Tell me how …`, `I wonder whether …`.
+_WISH = re.compile(
+    r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
+    r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
+    r"|want to|interested)\b|请|想知道|告诉|教えて|ください",
+    re.IGNORECASE,
+)
 
 
 def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
@@ -64,13 +103,7 @@ def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterS
     turned down, see `words.sameness`. A word that differs in earnest, such as "not", keeps it whatever the
     share. `min_differing_words` counts words in only one of the two, see `words.differing`; 0 asks for none.
 
-    What LLMs write who do something else than they were asked for is told from rewrites by `kinship`.
-
-    Args:
-        candidate: The sentence proposed.
-        text: The sentence it was proposed for.
-        polarity: As what.
-        settings: The limits.
+    `shared` and `asks` find what LLMs write instead of rewrites.
     """
     return (
         _unfit(candidate)
@@ -131,3 +164,59 @@ def _is_control(character: str) -> bool:
 
 def _has_letters(text: str) -> bool:
     return any(character.isalpha() for character in text)
+
+
+def hard_turned_down(item: Item, text: str, settings: FilterSettings, changes: Collection[str]) -> str | None:
+    """Why a sentence is no hard negative of a text: `turned_down`'s reasons, or one of `TASK_REASONS`."""
+    if item.change is not None and item.change not in changes:
+        return "unwanted_kind"
+    reason = turned_down(item.text, text, "negative", settings)
+    if reason == "near_copy" and item.change in _REORDERED:
+        reason = None
+    if reason is None and shared(item.text, text) < settings.min_kept:
+        return "few_words_kept"
+    return reason
+
+
+def query_turned_down(
+    candidate: str, passage: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
+    """Why a sentence is no question about a passage."""
+    loose = settings.model_copy(update={"min_length_ratio": 0.0, "same_kind": False})
+    reason = turned_down(candidate, passage, polarity, loose)
+    return reason or (None if is_question(candidate) else "asks_nothing")
+
+
+def shared(candidate: str, text: str) -> float:
+    """How much of the shorter sentence's content stands in the other, in [0, 1]: the larger of two shares.
+
+    Of content words, their endings aside, and of runs of three letters, which also find parts of words, other
+    spellings and names. A sentence without content words has all of its own in common with any.
+    """
+    one, other = _content(candidate), _content(text)
+    return max(_share(one, other), _share(_runs(candidate), _runs(text))) if one and other else 1.0
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks: by its sign, or by the word that it begins with."""
+    return _ASKED.search(sentence) is not None or _ASKING.match(sentence) is not None
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence asks, or wishes to be told."""
+    return is_question(sentence) or _WISH.search(sentence) is not None
+
+
+def _content(sentence: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in words(sentence) if word not in _COMMON)
+
+
+def _runs(sentence: str) -> frozenset[str]:
+    """Runs of three letters; none of what is written without spaces, whose words are single characters."""
+    folded = fold(sentence)
+    is_unspaced = not folded.isascii() and UNSPACED.search(folded) is not None
+    return frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / min(len(one), len(other)) if one and other else 0.0

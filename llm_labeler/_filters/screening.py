@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from llm_labeler._filters.rules import turned_down as _turned_down
-from llm_labeler._filters.words import fold
 from llm_labeler._records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
 from llm_labeler._settings import FilterSettings
+from llm_labeler._words import fold
 
 # Why an item can't stand for a text as a polarity; None if it can.
 TurnedDown: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
@@ -36,15 +36,6 @@ def screen(
 
     A candidate that several LLMs proposed, looks aside, is one in the spelling of the first by name;
     one proposed in both polarities is none. The order of `answers` changes nothing.
-
-    Args:
-        text: The text asked about.
-        answers: The items of each answer; none to a judge's question.
-        settings: The limits.
-        turned_down: The rules by which a sentence is judged by itself; a task may have its own.
-
-    Raises:
-        ValueError: An answer is to another text, or to a judge's question.
     """
     proposals = list(_proposals(text, answers, settings, turned_down))
     folds = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]

@@ -6,16 +6,14 @@ candidates ──judge_batches──► batches ──judge_asks──► Ask �
 """
 
 from llm_labeler._judge.asks import judge_asks, judge_batches
-from llm_labeler._judge.scales import CANDIDATES, PAIRS, SCORES, Scale
-from llm_labeler._judge.votes import read_ratings, read_votes
+from llm_labeler._judge.scales import CANDIDATES, PAIRS, Scale
+from llm_labeler._judge.votes import read_votes
 
 __all__ = [
     "CANDIDATES",
     "PAIRS",
-    "SCORES",
     "Scale",
     "judge_asks",
     "judge_batches",
-    "read_ratings",
     "read_votes",
 ]

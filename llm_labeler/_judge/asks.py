@@ -44,17 +44,7 @@ def judge_asks(
     seed: int,
     scale: Scale = CANDIDATES,
 ) -> list[Ask]:
-    """The questions to one judge about one text's candidates, one for each of `judge_batches`, in its order.
-
-    Args:
-        text: What the candidates are compared with.
-        candidates: All that were kept for it; their polarity and their proposers are not shown.
-        judge: The LLM's name in the configuration.
-        parameters: The provider's digest, see `AskKey`.
-        settings: How many candidates a question holds.
-        seed: Decides their order.
-        scale: The words to choose from.
-    """
+    """The questions to one judge about one text's candidates, one per `judge_batches`, in order."""
     batches = judge_batches(candidates, judge, settings, seed)
     return [_ask(text, batch, judge, parameters, scale) for batch in batches]
 

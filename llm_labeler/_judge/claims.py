@@ -16,26 +16,12 @@ _ODD = ""
 _DEEPEST = 4  # of JSON within JSON
 _MOST_STARTS = 64  # places tried as the beginning of JSON
 _NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
-_WORD_KEYS = (
-    *("verdict", "label", "relation", "relationship", "answer", "judgement", "judgment", "word"),
-    *("score", "rating"),
-)
+_WORD_KEYS = (*("verdict", "label", "relation", "relationship", "answer", "judgement", "judgment", "word"),)
 _OF_THE_QUESTION = ("text", "sentences")  # an answer may give them back
 
 Words = tuple[str, ...]
 _LEAD = re.compile(r"[\W_]*")
 _NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
-_SCORE = r"([0-5]|unsure)"
-# `2: 4`, `**Text 2** - 4/5, nearly the same`; a line with any further number claims nothing.
-_SCORED = re.compile(
-    r"[\W_]*(?:(?:sentence|text|number|item|no|pair)[\W_]{1,3})?(\d{1,4})[\W_]{1,12}(?:score[\W_]{1,4})?"
-    + _SCORE
-    + r"(?:\.0)?(?:\s{0,3}/\s{0,3}5)?(?!\w|\.\d)\D*",
-    re.IGNORECASE,
-)
-# A comma, a semicolon or a line's end; parts of it that could share blanks would take square time.
-_BETWEEN = r"(?:\s*[,;]\s*|[^\S\n]*\n\s*)"
-_BARE = re.compile(rf"\s*{_SCORE}(?:{_BETWEEN}{_SCORE})*\s*", re.IGNORECASE)
 
 
 class _Object(list[tuple[str, Any]]):
@@ -45,24 +31,9 @@ class _Object(list[tuple[str, Any]]):
 _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 
-def json_claims(text: str, size: int, numbers: Words = ()) -> list[Claim]:
-    """What the JSON values in a text claim; a plain list of words claims something if it is `size` long.
-
-    Args:
-        text: The answer.
-        size: How many things were asked about.
-        numbers: Words that may stand as numbers, too. A list of a single one claims nothing: `[1]` may be how
-            a line begins.
-    """
-    return [claim for value in _json_values(text) for claim in _within(value, size, _DEEPEST, numbers)]
-
-
-def score_claims(text: str, size: int) -> list[Claim]:
-    """What a text claims that is nothing but `size` scores, or lines of a number and a score."""
-    if _BARE.fullmatch(text) and len(found := re.findall(_SCORE, text.lower())) == size:
-        return list(enumerate(found, 1))
-    lines = filter(None, map(_SCORED.fullmatch, text.splitlines()))
-    return [(int(line[1]), line[2].lower()) for line in lines]
+def json_claims(text: str, size: int) -> list[Claim]:
+    """What the JSON values in a text claim; a plain list of words claims something if it is `size` long."""
+    return [claim for value in _json_values(text) for claim in _within(value, size, _DEEPEST)]
 
 
 def listed_words(text: str, size: int, known: Words = VOTES) -> list[Claim]:
@@ -109,31 +80,29 @@ def _json_values(text: str) -> Iterator[Any]:
             yield value
 
 
-def _within(value: Any, size: int, depth: int, numbers: Words) -> Iterator[Claim]:
+def _within(value: Any, size: int, depth: int) -> Iterator[Claim]:
     if not isinstance(value, list) or not depth:
         return
     if isinstance(value, _Object):
-        yield from _of_object(value, size, depth, numbers)
+        yield from _of_object(value, size, depth)
     elif value and all(isinstance(word, str) for word in value):
         yield from enumerate(map(_word, value), 1) if len(value) == size else ()
-    elif numbers and len(value) > 1 and all(isinstance(word, str | int | float) for word in value):
-        yield from enumerate((_word(word, numbers) for word in value), 1) if len(value) == size else ()
     else:
         for inner in value:
-            yield from _within(inner, size, depth - 1, numbers)
+            yield from _within(inner, size, depth - 1)
 
 
-def _of_object(fields: _Object, size: int, depth: int, numbers: Words) -> Iterator[Claim]:
+def _of_object(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
     number, word = _named(fields, _NUMBER_KEYS), _named(fields, _WORD_KEYS)
     if number is not None and word is not None:
         if (read := _number(number)) is not None:
-            yield read, _word(word, numbers)
+            yield read, _word(word)
         return
     for key, value in fields:
         if (read := _number(key)) is not None:
-            yield read, _word(_named(value, _WORD_KEYS) if isinstance(value, _Object) else value, numbers)
+            yield read, _word(_named(value, _WORD_KEYS) if isinstance(value, _Object) else value)
         elif key.lower() not in _OF_THE_QUESTION:
-            yield from _within(value, size, depth - 1, numbers)
+            yield from _within(value, size, depth - 1)
 
 
 def _named(fields: _Object, names: tuple[str, ...]) -> Any:
@@ -145,9 +114,5 @@ def _number(value: Any) -> int | None:
     return int(found[1]) if found else None
 
 
-def _word(value: Any, numbers: Words = ()) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 10:
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10:
-        value = str(value) if str(value) in numbers else None
+def _word(value: Any) -> str:
     return value.strip(" \t\n.,;:!*_\"'`").lower() if isinstance(value, str) else _ODD

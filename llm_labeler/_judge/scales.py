@@ -1,4 +1,4 @@
-"""The words that judges choose from, for a text's candidates and, on two scales, for pairs that are there."""
+"""The words that judges choose from, for a text's candidates and for pairs that are there."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ _ONE_OF_FOUR = _ANSWER.format(count="four")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Words that a judge chooses from.
-
-    Attributes:
-        instructions: What a judge is told.
-        words: The words, `unsure` last.
-        votes: The vote that each word counts as: three classes and `unsure`; none where words are scores.
-    """
+    """Words that a judge chooses from."""
 
     instructions: str
     words: tuple[str, ...]
@@ -35,11 +29,6 @@ class Scale:
     def of(cls, instructions: str, votes: Mapping[str, Vote]) -> Scale:
         """A scale of words that count as votes."""
         return cls(instructions, tuple(votes), votes)
-
-    @property
-    def is_graded(self) -> bool:
-        """Whether its words are scores."""
-        return not self.votes
 
     def word(self, vote: Vote) -> str:
         """The word that counts as a vote."""
@@ -62,16 +51,4 @@ PAIRS = Scale.of(
     "- different: they are about different topics\n"
     "- unsure: you can't tell\n" + _ONE_OF_FOUR,
     {"same": "same", "related": "opposite", "different": "unrelated", "unsure": "unsure"},
-)
-# The steps of semantic textual similarity (Agirre et al., SemEval 2012), in our words.
-SCORES = Scale(
-    _COMPARE.format(things="texts", thing="text") + "- 5: both say the same\n"
-    "- 4: both say the same but for details that don't matter\n"
-    "- 3: both say roughly the same, and something that matters differs or is missing\n"
-    "- 2: they say different things, and have some details in common\n"
-    "- 1: they say different things on the same topic\n"
-    "- 0: they are about different topics\n"
-    "- unsure: you can't tell\n" + _ANSWER.format(count="seven"),
-    ("0", "1", "2", "3", "4", "5", "unsure"),
-    {},
 )

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from llm_labeler._finish import Ending, ending_of
-from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words, score_claims
-from llm_labeler._judge.scales import CANDIDATES, SCORES, Scale
-from llm_labeler._records import Ask, Candidate, Judgement, Rating
-from pairkit.composing import normalize
+from llm_labeler._judge.claims import Claim, json_claims, line_claims, listed_words
+from llm_labeler._judge.scales import CANDIDATES, Scale
+from llm_labeler._records import Ask, Candidate, Judgement
+from pairkit.printable import normalize
 
 _MOST_CHARACTERS = 20_000  # of an answer that is a few words long
 _NO_ANSWER = ("refused", "filtered", "failed")
@@ -26,29 +26,11 @@ def read_votes(
     Reads JSON (`{"1": "same"}`, `[{"id": 1, "verdict": "same"}]`, a list of words) and lines (`1: same`,
     `**1** - opposite`), within fences, thoughts and prose. Whatever is missing, odd, contradictory or none of
     the four words is `unsure`.
-
-    Args:
-        ask: What was asked; its LLM is the judge.
-        candidates: The batch that the ask holds, see `judge_batches`.
-        raw: The answer as it came.
-        finish: Why it ended, see `Reply.finish`: of one that isn't known to be whole an incomplete end is not
-            read.
-        scale: The words that the ask named.
     """
     found = _words(ask, len(candidates), raw, finish, scale)
     return [
         Judgement(candidate.candidate_id, ask.key.llm, scale.votes[found.get(number, "unsure")])
         for number, candidate in enumerate(candidates, 1)
-    ]
-
-
-def read_ratings(ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str) -> list[Rating]:
-    """One rating for each candidate of an ask of the scale `SCORES`; see `read_votes`."""
-    found = _words(ask, len(candidates), raw, finish, SCORES)
-    words = [found.get(number, "unsure") for number in range(1, len(candidates) + 1)]
-    return [
-        Rating(candidate.candidate_id, ask.key.llm, None if word == "unsure" else int(word))
-        for candidate, word in zip(candidates, words, strict=True)
     ]
 
 
@@ -68,11 +50,9 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
 
 
 def _claims(text: str, size: int, ending: Ending, scale: Scale) -> list[Claim]:
-    if claims := json_claims(text, size, scale.words if scale.is_graded else ()):
+    if claims := json_claims(text, size):
         return claims
     whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
-    if scale.is_graded:
-        return score_claims(whole, size)
     return listed_words(whole, size, scale.words) or line_claims(whole, scale.words)
 
 

@@ -13,16 +13,7 @@ __all__ = ["build"]
 
 
 def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
-    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet.
-
-    Args:
-        name: The entry's name.
-        settings: The entry.
-        function: What answers, where a person gave it from Python.
-
-    Raises:
-        ConfigError: the entry lacks something or contradicts itself.
-    """
+    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
     kind = load("_providers", LLM_KINDS[settings.kind].place)
     provider: Provider = kind(name, settings) if function is None else kind(name, settings, function)
     return provider

@@ -26,9 +26,6 @@ class FunctionProvider:
     TimeoutError and ConnectionError of the function are tried again, and so is `CallFailed` as it says; any
     other error ends the run as it is. `timeout_s` is left aside. Answers are kept by the function's qualified
     name: one that was changed is not asked again in the same working folder.
-
-    Raises:
-        ConfigError: there is no function; a configuration can't name one.
     """
 
     def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
@@ -56,12 +53,7 @@ class FunctionProvider:
         """Nothing to see to: it is there."""
 
     async def reply(self, ask: Ask) -> Reply:
-        """Call the function with the prompt.
-
-        Raises:
-            CallFailed: the function failed in a way that may pass.
-            ConfigError: what it returned is no text.
-        """
+        """Call the function with the prompt."""
         try:
             said = await self._said(_prompt(ask))
         except (TimeoutError, ConnectionError) as error:

@@ -11,14 +11,56 @@ from typing import Any
 import torch
 import transformers
 from jinja2 import TemplateError
-from transformers import StoppingCriteria
+from transformers import (
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    TemperatureLogitsWarper,
+    TopPLogitsWarper,
+)
 
-from llm_labeler._providers.local_batches import Completion, Prompt
-from llm_labeler._providers.local_sampling import sampling
+from llm_labeler._providers.local import Completion, Prompt
 from llm_labeler._records import Message
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError, DataError
-from pairkit.memory import is_out_of_memory
+from pairkit.machine import is_out_of_memory
+
+_TINY = 1e-20  # keeps the logarithms finite
+
+
+class GumbelNoise(LogitsProcessor):
+    """Noise that makes the greatest logit a sample of the softmax, drawn for each row from a seed of its own.
+
+    argmax(logit + Gumbel noise) is distributed as softmax(logits) is (Gumbel, 1954), so greedy search over it
+    samples; one generator a row, where `do_sample` has one for the whole batch.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+        """Scores with this step's noise."""
+        noise = torch.stack(
+            [
+                torch.rand(scores.shape[-1], generator=generator, device=scores.device)
+                for generator in self._generators
+            ]
+        )
+        return scores.float() - torch.log(-torch.log(noise + _TINY) + _TINY)
+
+
+def sampling(
+    temperature: float | None, top_p: float | None, seeds: Sequence[int], device: torch.device
+) -> LogitsProcessorList:
+    """What turns greedy search into sampling; empty where the temperature is None or 0."""
+    steps = LogitsProcessorList()
+    if temperature:
+        steps.append(TemperatureLogitsWarper(temperature))
+        if top_p is not None and top_p < 1:
+            steps.append(TopPLogitsWarper(top_p))
+        steps.append(GumbelNoise(seeds, device))
+    return steps
+
 
 # Untyped, or typed more narrowly than they are.
 _hf: Any = transformers
@@ -35,17 +77,7 @@ class _Stopped(StoppingCriteria):
 
 
 class LocalModel:
-    """Model and tokenizer of one folder.
-
-    Args:
-        name: The entry's name, for errors.
-        folder: Configuration, tokenizer and safetensors.
-        settings: The entry.
-
-    Raises:
-        ConfigError: an unknown architecture, code without trust_remote_code, 4 bits without a GPU.
-        DataError: damaged files.
-    """
+    """Model and tokenizer of one folder."""
 
     def __init__(self, name: str, folder: Path, settings: LlmSettings) -> None:
         self._name, self._settings = name, settings
@@ -87,11 +119,7 @@ class LocalModel:
         return limit if isinstance(limit, int) and limit > 0 else None
 
     def prompt_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """The chat in the model's own template; of a model without one the plain text.
-
-        Raises:
-            ConfigError: the template can't render the chat.
-        """
+        """The chat in the model's own template; of a model without one the plain text."""
         if not self._tokenizer.chat_template:
             text = "\n\n".join(message.content for message in messages)
             with self._tokenizing:
@@ -111,11 +139,7 @@ class LocalModel:
             ) from error
 
     def complete(self, prompts: Sequence[Prompt]) -> list[Completion]:
-        """Answers to a batch, in order.
-
-        Raises:
-            RuntimeError: out of memory, see `is_out_of_memory`, or a failure of the model.
-        """
+        """Answers to a batch, in order."""
         width = max(len(prompt.ids) for prompt in prompts)
         pads = [width - len(prompt.ids) for prompt in prompts]
         rows = [[self._pad] * pad + list(prompt.ids) for pad, prompt in zip(pads, prompts, strict=True)]

@@ -1,4 +1,4 @@
-"""LLMs behind servers: of OpenAI's protocol (GLM, vLLM, Ollama and others, too), Anthropic's and Gemini's."""
+"""LLMs behind servers of OpenAI's protocol: OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama and others."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from llm_labeler._provider import CallFailed, shaping
-from llm_labeler._providers.anthropic import AnthropicDialect
-from llm_labeler._providers.dialect import Dialect, can_be_sent, schema_bytes
-from llm_labeler._providers.gemini import GeminiDialect
-from llm_labeler._providers.openai_dialect import OpenAiDialect
 from llm_labeler._providers.prices import find_prices
-from llm_labeler._providers.reach import find_address, open_channel
-from llm_labeler._providers.replies import no_answer, outcome, read_reply
+from llm_labeler._providers.replies import models_of, no_answer, outcome, read_body, reply_of
+from llm_labeler._providers.requests import Dialect, can_be_sent, schema_bytes
 from llm_labeler._records import Ask, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
-from pairkit.address import Address
+from pairkit.address import Address, read_address
 from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
-from pairkit.openai_api.channel import Channel
-from pairkit.openai_api.credentials import key_variable
+from pairkit.openai_api.channel import Channel, Connection
+from pairkit.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from pairkit.printable import one_line
 
@@ -31,53 +27,45 @@ _MOST_BYTES = 8 << 20  # of an answer
 # system message of their own.
 _TOKENS_A_MESSAGE = 16
 _TOKENS_A_CALL = 256
-_DIALECTS: Mapping[str, Callable[[str, LlmSettings], Dialect]] = {
-    "anthropic": AnthropicDialect,
-    "gemini": GeminiDialect,
+# Endpoints of OpenAI's protocol; Anthropic's ignores response_format and seed.
+_USUAL = {
+    "openai": "https://api.openai.com/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
+_EXAMPLE = "http://localhost:8000/v1"
 
 
 class ServerProvider:
-    """One LLM behind a server; see `llm_labeler._provider.Provider`.
-
-    Attributes:
-        address: Where the server is.
-        dialect: How the server wants to be asked.
-    """
+    """One LLM behind a server; see `llm_labeler._provider.Provider`."""
 
     leaves_machine: bool
 
     def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
-        """Check the entry; nothing is connected to yet.
-
-        Raises:
-            ConfigError: it lacks a model or an address, or one of its values can't be sent.
-        """
+        """Check the entry; nothing is connected to yet."""
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
         self.name, self.model, self.kind = name, settings.model, settings.kind
         self._settings = settings
-        self.address = find_address(name, settings)
-        self.dialect: Dialect = _DIALECTS.get(settings.kind, OpenAiDialect)(name, settings)
+        self.address = _find_address(name, settings)
+        self.dialect = Dialect(name, settings)
         further = {"structured": settings.structured, "base_url": self.address.url}
         self.parameters_text = shaping(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = settings.attempts
-        self._open_channel = _opener(name, settings, self.address, self.dialect, environ)
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
+        # A closure: a printed provider shows no environment.
+        self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
         # What listens here may be a gateway that passes everything on: only its owner knows.
         self.leaves_machine = not settings.local
 
     @cached_property
     def channel(self) -> Channel:
-        """The connection; it reads the key when it is first used.
-
-        Raises:
-            ConfigError: no key where one is needed, or one that must not be sent there.
-        """
-        return self._open_channel()
+        """The connection; it reads the key when it is first used."""
+        return self._connect()
 
     def bound(self, ask: Ask) -> Usage:
         """At least as many tokens as a call can cost."""
@@ -87,13 +75,10 @@ class ServerProvider:
         return Usage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
-        """See that there is a key, that the server answers, and that it has the model if it lists models.
-
-        Raises:
-            ConfigError: no key, or no such model.
-            AuthError: the key is refused.
-            RemoteError: the server can't be reached.
-        """
+        """See that there is a key, that the server answers, and that it has the model if it lists models."""
+        if self.address.host == ANTHROPIC_HOST:  # its list of models is of another protocol
+            _ = self.channel
+            return
         try:
             models = await self._list_models()
         except Refused as refused:
@@ -105,26 +90,21 @@ class ServerProvider:
                 f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); start the "
                 f"server, or set base_url in [llm.{self.name}]"
             ) from missed
-        # GLM's list leaves some of its models out; Ollama's names have a tag that can be omitted.
+        # GLM's list leaves some of its models out.
         insists = self.kind == "glm" or not self._settings.must_be_listed
-        if models and not insists and not {self.model, f"{self.model}:latest"} & set(models):
+        if models and not insists and not {*_spellings(self.model)} & {*models}:
             raise self._no_such_model(models)
 
     async def reply(self, ask: Ask) -> Reply:
-        """Ask once; where the server does not take the form of the request, again in another at once.
-
-        Raises:
-            CallFailed: this call failed.
-            PairkitError: no call can succeed.
-        """
+        """Ask once; where the server does not take the form of the request, again in another at once."""
         if not can_be_sent(ask):
             raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
         while True:
             form = self.dialect.form
             try:
                 body = self.dialect.body(ask, form)
-                answer = await self.channel.post(self.dialect.path, body, most_bytes=_MOST_BYTES)
-                return read_reply(answer, self.dialect.reply_of)
+                answer = await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES)
+                return reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except Refused as refused:
@@ -158,7 +138,7 @@ class ServerProvider:
             models = await self._list_models()
         except (Refused, NoAnswer):
             models = []
-        if self.model in models:
+        if {*_spellings(self.model)} & {*models}:
             return RemoteError(
                 f"llm {self.name}: HTTP {refusal.status} though the server lists {self.model} "
                 f"({refusal.message}); see that it can chat, then run the same command again"
@@ -167,7 +147,7 @@ class ServerProvider:
 
     async def _list_models(self) -> list[str]:
         """The server's models; none where the list can't be understood."""
-        return self.dialect.models_of(await self.channel.get(self.dialect.models_path))
+        return models_of(await self.channel.get("/models"))
 
     def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
@@ -192,8 +172,40 @@ class ServerProvider:
         )
 
 
-def _opener(
-    name: str, settings: LlmSettings, address: Address, dialect: Dialect, environ: Mapping[str, str]
-) -> Callable[[], Channel]:
-    """Whoever prints the provider prints no environment."""
-    return lambda: open_channel(name, settings, address, dialect, environ)
+def _spellings(model: str) -> tuple[str, ...]:
+    """A model's names in lists: Ollama adds a tag, Gemini a prefix."""
+    return model, f"{model}:latest", f"models/{model}"
+
+
+def _find_address(name: str, settings: LlmSettings) -> Address:
+    url = settings.base_url or _USUAL.get(settings.kind)
+    if not url:
+        raise ConfigError(f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}")
+    address = read_address(url, f"llm {name}: base_url", _EXAMPLE)
+    if settings.local and not address.is_loopback:
+        raise ConfigError(
+            f"llm {name}: local = true, but {address.url} is another machine; take local out of [llm.{name}]"
+        )
+    if settings.structured == "strict" and address.host == ANTHROPIC_HOST:
+        raise ConfigError(
+            f'llm {name}: Anthropic\'s endpoint ignores schemas; set structured = "auto" in [llm.{name}]'
+        )
+    return address
+
+
+def _channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
+    """The connection to a server, which is opened by the first call."""
+    variable = key_variable(address.host, settings.api_key_env)
+    remedy = f"set {variable} or api_key_env in [llm.{name}]"
+    connection = Connection(
+        address,
+        None if variable is None else find_key(f"llm {name}", variable, environ, remedy),
+        timeout_s=settings.timeout_s,
+        concurrency=settings.concurrency,
+        ca_file=settings.ca_file,
+        plain_http=settings.plain_http,
+    )
+    try:
+        return Channel(connection, environ)
+    except ConfigError as error:
+        raise ConfigError(f"llm {name}: {error}; see [llm.{name}]") from error

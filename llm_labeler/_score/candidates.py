@@ -52,11 +52,7 @@ class Matched(NamedTuple):
 
 
 def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns needed, `votes` even where there are none, and the `key` that gold pairs are matched by.
-
-    Raises:
-        DataError: a missing column, an empty cell, or what is no text, polarity or vote.
-    """
+    """The columns needed, `votes` even where there are none, and the `key` that gold pairs are matched by."""
     if missing := [name for name in _COLUMNS if name not in table.columns]:
         raise DataError(
             f"the candidates have columns {', '.join(table.columns)}; {', '.join(missing)} is missing: "

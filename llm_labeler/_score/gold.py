@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pairkit.errors import DataError
-from pairkit.formulas import without_apostrophes
+from pairkit.printable import without_apostrophes
 
 _COLUMNS = ("text1", "text2", "label")
 _EXAMPLES = 5
@@ -31,15 +31,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Gold pairs, each once.
-
-    Attributes:
-        pairs: `text1`, `text2`, `label`, whether that is `same`, and the `key` to match by.
-        repeated: Rows that say again what an earlier one says.
-        contradictory: Pairs with several labels; none of them is in `pairs`.
-        graded: Whether there are labels other than 0 and 1.
-        threshold: The least label that counts as the same meaning.
-    """
+    """Gold pairs, each once."""
 
     pairs: pl.DataFrame
     repeated: int
@@ -49,15 +41,7 @@ class Gold:
 
 
 def read_gold(rows: pl.DataFrame, threshold: float | None) -> Gold:
-    """Check gold rows and tell `same` from the rest.
-
-    Args:
-        rows: `text1`, `text2`, `label`; the label 0 or 1, or graded on any scale.
-        threshold: The least label that counts as the same; None: 0.5, of graded labels half the range seen.
-
-    Raises:
-        DataError: no rows, a missing column or text, a label that is no number, labels of no range.
-    """
+    """Check gold rows and tell `same` from the rest."""
     labels = _checked(rows)
     graded = not labels.is_in([0.0, 1.0]).all()
     least = _half(labels) if threshold is None else threshold
@@ -74,7 +58,7 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> Gold:
 def normalised(column: str) -> pl.Expr:
     """A text as it is compared: Unicode's compatible forms, letter case and white space don't matter.
 
-    Nor do apostrophes that a sheet has before what would be a formula, see `pairkit.formulas`.
+    Nor do apostrophes that a sheet has before what would be a formula, see `pairkit.printable`.
     """
     plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)

@@ -1,15 +1,51 @@
-"""Records as rows and back."""
+"""The label store's tables, and records as rows and back."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, get_args
+from typing import Any
 
-from llm_labeler._budget import MOST
-from llm_labeler._records import Answer, AskKey, Failure, Reply, Task, Usage
-from llm_labeler._store.schema import KEY
-from pairkit.errors import DataError
+from llm_labeler._records import Answer, AskKey, Failure, Reply, Usage
+from pairkit.database import Schema
 
+_APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
+
+# Also the order in which answers are read: it does not depend on when they came.
+KEY = "text_id, task, llm, prompt_hash, parameters"
+_KEY_COLUMNS = ", ".join(f"{column} TEXT NOT NULL" for column in KEY.split(", "))
+
+# What servers and people wrote is a BLOB: UTF-8 that may hold lone surrogates, which TEXT can't.
+_TABLES = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE prompts (prompt_hash TEXT PRIMARY KEY, template BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE parameters (digest TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE answers (
+  {_KEY_COLUMNS}, raw BLOB NOT NULL, finish BLOB NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
+  model BLOB NOT NULL, cost REAL, estimated INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+CREATE TABLE failures (
+  {_KEY_COLUMNS}, reason TEXT NOT NULL, detail BLOB NOT NULL, attempts INTEGER NOT NULL,
+  final INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+-- calls that have left and not come back, at the most they can take; after a kill, what may be on the bill
+CREATE TABLE in_flight (
+  attempt INTEGER PRIMARY KEY, {_KEY_COLUMNS}, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER
+);
+CREATE TABLE spending (
+  llm TEXT PRIMARY KEY, requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER NOT NULL, unpriced INTEGER NOT NULL,
+  estimated INTEGER NOT NULL
+) WITHOUT ROWID;
+-- questions that a server answers within a day; prompt_tokens … picodollars: the most they can take; `files`
+-- holds nothing
+CREATE TABLE batches (
+  batch_id TEXT PRIMARY KEY, llm TEXT NOT NULL, state TEXT NOT NULL, files TEXT NOT NULL, keys TEXT NOT NULL,
+  requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+  picodollars INTEGER
+);
+"""
+
+SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 Row = tuple[Any, ...]
 
 ANSWER = f"{KEY}, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated"
@@ -22,26 +58,19 @@ def blob(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def text(data: Any) -> str:
+def text(data: bytes) -> str:
     """The text of a `blob`."""
-    if not isinstance(data, bytes):
-        raise _damaged(data)
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise _damaged(data) from error
+    return data.decode("utf-8", "surrogatepass")
 
 
 def key_row(key: AskKey) -> Row:
-    """The columns of `schema.KEY`."""
+    """The columns of `KEY`."""
     return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
 
 
 def row_key(row: Row) -> AskKey:
-    """The key of a row that begins with `schema.KEY`."""
-    text_id, task, llm, prompt_hash, parameters = (_typed(value, str) for value in row[:5])
-    if task not in get_args(Task):
-        raise _damaged(task)
+    """The key of a row that begins with `KEY`."""
+    text_id, task, llm, prompt_hash, parameters = row[:5]
     return AskKey(text_id, llm, task, prompt_hash, parameters)
 
 
@@ -59,58 +88,16 @@ def answer_row(answer: Answer) -> Row:
 def row_answer(row: Row) -> Answer:
     """The answer of a row with the columns of `ANSWER`."""
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
-    usage = None
-    if prompt_tokens is not None:
-        usage = Usage(amount(prompt_tokens), amount(completion_tokens))
-    price = None if cost is None else _price(cost)
-    reply = Reply(text(raw), text(finish), usage, text(model))
-    return Answer(row_key(row), reply, price, bool(amount(estimated)))
+    usage = None if prompt_tokens is None else Usage(prompt_tokens, completion_tokens)
+    return Answer(row_key(row), Reply(text(raw), text(finish), usage, text(model)), cost, bool(estimated))
 
 
 def failure_row(failure: Failure) -> Row:
     """The columns of `FAILURE`."""
-    return (
-        *key_row(failure.key),
-        *(failure.reason, blob(failure.detail), failure.attempts, int(failure.final)),
-    )
+    return (*key_row(failure.key), failure.reason, blob(failure.detail), failure.attempts, int(failure.final))
 
 
 def row_failure(row: Row) -> Failure:
     """The failure of a row with the columns of `FAILURE`."""
     reason, detail, attempts, final = row[5:]
-    return Failure(row_key(row), _typed(reason, str), text(detail), amount(attempts), bool(amount(final)))
-
-
-def amount(value: Any) -> int:
-    """A count, or a sum of money or tokens."""
-    number: int = _typed(value, int)
-    if not 0 <= number <= MOST:
-        raise _damaged(value)
-    return number
-
-
-def name(value: Any) -> str:
-    """A text that is no `blob`."""
-    found: str = _typed(value, str)
-    return found
-
-
-def _price(value: Any) -> float:
-    price = float(_typed(value, int | float))
-    if not (math.isfinite(price) and price >= 0):
-        raise _damaged(value)
-    return price
-
-
-def _typed(value: Any, kind: Any) -> Any:
-    """SQLite lets any column hold anything."""
-    if not isinstance(value, kind):
-        raise _damaged(value)
-    return value
-
-
-def _damaged(value: Any) -> DataError:
-    return DataError(
-        f"a row of the label store holds {type(value).__name__} {value!r:.60}, which `label` never writes; "
-        "the store is damaged or not ours: move its folder away and run again"
-    )
+    return Failure(row_key(row), reason, text(detail), attempts, bool(final))

@@ -1,31 +1,201 @@
-"""Writing a labelling run's store call by call, and the questions that a run asks it to go on."""
+"""A labelling run's store: answers, failures, batches and spending, written call by call."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from llm_labeler._budget import Spending, charge, picodollars
+from llm_labeler._budget import MOST, Spending, charge, picodollars
 from llm_labeler._records import Answer, Ask, AskKey, Failure, Task, Usage
-from llm_labeler._store import batches, ledger, merging, reading
-from llm_labeler._store.batches import Batch
-from llm_labeler._store.reading import chunks
 from llm_labeler._store.rows import (
     ANSWER,
     FAILURE,
+    KEY,
     SAME_KEY,
+    SCHEMA,
     answer_row,
     blob,
     failure_row,
     key_row,
     row_answer,
+    row_failure,
+    row_key,
     text,
 )
-from llm_labeler._store.schema import KEY, SCHEMA
 from pairkit.database import database_errors, open_database, transaction
+
+_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Questions handed in together; until they are collected they count as spent at their bound."""
+
+    llm: str
+    batch_id: str  # the server's name for it
+    state: str  # as the server says
+    keys: Mapping[str, AskKey]  # custom id to question: answers come in any order
+    bound: Usage  # the most tokens that all of it can take
+    cost: float | None  # the most US dollars; None: the price is unknown
+
+    @property
+    def most(self) -> Spending:
+        """What it counts as until it is collected."""
+        one, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
+
+
+def _save_batch(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Write a batch down, in place of what was known of it."""
+    keys = {name: key_row(key) for name, key in batch.keys.items()}
+    money = None if batch.cost is None else picodollars(batch.cost)
+    connection.execute(
+        f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')",  # noqa: S608
+        (
+            *(batch.batch_id, batch.llm, batch.state, json.dumps(keys)),
+            *(len(keys), batch.bound.prompt_tokens, batch.bound.completion_tokens, money),
+        ),
+    )
+
+
+def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[Batch]:
+    """Batches in order of their ids; of one LLM or of all."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id",  # noqa: S608
+        (llm,),
+    )
+    return [_batch(row) for row in rows]
+
+
+def _batch(row: tuple[Any, ...]) -> Batch:
+    batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
+    return Batch(
+        *(name, batch_id, state),
+        {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        Usage(prompt_tokens, completion_tokens),
+        None if money is None else money / 1e12,
+    )
+
+
+def _forget_batch(connection: sqlite3.Connection, batch_id: str) -> None:
+    """Strike a batch out."""
+    connection.execute("DELETE FROM batches WHERE batch_id = ?", (batch_id,))
+
+
+_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
+_ADD = (
+    "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
+    + ", ".join(f"{column} = min({column} + excluded.{column}, {MOST})" for column in _ADDED)
+)
+_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
+# At the most that they can take; what has no price counts as unpriced.
+_BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
+_CUT_OFF = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
+_WAITING = (
+    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
+    "FROM batches"
+)
+
+
+def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
+    """Add to what an LLM has cost."""
+    connection.execute(_ADD, (llm, *(min(number, MOST) for number in astuple(spent))))
+
+
+def _spending_by_llm(connection: sqlite3.Connection) -> dict[str, Spending]:
+    """By LLM, in order of names; calls in flight and batches that are waited for count at their most."""
+    return _summed(connection, (_SPENT, _CUT_OFF, _WAITING))
+
+
+def _charge_cut_off(connection: sqlite3.Connection) -> int:
+    """Charge the calls that never came back at their bound; how many there were."""
+    for llm, spent in _summed(connection, (_CUT_OFF,)).items():
+        _add_spending(connection, llm, spent)
+    return connection.execute("DELETE FROM in_flight").rowcount
+
+
+def _summed(connection: sqlite3.Connection, queries: Iterable[str]) -> dict[str, Spending]:
+    sums: dict[str, Spending] = {}
+    for query in queries:
+        for llm, *numbers in connection.execute(query):
+            spent = Spending(*numbers)
+            sums[llm] = sums.get(llm, Spending()) + spent
+    return dict(sorted(sums.items()))
+
+
+T = TypeVar("T")
+
+CHUNK = 256  # questions looked up at a time
+_TEXTS = 16  # whose answers are in memory at a time
+
+_ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
+# CROSS JOIN keeps SQLite from reading all answers to look each up among the few that are asked about.
+_ANSWERED = (
+    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+)
+_NEXT_TEXTS = "SELECT DISTINCT text_id FROM answers WHERE text_id > ? ORDER BY text_id LIMIT ?"
+
+
+def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Lists of at most `size` things, in order."""
+    source = iter(things)
+    while chunk := list(islice(source, size)):
+        yield chunk
+
+
+def _unanswered(connection: sqlite3.Connection, asks: Sequence[Ask], *, retry_final: bool) -> list[Ask]:
+    """Those of a few questions that have no answer yet, in order, each once."""
+    by_key: dict[object, Ask] = {}
+    for ask in asks:
+        by_key.setdefault(ask.key, ask)
+    distinct = list(by_key.values())
+    keys = json.dumps([key_row(ask.key) for ask in distinct])
+    answered = {place for (place,) in connection.execute(_ANSWERED, (keys, not retry_final))}
+    return [ask for place, ask in enumerate(distinct) if place not in answered]
+
+
+def _stored_answers(
+    connection: sqlite3.Connection, tasks: Collection[Task], text_ids: Collection[str] | None = None
+) -> Iterator[Answer]:
+    """Answers in order of text, task, LLM, prompt and parameters, those of a few texts at a time in memory.
+
+    Nothing is left open between two chunks: SQLite's log could not be folded in while calls go on beside it.
+    """
+    sql = (
+        f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+        f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+    )
+    wanted = json.dumps(sorted(tasks))
+    for chunk in _answered(connection) if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
+        yield from map(row_answer, connection.execute(sql, (json.dumps(chunk), wanted)).fetchall())
+
+
+def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
+    """In order; without a set, as there may be millions."""
+    return (text_id for text_id, _ in groupby(sorted(text_ids)))
+
+
+def _stored_failures(connection: sqlite3.Connection) -> Iterator[Failure]:
+    """Failures in the order of `answers`."""
+    yield from map(row_failure, connection.execute(f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"))  # noqa: S608
+
+
+def _answered(connection: sqlite3.Connection) -> Iterator[list[str]]:
+    """The texts with answers, in order."""
+    chunk = [""]
+    while chunk:
+        found = connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
+        if chunk := [text_id for (text_id,) in found]:
+            yield chunk
+
 
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
@@ -46,16 +216,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """Open the store at `path`.
-
-        Args:
-            path: The SQLite file.
-            create: Make it where it is absent, readable by its owner alone.
-
-        Raises:
-            ConfigError: it is absent (without `create`), unreadable, or in use.
-            DataError: it is damaged, another program's, or of a newer version.
-        """
+        """Open the store at `path`."""
         absent = "no label store there; run `label generate` first or name its folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
@@ -73,59 +234,32 @@ class Store:
     # Calls.
 
     def missing(self, asks: Iterable[Ask], *, retry_final: bool = False) -> Iterator[Ask]:
-        """The questions that have no answer yet, in order, a few at a time in memory.
-
-        Args:
-            asks: All questions.
-            retry_final: Ask again what a server rejected for good; otherwise that counts as answered.
-        """
+        """The questions that have no answer yet, in order, a few at a time in memory."""
         for chunk in chunks(asks):
             yield from self.unanswered(chunk, retry_final=retry_final)
 
     def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
         """Like `missing` for a few questions, in one query; one that occurs twice is returned once."""
         with database_errors(self.path):
-            return reading.unanswered(self._connection, asks, retry_final=retry_final)
+            return _unanswered(self._connection, asks, retry_final=retry_final)
 
     def begin(self, key: AskKey, bound: Usage, cost: float | None) -> int:
-        """Write down that a call is about to leave; committed when this returns.
-
-        Args:
-            key: What is asked.
-            bound: The most tokens the call can take.
-            cost: The most US dollars it can cost; None: unknown.
-
-        Returns:
-            The attempt, for whichever of `save_answer` and `end` follows. An attempt that none follows was
-            cut off, may be on the bill, and counts as spent at its bound.
-        """
+        """Write down that a call is about to leave; committed when this returns."""
         money = None if cost is None else picodollars(cost)
         row = (*key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
     def save_answer(self, answer: Answer, attempt: int | None = None) -> None:
-        """Keep an answer and charge it, in one step; a failure noted earlier is forgotten.
-
-        Args:
-            answer: Its usage and cost are what is charged.
-            attempt: The attempt that brought it, which is over; None where none was begun.
-        """
+        """Keep an answer and charge it, in one step; a failure noted earlier is forgotten."""
         with self._writing() as connection:
             _keep(connection, answer)
             _end(connection, attempt)
 
     def end(self, attempt: int, llm: str, usage: Usage | None, cost: float | None) -> None:
-        """Close an attempt that brought no answer.
-
-        Args:
-            attempt: From `begin`.
-            llm: Who was asked.
-            usage: The bound, where the server may have charged; None: only the request counts.
-            cost: US dollars of that; None: unknown.
-        """
+        """Close an attempt that brought no answer."""
         with self._writing() as connection:
-            ledger.add(connection, llm, charge(usage, cost, estimated=True))
+            _add_spending(connection, llm, charge(usage, cost, estimated=True))
             _end(connection, attempt)
 
     def save_failure(self, failure: Failure) -> None:
@@ -139,19 +273,14 @@ class Store:
         For the process that holds the run's folder, before its first call.
         """
         with self._writing() as connection:
-            return ledger.charge_cut_off(connection)
+            return _charge_cut_off(connection)
 
     # What came of them.
 
     def answers(self, tasks: Collection[Task], text_ids: Collection[str] | None = None) -> Iterator[Answer]:
-        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in.
-
-        Args:
-            tasks: Only of these.
-            text_ids: Only of these texts; None: of all.
-        """
+        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         with database_errors(self.path):
-            yield from reading.answers(self._connection, tasks, text_ids)
+            yield from _stored_answers(self._connection, tasks, text_ids)
 
     def answer(self, key: AskKey) -> Answer | None:
         """The answer to one question."""
@@ -165,7 +294,7 @@ class Store:
     def failures(self) -> Iterator[Failure]:
         """Questions without an answer that were asked, in the order of `answers`."""
         with database_errors(self.path):
-            yield from reading.failures(self._connection)
+            yield from _stored_failures(self._connection)
 
     def spent(self) -> Spending:
         """What all calls cost; those in flight, or in a batch, at the most they can."""
@@ -174,32 +303,7 @@ class Store:
     def spent_by_llm(self) -> dict[str, Spending]:
         """The same by LLM, in order of names."""
         with database_errors(self.path):
-            return ledger.totals(self._connection)
-
-    # Stores of shards.
-
-    def identity(self) -> str:
-        """What tells this store and its copies from any other; given to it when it is first asked for."""
-        with self._writing() as connection:
-            return merging.identity(connection)
-
-    def take_in(self, other: Store) -> None:
-        """Take in all that another store holds, in one step; its batches aside.
-
-        No answer stands twice, and what was spent counts once, however often a store is taken in.
-
-        Args:
-            other: Nobody writes to it meanwhile.
-        """
-        name, spent = other.identity(), other.spent_by_llm()
-        attach = f"ATTACH DATABASE ? AS {merging.OTHER}"
-        with database_errors(self.path):
-            self._connection.execute(attach, (f"{other.path.absolute().as_uri()}?mode=rw",))
-            try:
-                with transaction(self._connection) as connection:
-                    merging.take_in(connection, name, spent)
-            finally:
-                self._connection.execute(f"DETACH DATABASE {merging.OTHER}")
+            return _spending_by_llm(self._connection)
 
     # What answers were made from.
 
@@ -222,21 +326,16 @@ class Store:
     # Batches.
 
     def save_batch(self, batch: Batch, *, replaces: str | None = None) -> None:
-        """Write a batch down, or what is new of it.
-
-        Args:
-            batch: Known by its id.
-            replaces: The id it was written down under before the server gave it one.
-        """
+        """Write a batch down, or what is new of it."""
         with self._writing() as connection:
             if replaces is not None:
-                batches.forget(connection, replaces)
-            batches.save(connection, batch)
+                _forget_batch(connection, replaces)
+            _save_batch(connection, batch)
 
     def batches(self, llm: str | None = None) -> list[Batch]:
         """Batches that are not collected yet, in order of their ids; of one LLM or of all."""
         with database_errors(self.path):
-            return batches.waiting(self._connection, llm)
+            return _waiting_batches(self._connection, llm)
 
     def collect_batch(self, batch: Batch, answers: Iterable[Answer], failures: Iterable[Failure]) -> None:
         """Keep and charge all that a batch brought and strike it out, in one step: a kill repeats nothing."""
@@ -245,19 +344,19 @@ class Store:
                 _keep(connection, answer)
             for failure in failures:
                 connection.execute(_SAVE_FAILURE, failure_row(failure))
-                ledger.add(connection, batch.llm, charge(None, None))
-            batches.forget(connection, batch.batch_id)
+                _add_spending(connection, batch.llm, charge(None, None))
+            _forget_batch(connection, batch.batch_id)
 
     def give_up_batch(self, batch: Batch) -> None:
         """Strike out a batch that nobody collects, and charge it at its bound."""
         with self._writing() as connection:
-            ledger.add(connection, batch.llm, batch.most)
-            batches.forget(connection, batch.batch_id)
+            _add_spending(connection, batch.llm, batch.most)
+            _forget_batch(connection, batch.batch_id)
 
     def forget_batch(self, batch_id: str) -> None:
         """Strike out a batch that brought nothing and cost nothing."""
         with self._writing() as connection:
-            batches.forget(connection, batch_id)
+            _forget_batch(connection, batch_id)
 
     def _put(self, sql: str, key: str, value: str) -> None:
         with database_errors(self.path):
@@ -282,7 +381,7 @@ def _keep(connection: sqlite3.Connection, answer: Answer) -> None:
     connection.execute(_SAVE_ANSWER, answer_row(answer))
     connection.execute(_FORGET_FAILURE, key_row(answer.key))
     spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
-    ledger.add(connection, answer.key.llm, spent)
+    _add_spending(connection, answer.key.llm, spent)
 
 
 def _end(connection: sqlite3.Connection, attempt: int | None) -> None:

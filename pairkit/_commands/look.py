@@ -9,7 +9,7 @@ import typer
 
 import pairkit
 from pairkit._commands import options as o
-from pairkit._commands.app import app, examples
+from pairkit._commands.options import app, examples
 from pairkit.application import columns_given
 from pairkit.terminal import next_step, print_json
 from pairkit.terminal import out as stdout

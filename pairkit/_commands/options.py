@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
+import pairkit
+from pairkit.application import application, examples
 from pairkit.errors import ConfigError
+from pairkit.terminal import next_step, print_json
+from pairkit.terminal import out as stdout
+
+__all__ = ["app", "examples"]
+
+app = application(
+    "pairs", "Look at, check, join, divide and share datasets of text pairs, whoever made them."
+)
+
 
 Dataset = Annotated[
     str,
@@ -88,14 +99,22 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides every ra
 
 
 def shares(text: str | None) -> list[float] | None:
-    """What `--split` says.
-
-    Raises:
-        ConfigError: It is no list of numbers.
-    """
+    """What `--split` says."""
     if text is None:
         return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(f"--split {text}: expected three numbers, such as 0.8,0.1,0.1") from None
+
+
+def show_made(made: pairkit.MadeDataset, dropped: Path | None, *, json: bool, quiet: bool) -> None:
+    """Show what is in it and what was left out, and say what one may do with it."""
+    if dropped is not None:
+        made.save_dropped(dropped)
+    if json:
+        print_json({"out": str(made.out), **made.statistics})
+    else:
+        stdout.print(made.table())
+    command = ["aoe", "train", "--data", made.out or "", "--backbone", "minilm", "--out", "model"]
+    next_step("train on it", command, quiet=quiet)

@@ -8,8 +8,7 @@ import typer
 
 import pairkit
 from pairkit._commands import options as o
-from pairkit._commands.app import app, examples
-from pairkit._commands.made import show_made
+from pairkit._commands.options import app, examples, show_made
 from pairkit.application import columns_given
 from pairkit.config import between_commas
 from pairkit.terminal import next_step, print_json, say
@@ -23,7 +22,6 @@ _PEOPLE = "People"
     epilog=examples(
         "pairs review gis-dataset",
         "pairs review gis-dataset --n 200 --reviewer ann,bob",
-        "pairs review gis-dataset --adjudicate --reviewer carol",
         "pairs review gis-dataset --report --card",
     )
 )
@@ -53,24 +51,6 @@ def review(
             metavar="A,B,…",
             rich_help_panel=_SAMPLE,
             help="What strata differ in, such as label,split.",
-        ),
-    ] = None,
-    active: Annotated[
-        str | None,
-        typer.Option(
-            "--active",
-            metavar="COLUMN",
-            rich_help_panel=_SAMPLE,
-            help="Choose pairs where this column's votes or scores leave most doubt.",
-        ),
-    ] = None,
-    again: Annotated[
-        float | None,
-        typer.Option(
-            "--again",
-            metavar="X",
-            rich_help_panel=_SAMPLE,
-            help="The share of pairs that a person sees twice. [default: 0.05]",
         ),
     ] = None,
     each: Annotated[
@@ -103,10 +83,6 @@ def review(
             help="Who judges; each gets a link. [default: your login's name]",
         ),
     ] = None,
-    adjudicate: Annotated[
-        bool,
-        typer.Option("--adjudicate", rich_help_panel=_PEOPLE, help="Settle what reviewers disagree on."),
-    ] = False,
     port: Annotated[
         int | None,
         typer.Option(
@@ -139,8 +115,6 @@ def review(
         share=share,
         seed=seed,
         strata=None if strata is None else between_commas(strata),
-        active=active,
-        again=again,
         each=each,
         grades=grades,
         question=question,
@@ -152,7 +126,7 @@ def review(
         _report(found, dataset, card=card, json=json)
         return
     names = reviewer.split(",") if reviewer else None
-    with found.serve(names, adjudicate=adjudicate, port=port) as server:
+    with found.serve(names, port=port) as server:
         if json:
             print_json({"store": str(found.path), "url": server.url, "links": server.links})
         else:

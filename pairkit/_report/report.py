@@ -8,26 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from pairkit._report.counts import count_kinds, count_overlaps, count_sources, count_splits
-from pairkit._report.drops import drop_reasons, skipped_labels
-from pairkit._report.lengths import TokenRule, add_lengths, token_rule
-from pairkit._report.overlap import add_overlaps
+from pairkit._report.counts import (
+    TokenRule,
+    add_lengths,
+    add_overlaps,
+    count_kinds,
+    count_overlaps,
+    count_sources,
+    count_splits,
+    token_rule,
+)
 from pairkit._report.page import render_page
-from pairkit._report.plots.canvas import Plot, save_plot
-from pairkit._report.plots.lengths import plot_lengths
-from pairkit._report.plots.overlap import plot_overlap
-from pairkit._report.plots.scores import plot_scores
-from pairkit._report.plots.sources import plot_sources
-from pairkit._report.rows import Rows, collect_rows
-from pairkit._report.samples import choose_samples
+from pairkit._report.plots import Plot, plot_lengths, plot_overlap, plot_scores, plot_sources, save_plot
+from pairkit._report.rows import Rows, choose_samples, collect_rows, drop_reasons, skipped_labels
 from pairkit.errors import ConfigError
 from pairkit.files import whole_folder, write_json, write_text
 from pairkit.folders import beside, check_only, check_place, own_name, read_own
+from pairkit.measures import common_words
 from pairkit.pictures import check_matplotlib
 from pairkit.progress import Display, Listener
 from pairkit.records import PairDataset
 from pairkit.result_table import ResultTable
-from pairkit.shared_words import common_words
 
 COUNTS_FILE = "report.json"
 PAGE_FILE = "index.html"
@@ -79,16 +80,6 @@ def make_report(
     """Count, draw and write the report of a dataset.
 
     The folder is whole or absent, and equal input gives equal bytes.
-
-    Args:
-        dataset: Any pairs; what `gis` and `label` know of each row is used where it is there.
-        out: The folder, by default DATASET.report; an earlier report there is replaced.
-        seed: Chooses the sample pairs.
-        progress: Whether to show progress on stderr, or a function to be told of it.
-
-    Raises:
-        ConfigError: matplotlib is missing, or `out` holds something else or can't be written.
-        DataError: the dataset has no rows, or its statistics.json is damaged.
     """
     check_matplotlib("the report")
     home = beside(dataset.source, "report") if out is None else out
@@ -112,11 +103,7 @@ def make_report(
 
 
 def check_out(out: Path, source: str) -> None:
-    """Refuse a folder that holds anything but an earlier report.
-
-    Raises:
-        ConfigError: says what is there.
-    """
+    """Refuse a folder that holds anything but an earlier report."""
     check_place(out, "a report", "report")
     home = Path(source).resolve()
     if out.resolve() in (home, *home.parents):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars.datatypes import DataTypeClass
 
 from pairkit.errors import DataError
+from pairkit.folders import read_object
+from pairkit.keyed import in_turns, keyed_hash
+from pairkit.labels import LabelsRead
 from pairkit.records import PairDataset
 
 SIDE = "side"  # 0 or 1
@@ -28,15 +35,7 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A dataset as the report sees it.
-
-    Attributes:
-        frame: split, text1, text2, label, side, source (null: unknown), kind, and what else is known.
-        keys: What the sides are called in JSON.
-        names: What they are called on the page.
-        cut: The score from which a graded row counts as high; None for labels of 0 and 1.
-        named_by: What a source is ("repository"); None if the dataset doesn't tell.
-    """
+    """A dataset as the report sees it."""
 
     frame: pl.DataFrame
     keys: tuple[str, str]
@@ -60,9 +59,6 @@ def collect_rows(dataset: PairDataset) -> Rows:
 
     Graded rows are cut at the middle between the lowest and the highest score found: two halves of whatever
     scale was used.
-
-    Raises:
-        DataError: There are no rows, or the splits' columns differ in kind.
     """
     if not len(dataset):
         raise DataError(
@@ -127,3 +123,74 @@ def _kind(frame: pl.DataFrame) -> pl.Expr:
 def _plain(value: pl.Expr, dtype: pl.DataType | DataTypeClass) -> pl.Expr:
     """The value as text; nothing where it is no single value."""
     return pl.lit(None, dtype=pl.String) if dtype.is_nested() else value.cast(pl.String)
+
+
+FILE = "statistics.json"
+
+# Key of statistics.json to what its reasons are about; of `gis` first, then of `label`.
+_TITLES = {
+    "rejected_issues": "Issues left out",
+    "dropped_positives": "Positives dropped",
+    "dropped_negatives": "Negatives dropped",
+    "missing_negatives": "Negatives that could not be drawn, by split",
+    "uncertain": "Threads whose verdict was left open",
+    "not": "Threads judged not to be duplicates",
+    "removed_from_texts": "Taken out of texts",
+    "dropped": "Proposals and texts dropped",
+    "dropped_pairs": "Pairs dropped",
+}
+
+
+def drop_reasons(source: str) -> dict[str, dict[str, int]]:
+    """What was dropped: what it is about, to reason, to number, the most frequent first."""
+    path = Path(source) / FILE
+    if not path.is_file():
+        return {}
+    statistics = read_object(path)
+    verdicts = statistics.get("verdicts")
+    sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
+    return {title: found for key, title in _TITLES.items() if (found := _reasons(sections.get(key)))}
+
+
+def skipped_labels(labels: LabelsRead | None) -> dict[str, dict[str, int]]:
+    """Rows that were left out while the dataset was read, by their label."""
+    return {"Rows skipped by their label": _reasons(labels.skipped)} if labels and labels.skipped else {}
+
+
+def _reasons(section: Any) -> dict[str, int]:
+    if not isinstance(section, Mapping):
+        return {}
+    counts = {str(reason): n for reason, n in section.items() if isinstance(n, int) and n > 0}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+_OF_EACH_SIDE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Pairs of one side and kind, as rows by column name."""
+
+    side: int
+    kind: str
+    pairs: list[dict[str, Any]]
+
+
+def choose_samples(rows: Rows, seed: int) -> list[Sample]:
+    """About ten positives and ten negatives, spread over the kinds of either; positives first."""
+    return [sample for side in (1, 0) for sample in _of_side(rows.side(side), side, seed)]
+
+
+def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[Sample]:
+    sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
+    quotas = in_turns(dict(sizes.iter_rows()), max(_OF_EACH_SIDE, sizes.height))  # some of every kind
+    return [
+        Sample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
+        for kind, wanted in quotas.items()
+    ]
+
+
+def _chosen(part: pl.DataFrame, wanted: int, seed: int) -> list[dict[str, Any]]:
+    texts = part.select("text1", "text2").iter_rows()
+    keys = [(keyed_hash(seed, "sample", *pair), place) for place, pair in enumerate(texts)]
+    return [part.row(place, named=True) for _, place in heapq.nsmallest(wanted, keys)]

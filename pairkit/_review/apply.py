@@ -12,14 +12,12 @@ from pairkit._audit import audit_pairs
 from pairkit._divide import DROPPED
 from pairkit._made import MadeDataset, check_out, made_of, run_record
 from pairkit._make import kept
-from pairkit._review.estimates import is_right
-from pairkit._review.report import HEADING, report_of
+from pairkit._review.report import HEADING, is_right, report_of
 from pairkit._review.sample import pair_id
 from pairkit.errors import DataError
 from pairkit.in_memory import Source
-from pairkit.judgements import Decision, ReviewSettings, Store, decide
-from pairkit.judgements.records import LABELS, TOP_GRADE
-from pairkit.pair_frames import frames_of
+from pairkit.judgements import LABELS, TOP_GRADE, Decision, ReviewSettings, Store, decide
+from pairkit.reader import frames_of
 from pairkit.records import PairDataset
 
 REJECTED, UNSURE = "rejected_by_people", "unsure_to_people"

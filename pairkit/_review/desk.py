@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from pairkit._review.texts import Shown, shown_pair
-from pairkit._review.turns import Turn, turns_of
 from pairkit.config import Settings
 from pairkit.errors import PairkitError
-from pairkit.judgements import ADJUDICATOR, REVIEWER, Judgement, Person, Store, disputed
-from pairkit.judgements.records import SKIP, UNSURE
+from pairkit.judgements import SKIP, UNSURE, Judgement, Person, Store
+from pairkit.keyed import keyed_hash
 
 _RECENT = 30  # judgements that the speed is taken from
 _LONGEST_S = 600.0  # a pair in view for longer was left alone
@@ -30,7 +29,6 @@ class Said(Settings):
 
     key: Key
     pair: Annotated[str, Field(max_length=64)]
-    turn: Literal[0, 1]
     answer: Annotated[str, Field(max_length=10)]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
@@ -49,25 +47,24 @@ class Desk:
     def __init__(self, store: Store, person: Person) -> None:
         self._store, self._person = store, person
         self._settings = store.settings
-        self._known: dict[tuple[str, ...], list[Turn]] = {}  # by who reviews, of whom there may be more later
+        self._known: dict[tuple[str, ...], list[str]] = {}  # by who reviews, of whom there may be more later
 
     def state(self) -> dict[str, Any]:
         """What the page shows: the next pair, how far the person is, and what was said last."""
         said = self._store.judgements_of(self._person)
-        turns = self._turns(said)
-        done = {Turn(judgement.pair_id, judgement.turn): judgement for judgement in said}
-        left = [turn for turn in turns if turn not in done]
-        skipped = sum(done[turn].answer == SKIP for turn in turns if turn in done)
+        mine = self._pairs()
+        done = {judgement.pair_id: judgement for judgement in said}
+        left = [pair_id for pair_id in mine if pair_id not in done]
+        skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
         return {
             "person": self._person.name,
-            "role": self._person.role,
             "dataset": self._settings.dataset,
             "question": self._settings.question,
             "asked": self._settings.asked,
             "relations": list(self._settings.relations),
             "progress": {
-                "done": len(turns) - len(left) - skipped,
-                "all": len(turns),
+                "done": len(mine) - len(left) - skipped,
+                "all": len(mine),
                 "skipped": skipped,
                 "seconds_each": _speed(said),
             },
@@ -76,15 +73,8 @@ class Desk:
         }
 
     def judge(self, said: Said) -> None:
-        """Keep what was said; the same, sent again, is kept once.
-
-        Raises:
-            AnsweredError: The person judged the pair already.
-            NotAskedError: It is no answer to a question of this person's.
-        """
-        mine = self._store.judgements_of(self._person)
-        turn = Turn(said.pair, said.turn)
-        if turn not in self._turns(mine) or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
+        """Keep what was said; the same, sent again, is kept once."""
+        if said.pair not in self._pairs() or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
             raise NotAskedError("no answer to any of your questions")
         if said.relation not in {"", *self._settings.relations}:
             raise NotAskedError("no relation that was asked about")
@@ -93,8 +83,6 @@ class Desk:
                 said.key,
                 said.pair,
                 self._person.name,
-                self._person.role,
-                said.turn,
                 said.answer,
                 said.relation,
                 said.note.encode("utf-8", "replace").decode(),
@@ -112,44 +100,24 @@ class Desk:
         mine = self._store.judgements_of(self._person)
         self._store.undo(self._person, *(said.key for said in mine if said.answer == SKIP))
 
-    def _turns(self, mine: Sequence[Judgement]) -> list[Turn]:
-        name, settings = self._person.name, self._settings
-        if self._person.role == ADJUDICATOR:
-            # What was settled stays, whatever reviewers say later.
-            about = disputed(self._store.judgements()) | {said.pair_id for said in mine}
-            return turns_of(name, sorted(about), [name], seed=settings.seed)
-        people = tuple(person.name for person in self._store.people() if person.role == REVIEWER)
+    def _pairs(self) -> list[str]:
+        people, settings = tuple(person.name for person in self._store.people()), self._settings
         if people not in self._known:
             self._known = {
-                people: turns_of(
-                    name,
-                    self._store.pairs,
-                    people,
-                    seed=settings.seed,
-                    each=settings.each,
-                    again=settings.again,
+                people: pairs_of(
+                    self._person.name, self._store.pairs, people, seed=settings.seed, each=settings.each
                 )
             }
         return self._known[people]
 
-    def _pair(self, turn: Turn) -> dict[str, Any]:
-        pair = self._store.pairs[turn.pair_id]
+    def _pair(self, pair_id: str) -> dict[str, Any]:
+        pair = self._store.pairs[pair_id]
         one, other, marks = shown_pair(pair.text1, pair.text2, frozenset(self._settings.common))
         return {
             "id": pair.pair_id,
-            "turn": turn.number,
             "texts": [_text(one), _text(other)],
             "marks": marks,
-            "opinions": self._opinions(pair.pair_id) if self._person.role == ADJUDICATOR else [],
         }
-
-    def _opinions(self, pair_id: str) -> list[dict[str, str]]:
-        """What reviewers said of a pair that an adjudicator is to settle."""
-        return [
-            {"person": said.person, "answer": said.answer, "relation": said.relation, "note": said.note}
-            for said in self._store.judgements()
-            if said.pair_id == pair_id and said.role == REVIEWER and said.turn == 0 and said.answer != SKIP
-        ]
 
     def _last(self, mine: Sequence[Judgement]) -> dict[str, Any] | None:
         """What was said last, and now that it was judged where that pair is from."""
@@ -180,3 +148,19 @@ def _speed(said: Sequence[Judgement]) -> float | None:
     """Seconds that a pair takes, by the last ones; skips tell nothing."""
     seconds = [judgement.seconds for judgement in said if judgement.answer != SKIP][-_RECENT:]
     return round(median(seconds), 1) if seconds else None
+
+
+def pairs_of(
+    person: str, pair_ids: Iterable[str], people: Sequence[str], *, seed: int, each: int | None = None
+) -> list[str]:
+    """The pairs that a person judges, in an order of the person's own: from names and seed alone.
+
+    Where a pair is judged by some people only, it goes to those whose hash with it is least (rendezvous
+    hashing): one more person takes over a share of everybody's pairs and moves no others.
+    """
+
+    def whose(pair_id: str) -> list[str]:
+        return sorted(people, key=lambda name: keyed_hash(seed, "whose", pair_id, name))[:each]
+
+    mine = [pair_id for pair_id in pair_ids if each is None or person in whose(pair_id)]
+    return sorted(mine, key=lambda pair_id: keyed_hash(seed, "turn", person, pair_id))

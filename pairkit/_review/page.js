@@ -98,7 +98,7 @@ function forget(key, answer) {
 async function judge(answer) {
   if (busy || !state.pair) return;
   const said = {
-    key: crypto.randomUUID(), pair: state.pair.id, turn: state.pair.turn, answer, relation,
+    key: crypto.randomUUID(), pair: state.pair.id, answer, relation,
     note: at("note").value.trim(), seconds: Math.round((seen + inView()) / 100) / 10,
   };
   const kept = PENDING + token.slice(0, 6) + " " + said.key;
@@ -121,10 +121,10 @@ async function undo() {
 // -- the pair -----------------------------------------------------------------------------------------------
 
 function draw(answer) {
-  const isNew = !state || !state.pair || !answer.pair || answer.pair.id !== state.pair.id || answer.pair.turn !== state.pair.turn;
+  const isNew = !state || !state.pair || !answer.pair || answer.pair.id !== state.pair.id;
   state = answer;
   at("dataset").textContent = state.dataset;
-  at("person").textContent = state.person + (state.role === "adjudicator" ? ", who settles disagreements" : "");
+  at("person").textContent = state.person;
   at("question").textContent = state.question;
   drawProgress();
   drawLast();
@@ -155,10 +155,6 @@ function span(seconds) {
 
 function drawPair() {
   state.pair.texts.forEach((text, side) => at("text" + side).replaceChildren(...parts(text)));
-  const told = state.pair.opinions.map(({ person, answer, relation: kind, note: words }) =>
-    make("li", "", make("bdi", "", person), ": " + answer + (kind ? ", " + kind : ""), words ? make("bdi", "", " – " + words) : ""));
-  at("opinions").replaceChildren(...told);
-  at("opinions").hidden = !told.length;
   relation = "";
   at("note").value = "";
   at("noted").hidden = true;
@@ -254,8 +250,7 @@ function linked(value) {
 
 function drawEnd() {
   const { all, skipped } = state.progress;
-  const settled = state.role === "adjudicator" ? "No disagreement is left to settle." : `All ${all} pairs of yours are done. Thank you!`;
-  at("ended").textContent = settled + " You can close this page; everything is saved.";
+  at("ended").textContent = `All ${all} pairs of yours are done. Thank you! You can close this page; everything is saved.`;
   at("skipped").textContent = `Look at the ${skipped} skipped again`;
   at("skipped").hidden = !skipped;
   at("status").textContent = at("ended").textContent;

@@ -2,26 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pairkit._review.estimates import Estimate, Estimates
-from pairkit._review.facts import FACTS
-from pairkit._review.people import Work, agreement, work_of
-from pairkit.agreement import Figure
+from pairkit._review.sample import FACTS
+from pairkit.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
 from pairkit.card import table as markdown_table
 from pairkit.card import with_section
 from pairkit.errors import ConfigError, DataError
 from pairkit.files import write_text
-from pairkit.judgements import ADJUDICATOR, ReviewSettings, Store, decide, disputed
+from pairkit.judgements import (
+    SKIP,
+    TOP_GRADE,
+    UNSURE,
+    Decision,
+    JudgedPair,
+    Judgement,
+    ReviewSettings,
+    Store,
+    decide,
+    disputed,
+)
 from pairkit.result_table import ResultTable
 
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
 _CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stands in the report alone
+_NEAR = 1  # grades; a score that is no further from people's is right
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What was found about some of the pairs."""
+
+    judged: int
+    unsure: int
+    disputed: int
+    right: Figure
+
+
+class Estimates:
+    """The judged pairs of a review, each with its weight: how many pairs of its stratum it stands for."""
+
+    def __init__(
+        self,
+        settings: ReviewSettings,
+        strata: Mapping[str, int],
+        pairs: Mapping[str, JudgedPair],
+        decisions: Mapping[str, Decision],
+    ) -> None:
+        self._settings, self._strata = settings, strata
+        self._judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
+        self._decided = Counter(pair.stratum for pair, decision in self._judged if decision.value is not None)
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """Strata without a decided pair, of which nothing is known; with how many pairs each has."""
+        return {name: size for name, size in self._strata.items() if not self._decided[name]}
+
+    def all(self) -> Estimate:
+        """Of the whole dataset, but for what is `unseen`."""
+        return self._estimate(self._judged)
+
+    def by(self, fact: str) -> dict[str, Estimate]:
+        """Of pairs by the value of one fact; those of which it is not known are left out."""
+        return self._by(lambda pair, _: pair.facts.get(fact, ""))
+
+    def by_relation(self) -> dict[str, Estimate]:
+        """Of pairs that people gave the same relation."""
+        return self._by(lambda _, decision: decision.relation)
+
+    def _by(self, name: Callable[[JudgedPair, Decision], str]) -> dict[str, Estimate]:
+        names = sorted({name(*one) for one in self._judged} - {""})
+        return {
+            value: self._estimate([one for one in self._judged if name(*one) == value]) for value in names
+        }
+
+    def _estimate(self, judged: Sequence[tuple[JudgedPair, Decision]]) -> Estimate:
+        states = Counter(decision.state for _, decision in judged)
+        decided = [(pair, decision.value) for pair, decision in judged if decision.value is not None]
+        right = [is_right(pair.label, value, self._settings) for pair, value in decided]
+        weights = list(self._weights(pair for pair, _ in decided))
+        return Estimate(len(judged), states["unsure"], states["disputed"], weighted_share(right, weights))
+
+    def _weights(self, pairs: Iterable[JudgedPair]) -> Iterable[float]:
+        return (self._strata[pair.stratum] / self._decided[pair.stratum] for pair in pairs)
+
+
+def is_right(label: float, value: float, settings: ReviewSettings) -> bool:
+    """Whether people confirm a label."""
+    if settings.asked == "labels":
+        return (label / settings.top >= 0.5) == (value == 1)
+    if settings.label_kind == "binary":
+        return (value >= TOP_GRADE / 2) == (label == 1)
+    return abs(value - TOP_GRADE * label / settings.top) <= _NEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one reviewer did."""
+
+    judged: int
+    unsure: int
+    skipped: int
+    minutes: float
+    seconds_each: float | None
+
+
+def agreement(
+    judgements: Iterable[Judgement], settings: ReviewSettings
+) -> tuple[dict[tuple[str, str], Figure], Figure]:
+    """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all of them."""
+    said = _values(judgements, settings)
+    return _kappas(said, settings), krippendorff_alpha(_units(said.values()), _scale(settings))
+
+
+def _scale(settings: ReviewSettings) -> Scale:
+    return "nominal" if settings.asked == "labels" else "interval"
+
+
+def _values(judgements: Iterable[Judgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
+    """What each reviewer could tell of which pair."""
+    said = defaultdict[str, dict[str, float]](dict)
+    for judgement in judgements:
+        if judgement.answer in settings.answers:
+            said[judgement.person][judgement.pair_id] = settings.answers[judgement.answer]
+    return dict(sorted(said.items()))
+
+
+def _kappas(
+    said: Mapping[str, Mapping[str, float]], settings: ReviewSettings
+) -> dict[tuple[str, str], Figure]:
+    found = {}
+    for one, other in combinations(said, 2):
+        if both := sorted(said[one].keys() & said[other].keys()):
+            first, second = ([said[name][pair_id] for pair_id in both] for name in (one, other))
+            found[one, other] = cohen_kappa(first, second, _scale(settings))
+    return found
+
+
+def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
+    units = defaultdict[str, list[float]](list)
+    for values in said:
+        for pair_id, value in values.items():
+            units[pair_id].append(value)
+    return [units[pair_id] for pair_id in sorted(units)]
+
+
+def work_of(judgements: Iterable[Judgement]) -> dict[str, Work]:
+    """What each reviewer did, by name."""
+    mine = defaultdict[str, list[Judgement]](list)
+    for judgement in judgements:
+        mine[judgement.person].append(judgement)
+    return {name: _work(said) for name, said in sorted(mine.items())}
+
+
+def _work(said: Sequence[Judgement]) -> Work:
+    heard = [judgement for judgement in said if judgement.answer != SKIP]
+    seconds = sum(judgement.seconds for judgement in said)
+    return Work(
+        judged=len(heard),
+        unsure=sum(judgement.answer == UNSURE for judgement in heard),
+        skipped=len(said) - len(heard),
+        minutes=round(seconds / 60, 1),
+        seconds_each=round(seconds / len(said), 1) if said else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +188,6 @@ class ReviewReport:
         kappa: Cohen's kappa of each two reviewers, of pairs that both could tell.
         alpha: Krippendorff's alpha of all of them.
         disputed: Pairs on which reviewers differ.
-        settled: Those that an adjudicator settled.
         people: What each reviewer did.
     """
 
@@ -50,7 +199,6 @@ class ReviewReport:
     kappa: Mapping[tuple[str, str], Figure]
     alpha: Figure
     disputed: int
-    settled: int
     people: Mapping[str, Work]
 
     def words(self) -> str:
@@ -94,30 +242,24 @@ class ReviewReport:
                 agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
             agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
             found.append(agreed)
-        people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each", "same again")
+        people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
         for name, work in self.people.items():
-            again = f"{_told(work.repeats)} of {work.repeats.n}" if work.repeats.n else None
             each = None if work.seconds_each is None else f"{work.seconds_each:.1f}"
-            people.add_row(name, work.judged, work.unsure, work.skipped, f"{work.minutes:.1f}", each, again)
+            people.add_row(name, work.judged, work.unsure, work.skipped, f"{work.minutes:.1f}", each)
         return [*found, people]
 
     def remarks(self) -> list[str]:
         """What one has to know to read the figures."""
         judged = f"{self.total.judged:,} of {self.sample:,} drawn pairs are judged"
         told = [f"{judged}; the dataset has {self.settings.pairs:,}"]
-        if self.settings.active:
-            why = f"pairs were chosen for their doubt ({self.settings.active})"
-            told.append(f"{why}: shares are theirs, not the dataset's")
-        else:
-            told.append("shares are weighted to the dataset")
-        if self.unseen and not self.settings.active:
+        told.append("shares are weighted to the dataset")
+        if self.unseen:
             told.append(
                 f"not judged: {len(self.unseen):,} strata of {sum(self.unseen.values()):,} pairs, such as"
                 f" {next(iter(self.unseen))}"
             )
         if self.disputed:
-            settled = f"{self.settled:,} are settled" if self.settled else "--adjudicate (adjudicate=True)"
-            told.append(f"reviewers differ on {self.disputed:,} pairs: {settled}")
+            told.append(f"reviewers differ on {self.disputed:,} pairs")
         return told
 
     def section(self) -> str:
@@ -128,20 +270,14 @@ class ReviewReport:
             if number == 1
             else f"{number} people, who saw neither labels nor each other's answers"
         )
-        how = (
-            f"chosen where `{self.settings.active}` leaves doubt, so that figures hold for them alone"
-            if self.settings.active
-            else "drawn at random by strata; figures are weighted to the whole dataset"
-        )
+        how = "drawn at random by strata; figures are weighted to the whole dataset"
         words, judged = self.words(), f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
         lines = [
             f"{words[0].upper()}{words[1:]}.",
             f"{judged} by {who}. They were {how}. In brackets: 95 % intervals.",
         ]
-        if self.settled:
-            lines.append(
-                f"Reviewers differed on {self.disputed:,} pairs; {self.settled:,} were then settled."
-            )
+        if self.disputed:
+            lines.append(f"Reviewers differed on {self.disputed:,} pairs.")
         rows = [
             (
                 f"{fact}: {value}",
@@ -188,11 +324,7 @@ class ReviewReport:
 
 
 def report_of(store: Store) -> ReviewReport:
-    """The report of a review.
-
-    Raises:
-        DataError: Nothing was judged yet.
-    """
+    """The report of a review."""
     settings, judgements = store.settings, store.judgements()
     decisions = decide(judgements)
     if not decisions:
@@ -211,7 +343,6 @@ def report_of(store: Store) -> ReviewReport:
         kappa=kappa,
         alpha=alpha,
         disputed=len(disputed(judgements)),
-        settled=len({judgement.pair_id for judgement in judgements if judgement.role == ADJUDICATOR}),
         people=work_of(judgements),
     )
 

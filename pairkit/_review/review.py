@@ -14,7 +14,7 @@ from pairkit._review.sample import Wanted, digest_of, draw_sample, size_of
 from pairkit._review.server import ReviewServer
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import beside
-from pairkit.judgements import ADJUDICATOR, ENDING, REVIEWER, Judgement, Store
+from pairkit.judgements import ENDING, Judgement, Store
 from pairkit.printable import one_line
 from pairkit.records import PairDataset
 
@@ -32,15 +32,12 @@ class Review:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def serve(
-        self, reviewers: Sequence[str] | None = None, *, adjudicate: bool = False, port: int | None = None
-    ) -> ReviewServer:
+    def serve(self, reviewers: Sequence[str] | None = None, *, port: int | None = None) -> ReviewServer:
         """Start the page's server at 127.0.0.1, and return it running; use it as a context manager.
 
         Args:
             reviewers: Who judges; each gets a link of their own, which stays the same. By default whoever has
                 one, else the name of the login.
-            adjudicate: Whether they are to settle what the reviewers disagree on.
             port: The port; by default 8750, or any free one if that is taken.
 
         Raises:
@@ -48,9 +45,8 @@ class Review:
         """
         store = Store(self.path)
         try:
-            role = ADJUDICATOR if adjudicate else REVIEWER
-            known = [person.name for person in store.people() if person.role == role]
-            people = store.invite(_names(reviewers) if reviewers else known or [_login()], role)
+            known = [person.name for person in store.people()]
+            people = store.invite(_names(reviewers) if reviewers else known or [_login()])
             if port is None:
                 with suppress(ConfigError):
                     return ReviewServer(store, people, PORT)
@@ -107,14 +103,12 @@ def _difference(store: Store, dataset: PairDataset, wanted: Wanted) -> ConfigErr
     have: dict[str, object] = {
         "strata": begun.strata,
         "seed": begun.seed,
-        "active": begun.active,
-        "again": begun.again,
         "each": begun.each,
         "grades": begun.asked == "grades",
         "question": begun.question,
     }
     asked = {name: getattr(wanted, name) for name in have}
-    if (wanted.n or wanted.share) and not begun.active:
+    if wanted.n or wanted.share:
         have["n"] = len(store.pairs)
         asked["n"] = min(size_of(wanted, begun.pairs), begun.pairs)
     for name, value in have.items():

@@ -1,4 +1,4 @@
-"""Which pairs people are shown: some of every stratum, or those that are most in doubt."""
+"""Which pairs people are shown, some of every stratum; and what is known of each pair."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from pairkit._review.facts import FACTS, doubt, facts_of, origin_of
 from pairkit.config import Settings
-from pairkit.conflicts import PAIR, unordered
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import own_name
 from pairkit.judgements import JudgedPair, ReviewSettings
-from pairkit.keyed import keyed_hash
-from pairkit.provenance import with_provenance
-from pairkit.records import PairDataset
-from pairkit.shared_words import common_words
-from pairkit.strata import drawn, in_proportion
+from pairkit.keyed import drawn, in_proportion, judges_agree, keyed_hash
+from pairkit.measures import common_words
+from pairkit.records import PAIR, PairDataset, unordered, with_provenance
 
 _LEAST = 2  # pairs of a stratum, as far as there are so many
 _SHARE = 0.1
@@ -30,6 +26,14 @@ _PLACES = 10  # of the sample, for each stratum, as long as nobody says what str
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
+FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
+"""Their names; the first are the first by which a sample is divided, as far as it is large enough."""
+_SOURCES = ("repo", "project", "system", "source", "genre")
+_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of confidence
+_TOLD = (
+    *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
+    *("polarity", "strategy", "task"),
+)
 
 
 class Wanted(Settings):
@@ -39,8 +43,6 @@ class Wanted(Settings):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     strata: tuple[str, ...] | None = None
-    active: str | None = None
-    again: Annotated[float, Field(ge=0, le=1)] | None = None
     each: Annotated[int, Field(ge=1)] | None = None
     grades: bool | None = None
     question: str | None = None
@@ -48,13 +50,7 @@ class Wanted(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a review begins with.
-
-    Attributes:
-        settings: What it is about.
-        strata: How many pairs of the dataset each stratum has.
-        pairs: The pairs to judge.
-    """
+    """What a review begins with."""
 
     settings: ReviewSettings
     strata: Mapping[str, int]
@@ -66,10 +62,6 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
 
     Each stratum gets two places, as far as it has pairs, and the rest by its size. A pair that stands in the
     dataset more than once, whichever text comes first, is one.
-
-    Raises:
-        ConfigError: A setting that the dataset does not fit.
-        DataError: It has no pairs.
     """
     rows = _once(dataset)
     top = _top(dataset)
@@ -83,12 +75,7 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
         {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
     )
     sizes = dict(sorted(Counter(strata).items()))
-    if wanted.active is None:
-        chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
-    else:
-        doubts = _doubts(rows, wanted.active, top)
-        doubtful = table.with_columns(doubt=doubts).filter(pl.col("doubt").is_not_null())
-        chosen = doubtful.sort("doubt", "key", descending=[True, False]).head(size)
+    chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
     pairs = [_pair(rows.row(row, named=True), strata[row], facts[row]) for row in chosen["row"].to_list()]
     return Sample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
 
@@ -152,19 +139,6 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
 
 
-def _doubts(rows: pl.DataFrame, column: str, top: float) -> pl.Series:
-    if column not in rows.columns:
-        raise ConfigError(
-            f"active = {column}: the dataset has no such column; it has {', '.join(rows.columns)}"
-        )
-    found = pl.Series([doubt(row, column, top) for row in rows.iter_rows(named=True)], dtype=pl.Float64)
-    if not found.count():
-        raise ConfigError(
-            f"active = {column}: expected votes of judges, or scores from 0 to 1; it holds neither"
-        )
-    return found
-
-
 def _pair(row: Mapping[str, Any], stratum: str, facts: Mapping[str, str]) -> JudgedPair:
     one, other = row["text1"], row["text2"]
     return JudgedPair(pair_id(one, other), one, other, float(row["label"]), stratum, facts, origin_of(row))
@@ -186,9 +160,55 @@ def _settings(
         question=wanted.question or (ISSUES if has_relations else QUESTION),
         relations=_RELATIONS if has_relations else (),
         strata=by,
-        active=wanted.active,
         seed=seed,
-        again=0.05 if wanted.again is None else wanted.again,
         each=wanted.each,
         common=tuple(sorted(common_words(texts))),
     )
+
+
+def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
+    """What is known of a row, by the names of `FACTS`; what the dataset does not tell is left out."""
+    evidence, votes = row.get("evidence"), row.get("votes")
+    kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
+    known = {
+        "label": label_band(row["label"], top),
+        "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
+        "llm": _names(row.get("llms")),
+        "confidence": _band(row.get("confidence")),
+        "judges": judges_agree(votes) if isinstance(votes, list) else None,
+        "relation": row.get("relation"),
+        "source": next((row[name] for name in _SOURCES if isinstance(row.get(name), str)), None),
+        "split": row["split"],
+    }
+    return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def label_band(label: float, top: float) -> str:
+    """A label as a stratum: 0 or 1, or of scores the whole grade, of 0 to 5, that is nearest."""
+    return f"{label:g}" if label in (0, 1) and top == 1 else f"grade {round(5 * label / top)}"
+
+
+def _band(confidence: object) -> str | None:
+    if not isinstance(confidence, float):
+        return None
+    above = [bound for bound in _BANDS if confidence >= bound]
+    return f"from {above[-1]:g} on" if above else f"below {_BANDS[0]:g}"
+
+
+def _names(llms: object) -> str | None:
+    if isinstance(llms, list):
+        return " + ".join(sorted(map(str, llms))) or None
+    return llms if isinstance(llms, str) and llms else None
+
+
+def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Where a row is from, to be shown once it was judged; links among it are no more than texts here."""
+    told: dict[str, str] = {}
+    if isinstance(evidence := row.get("evidence"), Mapping):
+        told |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
+    told |= {name: str(row[name]) for name in _TOLD if row.get(name) is not None}
+    if llms := _names(row.get("llms")):
+        told["llms"] = llms
+    if isinstance(votes := row.get("votes"), list):
+        told["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)
+    return told

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Set
 from typing import NamedTuple
 
+from pairkit.measures import distinct_words, split_at_words
 from pairkit.printable import printable
-from pairkit.shared_words import distinct_words, split_at_words
 
 Piece = tuple[str, str]  # what is written, and its looks, with blanks between them
 MOST_CHARS = 200_000  # of a text
@@ -32,12 +32,7 @@ _INLINE = re.compile(r"(?<!`)`+([^`\n]+)`+|\*\*([^*\n]+)\*\*")
 
 
 class Line(NamedTuple):
-    """A line, or a part of a long one.
-
-    Attributes:
-        kind: title, heading, quote, item, code, text or blank.
-        pieces: What is written on it, the line end included.
-    """
+    """A line, or a part of a long one."""
 
     kind: str
     pieces: list[Piece]
@@ -49,14 +44,7 @@ class Line(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A text in three parts, of which the middle one is in view from the beginning.
-
-    Attributes:
-        before: What both texts begin with.
-        shown: From a little before the first difference on.
-        after: The rest.
-        left_out: Characters beyond what a page takes.
-    """
+    """A text in three parts, of which the middle one is in view from the beginning."""
 
     before: list[Line]
     shown: list[Line]
@@ -65,13 +53,7 @@ class Shown(NamedTuple):
 
 
 def shown_pair(one: str, other: str, common: Set[str]) -> tuple[Shown, Shown, str]:
-    """Both texts for the page, and which words to mark: `shared`, or `own` of short ones that are much alike.
-
-    Args:
-        one: The first text.
-        other: The second.
-        common: Words that are not marked where both have them, as many texts do.
-    """
+    """Both texts for the page, and which words to mark: `shared`, or `own` of short similar ones."""
     one, other = _clean(one), _clean(other)
     texts = [text[:MOST_CHARS] for text in (one, other)]
     words = [{word.lower() for word in _WORD.findall(text)} for text in texts]

@@ -1,9 +1,5 @@
 """The one way to servers of OpenAI's protocol: which key goes where, one exchange, and what refusals mean.
 
-What speaks another protocol of JSON over HTTP, as Anthropic's and Gemini's servers do, goes the same way.
-
-```
-channel ► sdk ► door ► masking, refusals ► waits      (sdk, door: imported by the first call)
-credentials, patience
-```
+`channel` exchanges, by `door` (OpenAI's SDK and the HTTP client beneath it, imported by the first call);
+`credentials` finds keys and masks them in answers; `refusals` sorts what servers say instead of an answer.
 """

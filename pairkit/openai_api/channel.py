@@ -11,21 +11,23 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.address import Address
 from pairkit.errors import ConfigError
-from pairkit.openai_api.credentials import Key, headers_for
-from pairkit.openai_api.masking import Masking
+from pairkit.openai_api.credentials import Key, Masking, headers_for
 from pairkit.openai_api.refusals import NoAnswer
 from pairkit.version import __version__
 
 if TYPE_CHECKING:
-    from pairkit.openai_api.sdk import Sdk
+    from pairkit.openai_api.door import Sdk
 
 MOST_BYTES = 64 << 20  # of a body
 _CONNECT_S = 10.0
@@ -33,19 +35,7 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a server is reached.
-
-    Attributes:
-        address: Its root, which usually ends in `/v1`.
-        key: The credential; None: none is sent.
-        timeout_s: Seconds that a whole exchange may take.
-        concurrency: Connections at a time.
-        ca_file: Certificates (PEM) that are trusted in place of the system's; None: those of SSL_CERT_FILE or
-            SSL_CERT_DIR, else the system's.
-        plain_http: Send the key over plain http, too.
-        key_header: The header that the key goes in; `Authorization` as a bearer's.
-        headers: What every request takes along, such as the version of the protocol.
-    """
+    """How a server is reached."""
 
     address: Address
     key: Key | None = None
@@ -53,45 +43,25 @@ class Connection:
     concurrency: int = 16
     ca_file: Path | None = None
     plain_http: bool = False
-    key_header: str = "Authorization"
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Channel:
     """Calls to one server, from one event loop; it connects when it is first used."""
 
     def __init__(self, connection: Connection, environ: Mapping[str, str] = os.environ) -> None:
-        """See that the credentials may go there.
-
-        Args:
-            connection: How the server is reached.
-            environ: Where OpenAI's further headers and the trusted certificates are looked up.
-
-        Raises:
-            ConfigError: a key that everybody on the way could read, or a header that can't be sent.
-        """
+        """See that the credentials may go there."""
         self.address, self.key = connection.address, connection.key
         self._connection, self._environ = connection, environ
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
             self.address.guard("the key", "allow that with plain_http")
-        own = {**connection.headers, "User-Agent": f"aoe-toolkit/{__version__}"}
-        self._headers = {**_credential(self.key, connection.key_header), **further, **own}
+        credential = {"Authorization": f"Bearer {self.key.secret}"} if self.key else {}
+        self._headers = {**credential, **further, "User-Agent": f"aoe-toolkit/{__version__}"}
         self._masking = Masking([self.key.secret if self.key else "", *further.values()])
 
     async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
-        """Send JSON and bring back the body.
-
-        Raises:
-            Refused: another status than 200.
-            NoAnswer: no answer.
-        """
+        """Send JSON and bring back the body."""
         return await self._exchange("post", path, most_bytes=most_bytes, body=value)
-
-    async def post_json(self, path: str, content: bytes, *, timeout_s: float) -> bytes:
-        """Send JSON that is written already, as one too large to be written twice; see `post`."""
-        kind = {"Content-Type": "application/json"}
-        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, content=content)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""
@@ -111,8 +81,7 @@ class Channel:
     @cached_property
     def _sdk(self) -> Sdk:
         # Whoever asks pays for importing the SDK, half a second, and nobody else.
-        from pairkit.openai_api.door import Door
-        from pairkit.openai_api.sdk import Sdk
+        from pairkit.openai_api.door import Door, Sdk
 
         door = Door(
             self.address,
@@ -143,22 +112,8 @@ class Channel:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 
 
-def _credential(key: Key | None, header: str) -> dict[str, str]:
-    if key is None:
-        return {}
-    return {header: f"Bearer {key.secret}" if header == "Authorization" else key.secret}
-
-
 def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
-    """The certificates that are trusted; True: the system's.
-
-    Args:
-        ca_file: A file that is named for this server.
-        environ: Where SSL_CERT_FILE and SSL_CERT_DIR are looked up.
-
-    Raises:
-        ConfigError: a file without certificates.
-    """
+    """The certificates that are trusted; True: the system's."""
     named = {
         "ca_file": ca_file,
         "SSL_CERT_FILE": environ.get("SSL_CERT_FILE"),
@@ -175,3 +130,42 @@ def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ss
         raise ConfigError(
             f"{source} names {path}, which holds no certificates that can be read ({error}); fix or unset it"
         ) from error
+
+
+T = TypeVar("T")
+
+
+def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, in a thread of its own where this one has a running loop; Ctrl-C ends it in both."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main)
+    ended: Future[T] = Future()
+    cancel: Future[Callable[[], object]] = Future()
+    given_up = Event()
+
+    async def told() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
+        if given_up.is_set():  # before it was known how to cancel
+            main.close()
+            raise asyncio.CancelledError
+        return await main
+
+    def run() -> None:
+        try:
+            ended.set_result(asyncio.run(told()))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+
+    try:
+        Thread(target=run).start()
+        return ended.result()
+    except KeyboardInterrupt:
+        given_up.set()
+        if cancel.done():
+            with suppress(RuntimeError):  # its loop is closed: it has just ended
+                cancel.result()()
+            ended.exception()  # comes when all that it awaits has been left
+        raise

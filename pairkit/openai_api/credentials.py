@@ -7,7 +7,8 @@ other host the variable has to be named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,17 +42,7 @@ def key_variable(host: str, named: str | None) -> str | None:
 
 
 def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
-    """The variable's value, or the content of the file that `VARIABLE_FILE` names.
-
-    Args:
-        who: For messages, such as `llm chatgpt`.
-        variable: The variable.
-        environ: Where it is looked up.
-        remedy: What to do where there is none.
-
-    Raises:
-        ConfigError: there is none, or it can't be one.
-    """
+    """The variable's value, or the content of the file that `VARIABLE_FILE` names."""
     secret, source = environ.get(variable, "").strip(), variable
     if not secret and (file := environ.get(f"{variable}_FILE")):
         secret, source = _read(who, Path(file)), f"{variable}_FILE"
@@ -65,11 +56,7 @@ def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -
 
 
 def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What the environment wants sent along to OpenAI: nothing to any other host.
-
-    Raises:
-        ConfigError: one that no header can carry.
-    """
+    """What the environment wants sent along to OpenAI: nothing to any other host."""
     if host != OPENAI_HOST:
         return {}
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
@@ -96,3 +83,38 @@ def _read(who: str, file: Path) -> str:
             return opened.read(_LONGEST_FILE).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{who}: {file}: the key file can't be read ({type(error).__name__})") from error
+
+
+MASK = "[key]"
+_SHORTEST = 8  # characters: "EMPTY", "ollama" and the like are no secrets, and may stand in any text
+
+
+class Masking:
+    """Hides secrets, in whichever way a server has escaped them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Secrets shorter than eight characters are left alone."""
+        hidden = sorted({secret for secret in secrets if len(secret) >= _SHORTEST}, key=len, reverse=True)
+        self._plain = [secret.encode() for secret in hidden]
+        self._escaped = [re.compile(b"".join(_spellings(byte) for byte in secret)) for secret in self._plain]
+
+    def body(self, body: bytes) -> bytes:
+        """A body without them: as they are, or with characters as JSON or a URL may spell them."""
+        mask = MASK.encode()
+        for secret in self._plain:
+            body = body.replace(secret, mask)
+        if b"\\" in body or b"%" in body:
+            for escaped in self._escaped:
+                body = escaped.sub(mask, body)
+        return body
+
+    def text(self, text: str) -> str:
+        """A message or header without them."""
+        return self.body(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _spellings(byte: int) -> bytes:
+    r"""A pattern for `/`, `\/`, `\u002f` and `%2F` alike."""
+    one = re.escape(bytes((byte,)))
+    digits = b"%02x" % byte
+    return b"(?:" + one + b"|\\\\" + one + b"|(?i:\\\\u00" + digits + b"|%" + digits + b"))"

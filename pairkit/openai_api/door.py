@@ -8,16 +8,17 @@ meant for it. What comes back is unpacked up to a limit and masked before the SD
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+import openai
 from openai import OpenAIError
 
 from pairkit.address import Address, origin_of
 from pairkit.errors import BadReply
-from pairkit.openai_api.masking import Masking
+from pairkit.openai_api.credentials import Masking
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from pairkit.printable import one_line
 
@@ -32,11 +33,7 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, htt
 
 
 class Stopped(OpenAIError):  # noqa: N818 - as `Refused` and `NoAnswer`, which it carries
-    """What the door raises: the SDK lets its own kind of error through as it is.
-
-    Attributes:
-        failure: `Refused`, `NoAnswer` or `BadReply`.
-    """
+    """What the door raises: the SDK lets its own kind of error through as it is."""
 
     def __init__(self, failure: Exception) -> None:
         self.failure = failure
@@ -56,16 +53,7 @@ class Door(httpx2.AsyncClient):
         connect_s: float,
         verify: ssl.SSLContext | bool,
     ) -> None:
-        """Nothing is connected to yet.
-
-        Args:
-            address: Where requests may go.
-            headers: What each of them takes along, such as the credentials.
-            masking: What is hidden in answers and errors.
-            concurrency: Connections at a time.
-            connect_s: Seconds that connecting may take; whoever calls limits the rest.
-            verify: Certificates that are trusted; True: the system's.
-        """
+        """Nothing is connected to yet."""
         super().__init__(
             limits=httpx2.Limits(
                 max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=_IDLE_S
@@ -78,11 +66,7 @@ class Door(httpx2.AsyncClient):
         self._address, self._own, self._masking = address, headers, masking
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Exchange a request of the SDK's for an answer that is read wholly.
-
-        Raises:
-            Stopped: another status than 200, no answer, or a request that would lead elsewhere.
-        """
+        """Exchange a request of the SDK's for an answer that is read wholly."""
         most_bytes = int(request.headers[MOST_BYTES_HEADER])
         outgoing = self._rebuilt(request)
         with self._failures():
@@ -125,11 +109,7 @@ class Door(httpx2.AsyncClient):
 
 
 async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
-    """The body, unpacked piece by piece.
-
-    Raises:
-        Stopped: it has more bytes than anyone asked for.
-    """
+    """The body, unpacked piece by piece."""
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
@@ -137,3 +117,39 @@ async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
             much = f"the answer has more than {most_bytes >> 20:,} MiB"
             raise Stopped(NoAnswer("broken_reply", much, was_sent=True))
     return bytes(body)
+
+
+_NO_KEY = "the-door-has-the-key"  # the SDK wants one, and would look for it in the environment
+
+
+class Sdk(openai.AsyncOpenAI):
+    """The SDK without what it would take from the environment."""
+
+    def __init__(self, address: Address, door: Door) -> None:
+        """Nothing is connected to yet."""
+        # An empty text keeps it from looking for a variable.
+        unset: dict[str, Any] = dict.fromkeys(
+            ("admin_api_key", "organization", "project", "webhook_secret"), ""
+        )
+        super().__init__(api_key=_NO_KEY, base_url=address.url, max_retries=0, http_client=door, **unset)
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        """None of those that OPENAI_CUSTOM_HEADERS names, which no argument of the SDK turns off."""
+        return {"Content-Type": "application/json"}
+
+    async def exchange(
+        self, method: str, url: str, most_bytes: int, headers: Mapping[str, str] | None = None, **request: Any
+    ) -> bytes:
+        """The body of an answer with status 200."""
+        options: Any = {"headers": {**(headers or {}), MOST_BYTES_HEADER: str(most_bytes)}}
+        ask: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
+        try:
+            response = await ask(url, cast_to=httpx2.Response, options=options, **request)
+        except Stopped as stopped:
+            failure = stopped.failure
+        except openai.APIConnectionError as error:  # what the door does not know
+            failure = NoAnswer("connection", type(error.__cause__ or error).__name__, was_sent=True)
+        else:
+            return response.content
+        raise failure

@@ -7,14 +7,17 @@ along with the status. What nothing is known of is about no question in particul
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
+import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
 
-from pairkit.openai_api.waits import retry_after_s
 from pairkit.printable import one_line
 
 _READ = 1 << 20  # bytes of a body that are looked at
@@ -70,16 +73,7 @@ _NO_MODEL = frozenset(("model_not_found", "1211"))
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A status other than 200, with whatever the body tells about it.
-
-    Attributes:
-        status: The HTTP status.
-        message: What the server said, in one line, shortened.
-        code: Its name or number for it.
-        kind: Its type.
-        param: The field of the request that it names.
-        more: What a gateway adds from its upstream.
-    """
+    """A status other than 200, with whatever the body tells about it."""
 
     status: int
     message: str = ""
@@ -161,12 +155,7 @@ class Refusal:
 
 
 class Refused(Exception):  # noqa: N818 - named after what happened
-    """The server answered with another status than 200.
-
-    Attributes:
-        refusal: What it said.
-        headers: Of its answer, with names in lower case.
-    """
+    """The server answered with another status than 200."""
 
     def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
         self.refusal, self.headers = refusal, headers
@@ -179,13 +168,7 @@ class Refused(Exception):  # noqa: N818 - named after what happened
 
 
 class NoAnswer(Exception):  # noqa: N818 - named after what happened
-    """The exchange brought no answer.
-
-    Attributes:
-        reason: `timeout`, `connection` or `broken_reply`.
-        detail: What happened, for people; never a credential.
-        was_sent: Whether the server may have worked, and charged, for it.
-    """
+    """The exchange brought no answer."""
 
     def __init__(self, reason: str, detail: str, *, was_sent: bool) -> None:
         self.reason, self.detail, self.was_sent = reason, detail, was_sent
@@ -209,3 +192,81 @@ def _short(value: Any, most: int) -> str:
         return str(value)[:most] if value else ""
     except ValueError:  # a number of thousands of digits
         return ""
+
+
+_LONGEST = 64  # characters of a header that says how long; a longer one says nothing
+LONGEST_WAIT_S = 1e9  # thirty years: whoever wishes more means never
+_PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
+_SPAN = re.compile(rf"(?:{_PART.pattern})+")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_EPOCH = 1e9  # a reset above this is a moment, below it a span of seconds
+_LIMITS = ("requests", "tokens")
+
+
+def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, at most `LONGEST_WAIT_S`; None if the server does not say."""
+    wait_s = _said({name: text for name, text in headers.items() if len(text) <= _LONGEST}, now)
+    return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
+
+
+def _said(headers: Mapping[str, str], now: float) -> float | None:
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    if "retry-after" in headers:
+        return _after(headers["retry-after"], now)
+    # OpenAI tells when each of its limits is whole again; only the one that ran out matters.
+    spent = [limit for limit in _LIMITS if headers.get(f"x-ratelimit-remaining-{limit}") == "0"]
+    waits = [_span(headers.get(f"x-ratelimit-reset-{limit}"), now) for limit in spent]
+    waits.append(_span(headers.get("x-ratelimit-reset"), now))
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _after(value: str, now: float) -> float | None:
+    if (seconds := _number(value)) is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        return None
+
+
+def _span(value: str | None, now: float) -> float | None:
+    """Of `6m0s`, `20ms`, seconds, or a moment since 1970 in seconds or milliseconds."""
+    if value is None:
+        return None
+    if (number := _number(value)) is not None:
+        moment = number / 1000 if number > _EPOCH * 1000 else number
+        return max(0.0, moment - now) if moment > _EPOCH else number
+    if not _SPAN.fullmatch(value):
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(value))
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+T = TypeVar("T")
+
+BACKOFF_S = LONGEST_PAUSE_S = 60.0  # at most: between two tries, and when a server wishes for more
+
+
+async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float) -> T:
+    """What `call` brings, at the latest at the last try."""
+    for tried in range(1, tries):
+        wish_s = 0.0
+        try:
+            return await call()
+        except Refused as refused:
+            wish_s = refused.retry_after_s or 0.0
+            if not refused.refusal.may_pass or wish_s > LONGEST_PAUSE_S:
+                raise
+        except NoAnswer:
+            pass
+        backoff_s = pause_s * 2.0 ** (tried - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        await asyncio.sleep(max(wish_s, min(BACKOFF_S, backoff_s)))
+    return await call()

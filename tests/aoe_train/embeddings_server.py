@@ -34,11 +34,7 @@ def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
 
 @dataclass
 class Server:
-    """Its address, what it was asked, and how it shall answer.
-
-    Attributes:
-        answer: From the texts and the number of the request (from 0) to status and body.
-    """
+    """Its address, what it was asked, and how it shall answer."""
 
     answer: Callable[[list[str], int], Answer] = lambda texts, _: (200, listing(texts))
     asked: list[dict[str, Any]] = field(default_factory=list)

@@ -14,14 +14,13 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train._advice import AdviceStore
 from aoe_train._advisers import advisers_of, consult
 from aoe_train._advisers.scores import given_scores
 from aoe_train._collate import Collate
 from aoe_train._encoder import Encoder as Loaded
 from aoe_train._examples import read_examples
 from aoe_train._plan import plan
-from aoe_train._records import Examples
+from aoe_train._records import AdviceStore, Examples
 from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._train import train
@@ -242,7 +241,7 @@ def test_vectors_of_a_file_are_a_teacher(bert: Path, teacher: Path, tmp_path: Pa
     ],
 )
 def test_a_file_that_is_none_is_refused(columns: dict[str, Any], message: str, tmp_path: Path) -> None:
-    from aoe_train._advisers.given import given_vectors
+    from aoe_train._advisers.consult import given_vectors
 
     path = tmp_path / "vectors.parquet"
     pl.DataFrame(columns).write_parquet(path)

@@ -38,8 +38,7 @@ def test_only_a_list_of_texts_is_encoded(texts: Any, bert: Path) -> None:
         (lambda: ANY.evaluate([], data=ROWS, progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate("m", data=ROWS, seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.evaluate("m", data=ROWS, draws="x", progress=False), "draws = 'x': "),
-        (lambda: ANY.evaluate("m", data=ROWS, suites=3, progress=False), "suites = 3: "),
-        (lambda: ANY.tune(ROWS, out="m", hours="2", progress=False), "hours = '2': "),
+        (lambda: ANY.evaluate("m", data=ROWS, suite=3, progress=False), "--suite 3: expected sts"),
         (lambda: ANY.train(ROWS, out=None, progress=False), "out = None: "),
         (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),
     ],
@@ -72,12 +71,8 @@ def test_an_objective_that_is_none_is_refused(
         )
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [({"tau": 0}, "setting 'tau.angle' = 0: "), ({"form": "half"}, "setting 'angle_form' = 'half': ")],
-)
-def test_a_loss_for_sentence_transformers_says_what_it_can_not_be(wrong: Any, message: str) -> None:
+def test_a_loss_for_sentence_transformers_says_what_it_can_not_be() -> None:
     with pytest.raises(ConfigError) as raised:
-        aoe_train.losses.AngleLoss(torch.nn.Identity(), **wrong)  # type: ignore[arg-type]
-    assert str(raised.value).startswith(message)
+        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)  # type: ignore[arg-type]
+    assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
     assert "\n" not in str(raised.value)

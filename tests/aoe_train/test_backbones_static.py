@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
-from aoe_train._evaluate.embedders.local import LocalEmbedder
+from aoe_train._evaluate.embedders.embedder import LocalEmbedder
 from aoe_train._evaluate.embedders.open import open_model
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.test_distill import sentences
@@ -128,7 +128,6 @@ def test_every_command_runs_it_itself(bert: Path, tmp_path: Path):
         ({"layers": 1}, "encoder.layers: a static"),
         ({"include_prompt": False}, "include_prompt false"),
         ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"ngrams": (3,)}, "encoder.ngrams"),
         ({"precision": "int8"}, "fewer bits: not of a static model"),
     ],
 )

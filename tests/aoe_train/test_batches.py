@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import _batches as module
-from aoe_train._batches import Batches, budget_cuts, rank_slice
-from aoe_train._label_mixing import one_label_batches
+from aoe_train._batches import Batches, budget_cuts, one_label_batches, rank_slice
 from aoe_train._records import ABSENT, Examples, Kind
 from pairkit.errors import ConfigError, DataError
 

@@ -46,9 +46,9 @@ assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
 np.save(sys.argv[2], vectors)
 """
 _TRAIN = """
-import aoe_train._train, aoe_train._trainer.sharding, pairkit.memory
+import aoe_train._train, aoe_train._trainer.sharding, pairkit.machine
 from aoe_train._trainer.sharding import is_sharded
-assert not pairkit.memory.is_out_of_memory(ValueError())
+assert not pairkit.machine.is_out_of_memory(ValueError())
 assert not is_sharded(torch.nn.Linear(2, 2))
 """
 

@@ -63,8 +63,6 @@ def test_body_tells_data_objective_and_results() -> None:
         "5,749 graded pairs from `pairs.tsv`",
         "3 texts were longer than 64 tokens",
         "| ibn | 1 | 0.05 |",
-        "Form of the angle: `reference`.",
-        "Form of the in-batch negatives: `paper`.",
         "| batch size | 32 × 2 processes |",
         "| before training | 0.8600 |",
         "those of step 40",

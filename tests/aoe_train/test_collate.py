@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -90,20 +88,6 @@ def test_a_single_text_comes_twice(store: TokenStore) -> None:
     assert batch["texts"].tolist() == [0, 0, 4, 4]
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
-
-
-def test_a_batch_takes_less_than_a_millisecond() -> None:
-    texts = [f"the cat {n}" for n in range(400)]
-    many = Examples(
-        texts, np.random.default_rng(0).integers(0, 400, (640, 2)), np.zeros(640, np.float32), "graded"
-    )
-    collate = Collate(many, TokenStore.build(texts, wordpiece(), max_length=32))
-    times = []
-    for start in range(0, 640, 32):
-        began = time.thread_time()
-        collate(range(start, start + 32))
-        times.append(time.thread_time() - began)
-    assert np.median(times) < 3e-3
 
 
 def test_a_plan_in_numbers(store: TokenStore) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 import aoe_train
 from aoe_train import Encoder
 from aoe_train._backbones.depth import after_layers, count_layers, keep_layers
-from aoe_train._export.verify import difference
+from aoe_train._export.export import difference
 from pairkit.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_heads import ROWS

@@ -16,9 +16,15 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
-from aoe_train._distill.least_squares import fit, rarity
-from aoe_train._distill.static import held_out, kept_axes
-from aoe_train._distill.vocabulary import plain_tokenizer, token_shares, written_tokens
+from aoe_train._distill.static import (
+    fit,
+    held_out,
+    kept_axes,
+    plain_tokenizer,
+    rarity,
+    token_shares,
+    written_tokens,
+)
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, bytelevel, wordpiece
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from aoe_train._encode import Encoded, encode_file, read_ranges
 from aoe_train._small import quantized, value_ranges
 from pairkit.errors import ConfigError, DataError
-from pairkit.parquet_sizes import ParquetSizes, check_parquet
 
 DIM = 5
 
@@ -311,21 +310,6 @@ def test_nothing_in_a_parquet_column(tmp_path: Path) -> None:
     pl.DataFrame({"text": []}, schema={"text": pl.String}).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(DataError, match="has no rows"):
         run(tmp_path / "in.parquet", tmp_path / "out.npy")
-
-
-def test_the_sizes_of_a_parquet_file_are_looked_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pl.DataFrame({"text": ["a", "b"]}).write_parquet(tmp_path / "in.parquet")
-    looked: list[Path] = []
-
-    def look(file: IO[bytes], path: Path) -> ParquetSizes:
-        looked.append(path)
-        return check_parquet(file, path)
-
-    monkeypatch.setattr("pairkit.parquet_batches.check_parquet", look)
-    run(tmp_path / "in.parquet", tmp_path / "out.parquet")  # to count, to encode, to copy
-    assert looked == [tmp_path / "in.parquet"]
 
 
 def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> None:

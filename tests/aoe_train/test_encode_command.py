@@ -23,7 +23,7 @@ from aoe_train._commands.app import app
 from aoe_train._encode import encode_file
 from aoe_train._encode.record import record_path
 from aoe_train._encoder import Encoder
-from aoe_train._evaluate.suites import sts
+from aoe_train._evaluate import sts
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import WORDS, around
 
@@ -191,7 +191,7 @@ def data_dir(tmp_path: Path) -> Path:
 def test_evaluate_ends_with_one_object_by_task(
     bert: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sts._ROWS, "STS-B", 3)
+    monkeypatch.setitem(sts._FILES, "STS-B", {"test": ("stsb/stsb-test.tsv", 3)})
     flags = ("--suite", "sts", "--data-dir", data_dir, "--out", tmp_path / "result.json", "--json")
     found = json.loads(aoe("evaluate", "--model", bert, *flags))
     assert list(found) == ["STS-B"]
@@ -232,8 +232,6 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, data_d
     ):
         for similarity, value in expected(**asked).items():
             assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
-    with pytest.raises(ConfigError, match="--prompt-name: does not go with --suite mteb"):
-        aoe("evaluate", "--model", bert, "--suite", "mteb", "--task", "STS12", "--prompt-name", "query")
 
 
 def test_evaluate_prints_a_table_times_100(bert: Path, data_dir: Path) -> None:
@@ -247,10 +245,10 @@ def test_evaluate_prints_a_table_times_100(bert: Path, data_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ((), "give --data-dir"),
+        ((), "give --data, pairs of your own, or --data-dir"),
         (("--suite", "sst", "--data-dir", "."), "--suite sst: expected sts"),
         (("--split", "train", "--data-dir", "."), "--split train: expected test or dev"),
-        (("--data", "a.tsv", "--task", "STS-B"), "--data stands instead of a suite"),
+        (("--data", "a.tsv", "--task", "STS-B"), "--data replaces the test sets"),
     ],
 )
 def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str) -> None:
@@ -266,7 +264,6 @@ from pathlib import Path
 import torch
 from aoe_train._encode import encode_file
 from aoe_train._encoder import Encoder
-from aoe_train._evaluate.suites import sts
 torch.set_num_threads(1)
 encoder = Encoder.load(sys.argv[1])
 def encode(texts):

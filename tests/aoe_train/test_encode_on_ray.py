@@ -47,12 +47,7 @@ class Call:
 
 
 class InOneProcess:
-    """What `Actors` asks of ray, with actors in this process; answers come in any order.
-
-    Args:
-        cores: Of each machine.
-        lost: Told of each call to an actor, by its number and the method: whether it is lost.
-    """
+    """What `Actors` asks of ray, with actors in this process; answers come in any order."""
 
     exceptions = SimpleNamespace(
         RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=OSError, RaySystemError=OSError

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aoe_train._evaluate import dev_metric
-from aoe_train._evaluate.dev import mean_reciprocal_rank, triplet_accuracy
+from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
 from aoe_train._records import ABSENT, Examples, Kind
 from pairkit.errors import ConfigError, DataError
 

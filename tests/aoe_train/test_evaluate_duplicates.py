@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._evaluate import Vectors
-from aoe_train._evaluate.duplicates.ranking import metrics, verdict
 from aoe_train._evaluate.duplicates.tables import read_duplicates
-from aoe_train._evaluate.duplicates.task import DuplicatesTask
+from aoe_train._evaluate.duplicates.task import DuplicatesTask, metrics, task_metrics
 from aoe_train._evaluate.duplicates.tracker import Query, Reports, in_order, track
+from aoe_train._evaluate.tasks import Vectors
 from pairkit.errors import ConfigError, DataError
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
@@ -99,7 +98,7 @@ def test_parts_are_by_length_and_by_age() -> None:
     texts = ["short", "short too", "long " * 300]
     reports = Reports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
     queries = [Query(1, 1, (0,), ()), Query(2, 2, (0, 1), ())]
-    found = verdict(reports, queries, lambda query: np.zeros(query.candidates))
+    found = task_metrics(reports, queries, lambda query: np.zeros(query.candidates))
     assert {name: n for name, (_, n) in found.parts.items()} == {
         "<128 tokens": 1,
         "256-511 tokens": 1,
@@ -122,7 +121,7 @@ def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
         task.chosen_weight(near, "bm25") == 0.7
     )  # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
     assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
-    assert task.judge(made).whole.scores()["recall@1"] == 0
+    assert task.measure(made).whole.scores()["recall@1"] == 0
     assert task.by_words("bm25").whole.scores()["recall@1"] == 1
     assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
 

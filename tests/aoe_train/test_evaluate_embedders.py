@@ -13,14 +13,12 @@ import pytest
 import torch
 
 from aoe_train._encoder import Encoder
-from aoe_train._evaluate.embedders import cached, local
-from aoe_train._evaluate.embedders.cached import CachedEmbedder
-from aoe_train._evaluate.embedders.embedder import Endpoint, Prompted
-from aoe_train._evaluate.embedders.local import LocalEmbedder, find_separator
+from aoe_train._evaluate.embedders import cached, embedder
+from aoe_train._evaluate.embedders.cached import CachedEmbedder, VectorStore
+from aoe_train._evaluate.embedders.embedder import Endpoint, LocalEmbedder, Prompted, find_separator
 from aoe_train._evaluate.embedders.open import open_embedder
 from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
 from aoe_train._evaluate.embedders.small import Once, Small
-from aoe_train._evaluate.embedders.vector_store import VectorStore
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError, DataError
@@ -86,7 +84,7 @@ def test_the_identity_tells_models_apart_and_the_same_model_not(bert: Path, tmp_
 def test_the_identity_goes_by_the_programs_too(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = Encoder.load(bert, device="cpu")
     before = LocalEmbedder(encoder, "x").identity
-    monkeypatch.setattr(local, "versions", lambda: {"torch": "0"})
+    monkeypatch.setattr(embedder, "versions", lambda: {"torch": "0"})
     assert LocalEmbedder(encoder, "x").identity != before
 
 
@@ -371,13 +369,13 @@ def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_pa
     encoder.save(tmp_path / "m")
     refusal = ConfigError("not ours")
     theirs = SentenceTransformersEmbedder(tmp_path / "m", "m", "fp32", refusal)
-    for embedder in (theirs, LocalEmbedder(encoder, "m")):
-        assert (embedder.prompts.query, embedder.prompts.default, embedder.similarity) == (
+    for either in (theirs, LocalEmbedder(encoder, "m")):
+        assert (either.prompts.query, either.prompts.default, either.similarity) == (
             "the man: ",
             "query",
             "dot",
         )
         for prompt in (None, "", "a road "):
-            assert embedder.encode(TEXTS, prompt) == pytest.approx(
+            assert either.encode(TEXTS, prompt) == pytest.approx(
                 encoder.encode(TEXTS, prompt=prompt), abs=1e-6
             )

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import aoe_train
-from aoe_train._evaluate import Correlation, Gain, Interval, gain
 from aoe_train._evaluate.binary import Binary
-from aoe_train._evaluate.resample import Comparison
+from aoe_train._evaluate.correlation import Correlation
+from aoe_train._evaluate.gain import Gain, gain
+from aoe_train._evaluate.resample import Comparison, Interval
 from llm_labeler._ensemble import CLASSES, cast_votes, fit_judges
 from llm_labeler._records import Judgement, Vote
 from llm_labeler._settings import EnsembleSettings

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from aoe_train._evaluate import SUITES, Vectors, find_tasks
-from aoe_train._evaluate.suites.gis import GisTask, length_buckets, read_gis_task
+from aoe_train._evaluate.pairs import PairTask, length_buckets, read_binary_task
+from aoe_train._evaluate.tasks import Vectors
 from pairkit.errors import ConfigError, DataError
 
-GIS = SUITES["gis"]()
 Row = tuple[str, str, float]
 
 TEST: list[Row] = [
@@ -44,8 +43,8 @@ def cosines(rows: list[Row]) -> np.ndarray:
     return (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
 
 
-def scores(task: GisTask) -> dict[str, float]:
-    return task.judge(Vectors(letters, [task.texts])).whole.scores()
+def scores(task: PairTask) -> dict[str, float]:
+    return task.measure(Vectors(letters, [task.texts])).whole.scores()
 
 
 def write(path: Path, rows: list[Row]) -> None:
@@ -66,7 +65,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path) -> None:
-    found = scores(read_gis_task(str(dataset)))
+    found = scores(read_binary_task(str(dataset)))
     labels, known = ([int(row[2]) for row in rows] for rows in (TEST, DEV))
     assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(labels, cosines(TEST)))
     for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
@@ -76,22 +75,10 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path) 
         assert found[name] == pytest.approx(score(labels, cosines(TEST) >= limit))
 
 
-def test_the_suite_reads_the_same_task(dataset: Path) -> None:
-    (task,), missing = find_tasks(GIS, dataset)
-    assert isinstance(task, GisTask)
-    assert (task.name, missing) == ("issues", {})
-    assert scores(task) == scores(read_gis_task(str(dataset)))
-    assert task.rows == [row[:2] for row in TEST]
-
-
 def test_without_other_pairs_there_are_no_figures_at_their_thresholds(dataset: Path) -> None:
-    (dev,), _ = find_tasks(GIS, dataset, split="dev")
-    assert isinstance(dev, GisTask)
-    assert dev.rows == [row[:2] for row in DEV]
     for task in (
-        dev,
-        read_gis_task(str(dataset), "dev"),
-        read_gis_task(str(dataset / "data/validation.jsonl")),
+        read_binary_task(str(dataset), "dev"),
+        read_binary_task(str(dataset / "data/validation.jsonl")),
     ):
         assert list(scores(task)) == [
             "spearman",
@@ -104,8 +91,8 @@ def test_without_other_pairs_there_are_no_figures_at_their_thresholds(dataset: P
 
 
 def test_buckets_by_the_longer_text_with_the_thresholds_of_all(dataset: Path) -> None:
-    task = read_gis_task(str(dataset))
-    verdict = task.judge(Vectors(letters, [task.texts]))
+    task = read_binary_task(str(dataset))
+    verdict = task.measure(Vectors(letters, [task.texts]))
     assert {name: n for name, (_, n) in verdict.parts.items()} == {"<128": 4, "128-255": 1, ">=512": 1}
     short, _ = verdict.parts["<128"]
     assert short is not None
@@ -128,34 +115,32 @@ def test_lengths_count_two_more_than_the_words() -> None:
 
 def test_a_dataset_without_the_split(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", TEST)
-    with pytest.raises(DataError, match=r"gis: has no test split"):
-        find_tasks(GIS, tmp_path)
     with pytest.raises(DataError, match=r"no split 'test'; there are train"):
-        read_gis_task(str(tmp_path), "test")
+        read_binary_task(str(tmp_path), "test")
     told: list[str] = []
-    assert len(read_gis_task(str(tmp_path), say=told.append).rows) == len(TEST)  # such as `label judge` makes
+    assert len(read_binary_task(str(tmp_path), say=told.append).rows) == len(
+        TEST
+    )  # such as `label judge` makes
     assert told == [f"{tmp_path}: train is its only split, and is judged"]
     write(tmp_path / "validation.jsonl", TEST)
     with pytest.raises(DataError, match=r"no split 'test'; there are train, validation"):
-        read_gis_task(str(tmp_path))
+        read_binary_task(str(tmp_path))
 
 
 def test_a_validation_split_of_one_label_chooses_no_thresholds(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl", TEST)
     write(tmp_path / "validation.jsonl", [row for row in TEST if row[2]])
     told: list[str] = []
-    assert "f1" not in scores(read_gis_task(str(tmp_path), say=told.append))
+    assert "f1" not in scores(read_binary_task(str(tmp_path), say=told.append))
     assert told == [f"{tmp_path}: all labels of validation are alike, so it chooses no thresholds"]
 
 
 def test_graded_labels_are_no_classes(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl", [("a", "b", 2.5), ("a", "c", 0.5), ("b", "c", 5)])
     with pytest.raises(DataError, match=r"found the label 2\.5, expected 0 and 1 only"):
-        scores(read_gis_task(str(tmp_path)))
+        scores(read_binary_task(str(tmp_path)))
 
 
-def test_what_is_not_there(tmp_path: Path, dataset: Path) -> None:
-    with pytest.raises(ConfigError, match="no such folder"):
-        find_tasks(GIS, tmp_path / "nowhere")
+def test_a_file_has_no_splits(dataset: Path) -> None:
     with pytest.raises(ConfigError, match="all rows of a"):
-        read_gis_task(str(dataset / "data" / "validation.jsonl"), "test")
+        read_binary_task(str(dataset / "data" / "validation.jsonl"), "test")

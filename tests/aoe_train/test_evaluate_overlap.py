@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._evaluate import Input, Overlap, PairTask, Sts, find_tasks, overlap, pair_task, read_digests
-from aoe_train._evaluate.overlap import DIGESTS_FILE, digests, write_digests
-from aoe_train._evaluate.suites.classification import ClassTask, Examples, JoinedTask
+from aoe_train._evaluate.overlap import DIGESTS_FILE, Overlap, digests, overlap, read_digests, write_digests
+from aoe_train._evaluate.pairs import PairTask, pair_task
+from aoe_train._evaluate.sts import read_sts
 from pairkit.errors import DataError
 from pairkit.reader import read_pairs
 from tests.published import REAL, real_data, write_sts, write_table
@@ -51,20 +51,6 @@ def test_tasks_of_single_inputs_have_a_row_for_each() -> None:
     assert overlap(Other(), digests(["a", "b"])) == Overlap(2, 3, 2, 3)  # type: ignore[arg-type]
 
 
-def test_of_classes_the_judged_examples_count_and_not_what_a_classifier_learns_from() -> None:
-    def part(*columns: list[Input]) -> Examples:
-        return Examples(columns, np.zeros(len(columns[0]), np.int64))
-
-    known = digests(["a", "b", "learnt"])
-    texts = ClassTask("MR", (part(["learnt", "x"]), part(["a", "y", "z"])))
-    assert overlap(texts, known) == Overlap(1, 3, 1, 3)
-    pairs = ClassTask("MRPC", (part(["learnt"], ["a"]), part(["a", "b"], ["b", "y"])))
-    assert overlap(pairs, known) == Overlap(2, 3, 1, 2)
-    inputs = ClassTask("NLI", (part([("learnt", "a")]), part([("a", "b"), ("a", "y")])))
-    assert overlap(inputs, known) == Overlap(2, 3, 1, 2)
-    assert overlap(JoinedTask("both", {"one": texts, "other": inputs}), known) == Overlap(2, 4, 2, 5)
-
-
 def test_the_file_has_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:
     for name, texts in (("one", ["b", "a", "c", "a"]), ("other", ["c", "A", "b"])):
         (tmp_path / name).mkdir()
@@ -87,7 +73,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_pairs_of_each_year_that_were_trained_on_are_found(tmp_path: Path) -> None:
-    tasks, _ = find_tasks(Sts(), write_sts(tmp_path))
+    tasks, _ = read_sts(write_sts(tmp_path))
     leaked = [row for task in tasks[:5] for row in task.rows[:: 1 + len(task.rows) // 100]]
     train = write_table(tmp_path / "train.tsv", "score\tsentence1\tsentence2", [(1, *row) for row in leaked])
     (frame,) = read_pairs(train).splits.values()
@@ -103,7 +89,7 @@ def test_pairs_of_each_year_that_were_trained_on_are_found(tmp_path: Path) -> No
 def test_the_known_leak_of_stsb_is_found() -> None:
     (train,) = read_pairs(REAL / "stsb" / "stsb-train.tsv").splits.values()
     known = digests([*train["text1"], *train["text2"]])
-    tasks, _ = find_tasks(Sts(), REAL)
+    tasks, _ = read_sts(REAL)
     found = {each.name: overlap(each, known).rows for each in tasks}
     # these pairs stand in both; here one whose texts stand in two others counts too
     for year, pairs in zip(("12", "13", "14", "15", "16"), (996, 596, 1822, 1102, 197), strict=True):

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train._evaluate import Judged, Means, Verdict, compare, correlation, summarise
-from aoe_train._evaluate.resample import intervals
+from aoe_train._evaluate.correlation import correlation
+from aoe_train._evaluate.resample import MeanMetrics, Metrics, compare, intervals
+from aoe_train._evaluate.tasks import TaskMetrics, summarise
 from pairkit.errors import DataError
 
 # Cosine, label, how often the row is drawn; few values, so that ties are frequent.
@@ -44,7 +45,7 @@ def test_a_row_that_counts_twice_is_a_row_that_stands_twice(rows: list[tuple[int
 
 
 def test_means_weigh_by_the_counts() -> None:
-    means = Means({"accuracy": np.array([1, 0, 1, 1]), "ndcg": np.array([0.5, 0.25, 1, 0])})
+    means = MeanMetrics({"accuracy": np.array([1, 0, 1, 1]), "ndcg": np.array([0.5, 0.25, 1, 0])})
     assert (means.n, means.scores()) == (4, {"accuracy": 0.75, "ndcg": 0.4375})
     found = means.figures(np.array([[0, 3, 1, 0], [2, 0, 0, 2]], float))
     assert found["accuracy"] == pytest.approx([1 / 4, 1])
@@ -60,7 +61,7 @@ def test_a_draw_of_one_value_only_has_no_correlation() -> None:
 
 
 def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
-    class Never(Means):
+    class Never(MeanMetrics):
         def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
             return {**super().figures(counts), "never": np.full(len(counts), np.nan)}
 
@@ -69,7 +70,7 @@ def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
         warnings.simplefilter("error")
         assert list(intervals(one, draws=100, seed=0)) == ["accuracy"]
         assert list(compare(one, other, draws=100, seed=0)) == ["accuracy"]
-    told = summarise(Verdict(one), draws=100).to_dict()
+    told = summarise(TaskMetrics(one), draws=100).to_dict()
     assert (told["never"], told["ci95"]["never"]) == (None, None)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
@@ -136,15 +137,15 @@ def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
 
 def test_pairing_sees_a_difference_that_intervals_alone_do_not() -> None:
     hard = np.random.default_rng(0).random(400) < 0.5  # both models miss the same half
-    one = Means({"accuracy": (~hard).astype(float)})
-    other = Means({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
+    one = MeanMetrics({"accuracy": (~hard).astype(float)})
+    other = MeanMetrics({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
     bounds = [intervals(each, draws=500, seed=0)["accuracy"] for each in (one, other)]
     assert bounds[0].low < bounds[1].high
     assert compare(one, other, draws=500, seed=0)["accuracy"].p < 0.02
 
 
 def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: Judged = correlation(*noisy(50, 0, 0.3), "task")
+    judged: Metrics = correlation(*noisy(50, 0, 0.3), "task")
     found = intervals(judged, draws=300, seed=7)
     assert intervals(judged, draws=300, seed=7) == found
     assert intervals(judged, draws=300, seed=8) != found

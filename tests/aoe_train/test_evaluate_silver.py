@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train._evaluate.binary import Binary
-from aoe_train._evaluate.silver import Silver, reliability
+from aoe_train._evaluate.gain import Silver, reliability
 
 once = np.ones((1, 4))
 

@@ -9,13 +9,12 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train._evaluate import Result, Sts, Task, Vectors, find_tasks, judge, read_pair_task, summarise
-from aoe_train._evaluate.suites import sts
-from aoe_train._evaluate.vectors import Encode
+from aoe_train._evaluate import sts
+from aoe_train._evaluate.pairs import PairTask, read_pair_task
+from aoe_train._evaluate.sts import read_sts
+from aoe_train._evaluate.tasks import Encode, Result, Vectors, measured, summarise
 from pairkit.errors import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
-
-STS = Sts()
 
 
 class Letters:
@@ -30,9 +29,9 @@ class Letters:
         return np.array(letters, np.float32)
 
 
-def evaluate(encode: Encode, tasks: list[Task]) -> dict[str, Result]:
+def evaluate(encode: Encode, tasks: list[PairTask]) -> dict[str, Result]:
     vectors = Vectors(encode, [task.texts for task in tasks])
-    return {name: summarise(verdict) for name, verdict in judge(vectors, tasks).items()}
+    return {task.name: summarise(measured(task, vectors)) for task in tasks}
 
 
 def by_hand(rows: list[tuple[float, str, str]]) -> tuple[float, float]:
@@ -54,8 +53,12 @@ YEAR = [
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with one year and both halves of STS-B, as small as if they had been published so."""
-    monkeypatch.setattr(sts, "_ROWS", {"STS12": 5, "STS-B": 3})
-    monkeypatch.setattr(sts, "_ROWS_DEV", {"STS-B": 3})
+    small = {"STS12": 5, "STS12.senteval-tok": 5, "STS-B": 3}
+    files = {
+        name: {split: (file, small.get(name, rows)) for split, (file, rows) in splits.items()}
+        for name, splits in sts._FILES.items()
+    }
+    monkeypatch.setattr(sts, "_FILES", files)
     year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
     year += [
         f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"
@@ -77,7 +80,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_pairs_of_a_year_at_once_and_by_subset(data: Path) -> None:
-    tasks, _ = find_tasks(STS, data, names=["STS12"])
+    tasks, _ = read_sts(data, names=["STS12"])
     found = evaluate(Letters(), tasks)["STS12"].to_dict()
     rows = [row[1:] for row in YEAR]
     for figures, part in ((found, rows), (found["subsets"]["news"], rows[:3])):
@@ -89,32 +92,32 @@ def test_all_pairs_of_a_year_at_once_and_by_subset(data: Path) -> None:
 
 
 def test_tasks_that_are_not_there_are_told_with_the_reason(data: Path) -> None:
-    tasks, missing = find_tasks(STS, data)
+    tasks, missing = read_sts(data)
     assert [task.name for task in tasks] == ["STS12", "STS-B"]
     assert list(missing) == ["STS13", "STS14", "STS15", "STS16", "SICK-R"]
     assert missing["SICK-R"] == f"no file {data / 'sick' / 'sick-test.tsv'}"
     with pytest.raises(DataError, match="none of the tasks is here"):
-        find_tasks(STS, data / "sts")
+        read_sts(data / "sts")
     with pytest.raises(ConfigError, match=r"no task 'STS11'; there are STS12, .*SICK-R"):
-        find_tasks(STS, data, names=["STS11"])
+        read_sts(data, names=["STS11"])
 
 
 def test_dev_is_another_file_and_the_years_have_none(data: Path) -> None:
-    (dev,), missing = find_tasks(STS, data, split="dev")
+    (dev,), missing = read_sts(data, split="dev")
     assert missing["STS12"] == "has no dev split"
-    (test,), _ = find_tasks(STS, data, names=["STS-B"])
+    (test,), _ = read_sts(data, names=["STS-B"])
     encode = Letters()
     assert evaluate(encode, [dev])["STS-B"].to_dict() != evaluate(encode, [test])["STS-B"].to_dict()
 
 
 def test_a_tokenised_year_is_run_if_asked_for(data: Path) -> None:
-    (task,), missing = find_tasks(STS, data, names=["STS12.senteval-tok"])
+    (task,), missing = read_sts(data, names=["STS12.senteval-tok"])
     assert task.texts[0] == 'he said "no'
     assert not missing
 
 
 def test_each_distinct_text_is_encoded_once(data: Path) -> None:
-    tasks, _ = find_tasks(STS, data)
+    tasks, _ = read_sts(data)
     encode = Letters()
     evaluate(encode, tasks)
     (texts,) = encode.calls
@@ -123,7 +126,7 @@ def test_each_distinct_text_is_encoded_once(data: Path) -> None:
 
 
 def test_a_model_that_gives_the_same_vector_always_is_an_error(data: Path) -> None:
-    tasks, _ = find_tasks(STS, data)
+    tasks, _ = read_sts(data)
     with pytest.raises(DataError, match="STS12: every cosine is 1: the model does not tell texts apart"):
         evaluate(lambda texts: np.ones((len(texts), 4), np.float32), tasks)
 
@@ -132,15 +135,15 @@ def test_a_damaged_row_names_file_and_row(data: Path) -> None:
     path = data / "stsb" / "stsb-test.tsv"
     path.write_text(path.read_text().replace("3\t", "six\t"))
     with pytest.raises(DataError, match=r"stsb-test\.tsv:3: label 'six'"):
-        find_tasks(STS, data)
+        read_sts(data)
 
 
 def test_another_number_of_rows_than_the_published_one_is_refused(data: Path) -> None:
     path = data / "stsb" / "stsb-dev.tsv"
     path.write_text(path.read_text() + "1\tb\ty\n")
     with pytest.raises(DataError, match=r"stsb-dev\.tsv: 4 rows, but 3 are published"):
-        find_tasks(STS, data, split="dev")
-    assert find_tasks(STS, data)[0]  # the test half is as it was
+        read_sts(data, split="dev")
+    assert read_sts(data)[0]  # the test half is as it was
 
 
 def test_any_file_of_pairs_is_a_task(data: Path) -> None:
@@ -165,7 +168,7 @@ def test_a_folder_of_pairs_gives_its_test_or_dev_split(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
 def test_files_with_the_published_numbers_of_pairs(tmp_path: Path, published: bool) -> None:
-    tasks, missing = find_tasks(STS, REAL if published else write_sts(tmp_path))
+    tasks, missing = read_sts(REAL if published else write_sts(tmp_path))
     found = evaluate(Letters(), tasks)
     assert {name: result.n for name, result in found.items()} == STS_SIZES
     assert not missing
@@ -201,7 +204,7 @@ def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm:
 def test_minilm_reaches_what_is_known_of_it() -> None:
     from aoe_train._encoder import Encoder
 
-    tasks, _ = find_tasks(STS, REAL, names=["STS-B"])
+    tasks, _ = read_sts(REAL, names=["STS-B"])
     found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]
     assert 100 * found.scores["spearman"] == pytest.approx(82.03, abs=0.01)
 

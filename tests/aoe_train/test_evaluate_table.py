@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
-from aoe_train._evaluate import Draws, Input, Means, Result, Score, Vectors, Verdict, score
 from aoe_train._evaluate.overlap import digests
-from aoe_train._evaluate.resample import Comparison, Interval
-from aoe_train._evaluate.table import ahead, comparisons, figures, mteb_figures, rankings, side_by_side
-from aoe_train._evaluate.table_markdown import markdown
+from aoe_train._evaluate.resample import Comparison, Interval, MeanMetrics
+from aoe_train._evaluate.score import Draws, Score, score
+from aoe_train._evaluate.table import ahead, comparisons, figures, rankings, side_by_side
+from aoe_train._evaluate.tasks import Input, Result, TaskMetrics, Vectors
 from aoe_train._prompts import NamedPrompts
 from aoe_train._settings import Similarity
 from pairkit.errors import ConfigError
@@ -40,11 +40,11 @@ class Hits:
         self.name, self.n, self.metrics = name, n, metrics
         self.texts: list[Input] = [f"{name} {place}" for place in range(n)]
 
-    def judge(self, vectors: Vectors) -> Verdict:
+    def measure(self, vectors: Vectors) -> TaskMetrics:
         right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
-        whole = Means({metric: right.astype(float) for metric in self.metrics})
-        return Verdict(
-            whole, {"first": (Means({"accuracy": right[:10].astype(float)}), 10), "odd": (None, 1)}
+        whole = MeanMetrics({metric: right.astype(float) for metric in self.metrics})
+        return TaskMetrics(
+            whole, {"first": (MeanMetrics({"accuracy": right[:10].astype(float)}), 10), "odd": (None, 1)}
         )
 
 
@@ -76,61 +76,33 @@ def test_nothing_is_made_up_where_nothing_was_asked() -> None:
 
 
 def test_a_row_a_task_and_their_mean() -> None:
-    grid = figures(scored(), subsets=True)
-    assert grid.headings == ["task", "accuracy", "n", "trained on"]
+    grid = figures(scored(), "t", subsets=True)
+    assert grid.headings == ("task", "accuracy", "n", "trained on")
     assert [row[0] for row in grid.rows] == ["MR", "  first", "  odd", "CR", "  first", "  odd", "mean of 2"]
     assert grid.rows[0][1].startswith("75.00 [")
-    assert grid.rows[0][2:] == ["40", "5.0%"]
-    assert grid.rows[1][1:3] == ["100.00", "10"]
+    assert grid.rows[0][2:] == ("40", "5.0%")
+    assert grid.rows[1][1:3] == ("100.00", "10")
     assert grid.rows[2][1] == "–"
-    assert grid.rows[-1] == ["mean of 2", "75.00", "", ""]
+    assert grid.rows[-1] == ("mean of 2", "75.00", "", "")
     assert {len(row) for row in grid.rows} == {4}
 
 
 def test_without_overlap_there_is_no_column_for_it() -> None:
-    assert figures(scored(trained=digests(["another"]))).headings == ["task", "accuracy", "n"]
+    assert figures(scored(trained=digests(["another"])), "t").headings == ("task", "accuracy", "n")
 
 
 def test_many_metrics_stand_below_one_another() -> None:
     found = score(Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], draws=Draws(0), progress=False)
-    grid = figures(found)
-    assert grid.headings == ["task", "metric", "figure", "n"]
-    assert [row[:3] for row in grid.rows] == [["T", metric, "50.00"] for metric in "abcd"]
+    grid = figures(found, "t")
+    assert grid.headings == ("task", "metric", "figure", "n")
+    assert [row[:3] for row in grid.rows] == [("T", metric, "50.00") for metric in "abcd"]
 
 
 def test_differences_with_interval_and_p() -> None:
-    grid = comparisons(scored(), "mine", "other")
-    assert grid is not None
-    assert grid.headings == ["task", "metric", "mine", "other", "difference", "p"]
-    assert grid.rows[0][:4] == ["MR", "accuracy", "75.00", "50.00"]
+    grid = comparisons(scored(), "mine", "other", "t")
+    assert grid.headings == ("task", "metric", "mine", "other", "difference", "p")
+    assert grid.rows[0][:4] == ("MR", "accuracy", "75.00", "50.00")
     assert grid.rows[0][4].startswith("+25.00 [")
-    assert comparisons(scored(rival=None), "mine", "other") is None
-
-
-def test_the_page_has_the_papers_rows_under_ones_own() -> None:
-    page = markdown("transfer", scored(), "mine", "other", draws=Draws(200, 1))
-    assert page.startswith("# mine on transfer\n\n| task | accuracy | n | trained on |\n")
-    assert "95 % bootstrap intervals (200 resamples, seed 1)" in page
-    assert "## Against other" in page
-    # only two of the seven tasks: no average, and dashes for the rest
-    assert "| **mine** | 75.00 | 75.00 | – | – | – | – | – | – |" in page
-    assert "| AoE, BERT-base | 83.00 | 89.38 | 94.72 | 89.87 | 87.20 | 89.00 | 75.54 | 86.96 |" in page
-    assert "- MR: trained on 2 of its 40 examples" in page
-    assert "CR: trained" not in page
-
-
-def test_the_average_stands_where_all_tasks_do() -> None:
-    found = score(Named("mine", 0.5), [Hits("MultiNLI"), Hits("SNLI")], draws=Draws(0), progress=False)
-    page = markdown("nli", found, "mine", draws=Draws(0))
-    assert "| **mine** | 50.00 | 50.00 | 50.00 |" in page
-    assert "bootstrap" not in page
-    assert "Against" not in page
-    assert "## Beside" not in markdown("gis", found, "mine", draws=Draws(0))
-
-
-def test_what_mteb_says() -> None:
-    grid = mteb_figures({"STS12": {"main_score": 0.7237, "metric": "cosine_spearman", "scores": {}}})
-    assert grid.rows == [["STS12", "cosine_spearman", "72.37"]]
 
 
 def test_names_are_shown_as_they_are(
@@ -139,14 +111,13 @@ def test_names_are_shown_as_they_are(
     name = "[/x]\x1b[31m"
     found = scored()
     monkeypatch.setenv("COLUMNS", "200")
-    one = Evaluation({name: {"sts": found}}, against="[/y]")
-    several = Evaluation({name: {"gis": {"[/z]": found["MR"]}}, "other": {"gis": {"[/z]": found["MR"]}}})
-    mteb = Evaluation({}, mteb={name: {"metric": "[/m]", "main_score": 0.5}})
-    for table in (*one.tables(), *several.tables(), *mteb.tables()):
+    one = Evaluation("sts", {name: found}, against="[/y]")
+    several = Evaluation("gis", {name: {"[/z]": found["MR"]}, "other": {"[/z]": found["MR"]}})
+    for table in (*one.tables(), *several.tables()):
         out.print(table)
     shown = capsys.readouterr().out
-    assert shown.count("[/x]\ufffd[31m") == 4  # a title, a heading and two cells
-    assert all(word in shown for word in ("[/y]", "[/z]", "[/m]"))
+    assert shown.count("[/x]\ufffd[31m") == 3  # a title, a heading and a cell
+    assert all(word in shown for word in ("[/y]", "[/z]"))
     assert "\x1b[31m" not in shown
 
 
@@ -163,10 +134,10 @@ def test_several_models_stand_below_one_another() -> None:
         }
         for tasks in (["MR"], ["MR", "CR"])
     )
-    alone = side_by_side(one)
-    assert alone.headings == ["model", "MR, spearman", "MR, roc_auc", "MR, f1"]
-    assert alone.rows == [["a", "50.00", "50.00", "50.00"], ["b", "75.00", "75.00", "75.00"]]
-    assert side_by_side(two).headings == ["model", "MR, spearman", "CR, spearman"]
+    alone = side_by_side(one, "t")
+    assert alone.headings == ("model", "MR, spearman", "MR, roc_auc", "MR, f1")
+    assert alone.rows == [("a", "50.00", "50.00", "50.00"), ("b", "75.00", "75.00", "75.00")]
+    assert side_by_side(two, "t").headings == ("model", "MR, spearman", "CR, spearman")
 
 
 def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of() -> None:
@@ -178,17 +149,23 @@ def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of(
             Result({"recall@1": 0.5, "mrr": 0.5}, 8), over={"BM25": {"recall@1": gain}}, weight=0.65
         ),
     }
-    grid = rankings(scores, subsets=True)
-    assert grid.headings == ["ranked by", "weight", "recall@1", "mrr", "n"]
+    grid = rankings(scores, "t", subsets=True)
+    assert grid.headings == ("ranked by", "weight", "recall@1", "mrr", "n")
     assert grid.rows == [
-        ["BM25", "", "25.00", "37.50", "8"],
-        ["  <7 days", "", "50.00", "–", "2"],
-        ["mine + BM25", "0.65", "50.00", "50.00", "8"],
+        ("BM25", "", "25.00", "37.50", "8"),
+        ("  <7 days", "", "50.00", "–", "2"),
+        ("mine + BM25", "0.65", "50.00", "50.00", "8"),
     ]
-    told = ahead(scores)
-    assert told is not None
-    assert told.rows == [["mine + BM25", "BM25", "+25.00 [-10.00, 60.00]", "–"]]
-    assert ahead({"BM25": scores["BM25"]}) is None
+    assert ahead(scores, "t").rows == [("mine + BM25", "BM25", "+25.00 [-10.00, 60.00]", "–")]
     found = scores["mine + BM25"].to_dict()
     assert found["weight"] == 0.65
     assert found["over"] == {"BM25": {"recall@1": {"difference": 0.25, "ci95": [-0.1, 0.6], "p": 0.2}}}
+
+
+def test_a_page_of_markdown_has_all_tables_and_the_overlap() -> None:
+    page = Evaluation("sts", {"mine": scored()}, against="other", _draws=Draws(200, 1)).to_markdown()
+    assert page.startswith("## sts, times 100\n\n| task | accuracy | n | trained on |\n")
+    assert "## sts: mine less other, times 100" in page
+    assert "95 % bootstrap intervals (200 resamples, seed 1)" in page
+    assert "- MR: mine was trained on 2 of its 40 examples" in page
+    assert "CR: mine was trained" not in page

@@ -7,9 +7,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from aoe_train._evaluate import Vectors
 from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
 from aoe_train._evaluate.pairs import PairTask
+from aoe_train._evaluate.tasks import Vectors
 from aoe_train._records import Examples
 from aoe_train._settings import Similarity
 from aoe_train._similarity import all_similarities, comparable, pair_similarities
@@ -85,7 +85,7 @@ def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
     for similarity in get_args(Similarity):
         rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
         task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
-        judged = task.judge(Vectors(encode, [task.texts], similarity=similarity)).whole.scores()["spearman"]
+        judged = task.measure(Vectors(encode, [task.texts], similarity=similarity)).whole.scores()["spearman"]
         found[similarity] = dev_metric(encode, rows, similarity).value
         assert judged == pytest.approx(found[similarity])
     assert found == pytest.approx(

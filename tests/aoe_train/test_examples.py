@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train import _width
+from aoe_train import _records
 from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train._records import ABSENT, Examples
 from pairkit.errors import ConfigError, DataError
@@ -90,7 +90,7 @@ def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]
 
 
 def test_one_row_of_very_many_negatives_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_width, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(_records, "_MOST_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = tmp_path / "rows.jsonl"

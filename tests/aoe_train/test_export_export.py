@@ -14,8 +14,7 @@ from aoe_train._backbones.decoder import add_lora
 from aoe_train._cli import app
 from aoe_train._encoder import Encoder
 from aoe_train._export import export as exports
-from aoe_train._export.export import export
-from aoe_train._export.verify import difference, probes
+from aoe_train._export.export import difference, export, probes
 from aoe_train._settings import LoraSettings
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around

@@ -1,10 +1,9 @@
-"""Graphs in int8 and for OpenVINO: their files, their vectors, and what is said of their loss."""
+"""Graphs in int8: their files, their vectors, and what is said of their loss."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,24 +15,17 @@ import pytest
 
 import aoe_train
 from aoe_train._encoder import Encoder
-from aoe_train._evaluate import PairTask, pair_task
-from aoe_train._export import graphs
+from aoe_train._evaluate.pairs import PairTask, pair_task
 from aoe_train._export import loss as losses
-from aoe_train._export.export import Exported, export
-from aoe_train._export.graphs import GRAPHS
-from aoe_train._export.loss import Loss, measure
-from aoe_train._export.onnx import onnx_encoder
-from aoe_train._export.samples import SAMPLES
-from aoe_train._export.verify import difference, probes
+from aoe_train._export import onnx as graphs
+from aoe_train._export.export import Exported, difference, export, probes
+from aoe_train._export.loss import SAMPLES, Loss, measure
+from aoe_train._export.onnx import GRAPHS, onnx_encoder
 from pairkit.errors import ConfigError, DataError
 
 needs_onnx = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, graphs._PACKAGES["onnx"])),
+    not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are an extra",
-)
-needs_openvino = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, graphs._PACKAGES["openvino"])),
-    reason="openvino and nncf are an extra that dev lacks",
 )
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
 TURNED = {"a": [1.0, 0.0], "bb": [0.0, 2.0], "ccc": [0.6, 0.8]}  # cosines with the above: 1, 1, 0.96
@@ -96,27 +88,6 @@ def test_int8_beside_the_model(shallow: Path, tmp_path: Path, monkeypatch: pytes
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
 
 
-@needs_openvino
-@pytest.mark.parametrize("form", ["openvino", "openvino-int8"])
-def test_openvino(bert: Path, tmp_path: Path, form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aoe_train._export.openvino import openvino_encoder
-
-    done = exported(bert, tmp_path, form, monkeypatch)
-    file = GRAPHS[form].file
-    names = {path.relative_to(tmp_path / "x").as_posix() for path in (tmp_path / "x/openvino").iterdir()}
-    assert names == {file, file.replace(".xml", ".bin")}
-    assert not (tmp_path / "x/onnx").exists()
-    assert done.difference < 1e-4
-    encode = openvino_encoder(tmp_path / "x", file=file)
-    expected = loaded(bert).encode(probes(40))
-    first = encode(probes(40))
-    kept = first.copy()
-    encode(["another"])
-    np.testing.assert_array_equal(first, kept)
-    assert difference(first, expected) < (0.3 if done.loss else 1e-5)
-    assert sys.modules["openvino_telemetry"] is None
-
-
 def loaded(folder: Path) -> Encoder:
     return Encoder.load(folder, device="cpu", precision="fp32", pooling="avg", normalize=True, max_length=40)
 
@@ -146,10 +117,9 @@ def exported(source: Path, place: Path, form: Any, monkeypatch: pytest.MonkeyPat
 
 
 def test_missing_packages_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = dict.fromkeys(("onnx", "onnxruntime", "onnxscript"), SimpleNamespace())
-    monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(ConfigError, match=r"OpenVINO needs openvino, nncf; .*aoe-toolkit\[openvino\]"):
-        aoe_train.export("minilm", out=tmp_path / "x", format="openvino-int8", progress=False)
+    monkeypatch.setattr(graphs, "find_spec", {"onnx": SimpleNamespace()}.get)
+    with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript; .*aoe-toolkit\[onnx\]"):
+        aoe_train.export("minilm", out=tmp_path / "x", format="onnx-int8", progress=False)
 
 
 @pytest.mark.slow  # that it is refused, test_too_much_loss_is_refused shows at once

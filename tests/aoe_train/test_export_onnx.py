@@ -13,18 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train._encoder import Encoder
-from aoe_train._export import graphs
-from aoe_train._export.export import export
+from aoe_train._export import onnx as graphs
+from aoe_train._export.export import difference, export, probes
 from aoe_train._export.onnx import PaddedEncoder, onnx_encoder, pool_padded, write_onnx
-from aoe_train._export.verify import difference, probes
-from aoe_train._pooling import pool
 from aoe_train._settings import EncoderSettings
+from aoe_train._text_model import pool
 from pairkit.errors import ConfigError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, graphs._PACKAGES["onnx"])),
+    not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are extras",
 )
 

@@ -268,7 +268,7 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(
     if suite == "gis":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
-    how: dict[str, Any] = {"suites": suite, "draws": 0, "cache": False}
+    how: dict[str, Any] = {"suite": suite, "draws": 0, "cache": False}
     expected = aoe_train.evaluate(bert, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
     assert re.search(
@@ -318,14 +318,13 @@ def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) ->
     assert (row["model"], row["suite"], row["n"]) == ("encoder", "sts", 30)
     assert f"{100 * told['spearman']:.2f} [" in repr(found)
     assert "<table>" in found._repr_html_()
-    assert "# encoder on sts" in found.to_markdown()
+    assert "## sts, times 100" in found.to_markdown()
     both = aoe_train.evaluate(
         [bert, write_model(tmp_path, bert)], data=dev_file, draws=0, cache=False, progress=False
     )
     assert list(both.to_dict()) == [str(bert), str(tmp_path / "copy")]
     assert both.to_polars()["model"].unique().len() == 2
-    with pytest.raises(ConfigError, match="is of one model"):
-        both.to_markdown()
+    assert "| model |" in both.to_markdown()
 
 
 def write_model(home: Path, bert: Path) -> Path:
@@ -364,8 +363,7 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path)
     frame = found.to_polars()
     assert frame.columns[-4:] == ["model", "dim", "quantize", "bytes"]
     assert frame.filter(pl.col("metric") == "spearman")["value"].to_list() == pytest.approx(spearman)
-    with pytest.raises(ConfigError, match="at one size"):
-        found.to_markdown()
+    assert "| int8 |" in found.to_markdown()
     with pytest.raises(DataError, match=r"bert.*, 1, binary: .*every cosine is"):  # all are alike in one bit
         aoe_train.evaluate(str(bert), dim=1, quantize="binary", **how)
 
@@ -379,10 +377,6 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path)
         ({"dim": "x"}, "dim"),
         ({"dim": 64}, "dim 64: this model's vectors have 32 numbers"),
         ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
-        (
-            {"dim": 8, "suites": "mteb", "data": None, "tasks": ["STS"]},
-            "--dim: does not go with --suite mteb",
-        ),
     ],
 )
 def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str, Any], message: str) -> None:
@@ -395,13 +389,6 @@ def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: P
     how: dict[str, Any] = {"data": splits, "draws": 0, "cache": False, "progress": False}
     assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
-
-
-def test_figures_are_drawn_of_a_data_frame(dev_file: Path, bert: Path, tmp_path: Path) -> None:
-    frame = pl.DataFrame(rows(dev_file))
-    drawn = aoe_train.figures(bert, data=frame, kind="densities", out=tmp_path / "figures", progress=False)
-    assert drawn.record["data"] == {"source": "the DataFrame given", "pairs": 30}
-    assert all(path.is_file() for path in drawn.files)
 
 
 def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path) -> None:
@@ -420,15 +407,6 @@ def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path)
         aoe_train.encode(texts, model=bert, out=tmp_path / "w.npy")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="--precision half: expected auto"):
         aoe_train.encode(texts, model=bert, precision="half")
-
-
-def test_recipes_tell_their_runs(tmp_path: Path) -> None:
-    assert "stsb" in aoe_train.recipes()
-    planned = aoe_train.runs("stsb", data_dir=tmp_path, seeds=[3], only=["AoE"], settings={"optim.lr": 1e-4})
-    assert [(run.row, run.seed, run.settings.optim.lr) for run in planned.runs] == [("AoE", 3, 1e-4)]
-    assert planned.to_dict()["runs"][0]["settings"]["optim"]["lr"] == 1e-4
-    with pytest.raises(ConfigError, match="expected smoke, small or full"):
-        aoe_train.runs("stsb", scale="tiny")
 
 
 def test_data_that_is_none_is_told_by_its_kind(bert: Path, tmp_path: Path) -> None:

@@ -174,8 +174,6 @@ def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp
     alike = [{**row, "label": 1} for row in judged_rows(1)]
     with pytest.raises(DataError, match="all labels are alike"):
         run(train_file, bert, tmp_path / "m", judged=alike)
-    with pytest.raises(ConfigError, match="a search goes by dev data"):
-        aoe_train.tune(train_file, out=tmp_path / "t", judged=alike)
 
 
 def test_adapters_that_are_turned_down_change_no_vector(few: Path, bert: Path, tmp_path: Path) -> None:

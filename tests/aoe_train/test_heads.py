@@ -19,7 +19,7 @@ from torch import nn
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._export.verify import difference, probes
+from aoe_train._export.export import difference, probes
 from aoe_train._heads import fresh_heads
 from aoe_train._settings import DenseSettings, EncoderSettings, TrainSettings
 from pairkit.config import load_settings

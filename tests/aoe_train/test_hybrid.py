@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import Hybrid
-from aoe_train._hybrid import WEIGHTS, fused, store_weights
+from aoe_train._hybrid import WEIGHTS, TfIdf, fused, store_weights
 from pairkit.bm25 import Bm25
 from pairkit.errors import ConfigError, DataError
-from pairkit.tfidf import TfIdf
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
 VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
@@ -107,3 +107,19 @@ def test_scores_stay_in_range_and_what_is_best_by_both_is_best(
     assert ((found >= 0) & (found <= 1 + 1e-12)).all()
     dominates = (by_vectors >= by_vectors.max()) & (by_words >= by_words.max())
     assert (found[dominates] >= found.max() - 1e-12).all()
+
+
+BOATS = ["red boat", "red car red", "blue", "..."]
+
+
+def test_a_cosine_by_hand() -> None:
+    red, rare = 1 + log(5 / 3), 1 + log(5 / 2)
+    twice = (1 + log(2)) * red
+    by_hand = [red / sqrt(red**2 + rare**2), twice / sqrt(twice**2 + rare**2), 0, 0]
+    assert TfIdf(BOATS).scores("RED") == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_unknown_words_score_nothing() -> None:
+    for text in ("green", "", "!"):
+        assert TfIdf(BOATS).scores(text).tolist() == [0, 0, 0, 0]
+    assert TfIdf([]).scores("red").tolist() == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from aoe_train._encoder import Encoder
-from aoe_train._export.verify import difference, probes, verify
+from aoe_train._export.export import difference, probes, verify
 from aoe_train._interchange import (
     needs_toolkit,
     read_sentence_transformers,

@@ -108,10 +108,10 @@ from transformers import BertConfig, BertModel
 class OwnConfig(BertConfig):
     model_type = "own"
 
-class OwnModel(BertModel):
+class FunctionEmbedder(BertModel):
     config_class = OwnConfig
 """
-OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: py
     monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
-        assert type(encoder.model.backbone).__name__ == "OwnModel"
+        assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
     with pytest.raises(ConfigError, match="--trust-remote-code"):
         Encoder.load(own)
 
@@ -150,7 +150,7 @@ def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: py
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = json.loads((own / name).read_text())
-    (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.OwnModel"}}))
+    (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.FunctionEmbedder"}}))
     monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
@@ -196,6 +196,6 @@ def test_the_base_of_adapters_is_no_pickle_either(copy: Path, tmp_path: Path) ->
 def test_code_of_the_base_of_adapters_is_refused_too(own: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pin the commit"):
         load_backbone(_adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
-    _edit(own, auto_map={"AutoModel": "other/m--own.OwnModel"})
+    _edit(own, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     with pytest.raises(ConfigError, match="another repository"):
         load_backbone(_adapters(tmp_path / "b", own, str(own)), trust_remote_code=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._longtext import head_tail, pieces, windows
+from aoe_train._tokens import head_tail, pieces, windows
 from pairkit.errors import ConfigError
 
 IDS = list(range(10))

@@ -15,13 +15,11 @@ import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train._backbones.ran import RanConfig, RanModel
-from aoe_train._flow import Flow
-from aoe_train._ngrams import NGrams
 from aoe_train._objectives.parts import Advisers, Sample
 from aoe_train._objectives.settings import ObjectiveSettings, Weights
 from aoe_train._objectives.sizes import make_objective
 from aoe_train._packing.run import register, use_fast_layers
-from aoe_train._settings import FlowSettings, TrainSettings
+from aoe_train._settings import TrainSettings
 from aoe_train._text_model import TextModel
 from aoe_train._trainer.pair_model import PairModel
 
@@ -88,21 +86,6 @@ def test_backbones(backbone: str, lengths: list[int]) -> None:
 @pytest.mark.parametrize("pooling", ["cls", "last", "max", "cls-avg", "first-last-avg", "weighted-mean"])
 def test_poolings(pooling: str) -> None:
     step(model(pooling=pooling), [3, 5, 9])
-
-
-@pytest.mark.parametrize("pooling", ["mask", "avg"])
-def test_layers_around_the_pooling(pooling: str) -> None:
-    trained = model()
-    backbone = trained.text_model.backbone
-    trained.text_model = TextModel(
-        backbone,
-        pooling,
-        packed=True,
-        ngrams=NGrams([1, 3, 5], 32),
-        flow=Flow(FlowSettings(), 32),
-        mask=4 if pooling == "mask" else None,
-    ).to(META)
-    step(trained, [14, 3, 5])
 
 
 @pytest.mark.parametrize("preset", ["aoe", "cosent", "sbert", "simcse"])

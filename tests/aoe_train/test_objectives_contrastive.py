@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_angle_emb, ibn_loss, no_negatives
+from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss, no_negatives
 from aoe_train._records import ABSENT
 
 quick = settings(max_examples=25)
@@ -153,46 +153,6 @@ def test_against_loops(seed, tau):
     assert contrastive_loss(*batch, symmetric=True).item() == pytest.approx((whole + back) / 2)
 
 
-def test_the_form_of_angle_emb_by_hand():
-    # A positive pair e1, e2 at cosine 0, a negative pair (0.6, 0.8) and -e1; tau 1, mean over four texts.
-    # From e1: e2 0, 0.6, -1; from e2: e1 0, 0.8, 0. The negative pair's texts are candidates, and no anchors.
-    first, second = torch.tensor([[1.0, 0], [0.6, 0.8]]), torch.tensor([[0.0, 1], [-1, 0]])
-    from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
-    from_e2 = math.log(1 + math.exp(0.8) + 1)
-    loss = ibn_angle_emb(first, second, torch.tensor([True, False]), 1.0)
-    assert loss.item() == pytest.approx((from_e1 + from_e2) / 4, abs=1e-6)
-
-
-def test_a_pair_alone_has_its_partner_as_only_candidate():
-    first, second = torch.tensor([[1.0, 0]]), torch.tensor([[0.0, 1]])
-    assert ibn_angle_emb(first, second, torch.tensor([True]), 0.05) == 0
-
-
-@quick
-@given(seeds, st.sampled_from([0.05, 1.0]))
-def test_the_form_of_angle_emb_against_loops(seed, tau):
-    first, second, _, positive = draw(seed)
-    total, vectors = 0.0, torch.stack([first, second], 1).flatten(0, 1).numpy()  # a pair's texts side by side
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for u in range(len(units)):
-        if positive[u // 2]:
-            partner = u + 1 if u % 2 == 0 else u - 1
-            others = sum(math.exp(units[u] @ units[w] / tau) for w in range(len(units)) if w != u)
-            total -= math.log(math.exp(units[u] @ units[partner] / tau) / others)
-    assert ibn_angle_emb(first, second, positive, tau).item() == pytest.approx(total / len(units))
-
-
-@quick
-@given(seeds)
-def test_the_form_of_angle_emb_is_that_of_angle_emb(seed):
-    theirs = pytest.importorskip("angle_emb.loss", reason="angle-emb is not installed")
-    first, second, _, positive = draw(seed)
-    zigzag = torch.stack([first, second], 1).flatten(0, 1)
-    labels = positive.double().repeat_interleave(2)[:, None]
-    expected = theirs.in_batch_negative_loss(labels, zigzag, 20.0)
-    torch.testing.assert_close(ibn_angle_emb(first, second, positive, 1 / 20), expected)
-
-
 @quick
 @given(seeds)
 def test_gradient_against_finite_differences(seed):
@@ -235,12 +195,7 @@ def test_a_batch_of_copies_is_zero_with_zero_gradient(seed, times):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient))
 
 
-def _angle_emb(first, second, texts, positive, tau):
-    del texts
-    return ibn_angle_emb(first, second, positive, tau)
-
-
-@pytest.mark.parametrize("loss", [ibn_loss, contrastive_loss, _angle_emb])
+@pytest.mark.parametrize("loss", [ibn_loss, contrastive_loss])
 def test_no_positive_row_is_zero_with_zero_gradient(loss):
     first, second, texts, positive = draw(0)
     value = loss(first.requires_grad_(), second, texts, torch.zeros_like(positive), 0.05)

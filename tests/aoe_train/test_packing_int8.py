@@ -15,7 +15,14 @@ from torch import nn
 
 from aoe_train import Encoder, encode, evaluate, train
 from aoe_train._backbones.packed_bert import PackedBert
-from aoe_train._packing.int8 import LEAST_OF_GELU, Int8Linear, of_one_input, to_codes, use_int8
+from aoe_train._packing.int8 import (
+    LEAST_OF_GELU,
+    Int8Linear,
+    largest_weight_code,
+    of_one_input,
+    to_codes,
+    use_int8,
+)
 from aoe_train._packing.run import use_fast_layers
 from aoe_train._precision import product_time, slow_precision, weights_dtype
 from pairkit.errors import ConfigError
@@ -63,8 +70,9 @@ def test_products_of_whole_numbers_are_exact() -> None:
     rows = torch.randint(-127, 128, (2, 9, 40)).float()
     rows[..., 0] = 127
     with torch.no_grad():
-        plain.weight.copy_(torch.randint(-127, 128, (24, 40)))
-        plain.weight[:, 0] = 127
+        top = largest_weight_code()  # so that a weight is its own code
+        plain.weight.copy_(torch.randint(-top, top + 1, (24, 40)))
+        plain.weight[:, 0] = top
         found = Int8Linear(plain)(rows)
         assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
 

@@ -12,7 +12,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from aoe_train._encoder import Encoder
-from aoe_train._export.verify import difference
+from aoe_train._export.export import difference
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 

@@ -17,9 +17,8 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train._cli import app
 from aoe_train._search import alike
-from aoe_train._search.filters import allowed
+from aoe_train._search.filters import allowed, is_value
 from aoe_train._search.texts import read_rows
-from aoe_train._search.values import is_value
 from pairkit.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -127,11 +126,9 @@ def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
     assert found.full == 0
 
 
-def test_a_kind_that_can_not_be_built_is_refused_before_texts_are_encoded(bert: Path, tmp_path: Path):
+def test_an_index_of_few_texts_by_a_graph_is_exact(bert: Path, tmp_path: Path):
     pytest.importorskip("faiss")
     few = {"out": tmp_path / "index", "cache": False, "progress": False}
-    with pytest.raises(ConfigError, match="--kind ivf-pq: 4 texts; it needs at least 256"):
-        aoe_train.index(TEXTS, model=bert, kind="ivf-pq", **few)
     assert aoe_train.index(TEXTS, model=bert, kind="hnsw", **few).recall == 1
 
 
@@ -216,7 +213,7 @@ def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="no index of ours"):
         aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
     assert (tmp_path / "mine.txt").read_text() == "mine"
-    with pytest.raises(ConfigError, match="expected flat, hnsw, ivf-pq"):
+    with pytest.raises(ConfigError, match="expected flat, hnsw"):
         aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", kind="tree", progress=False)
 
 
@@ -431,7 +428,7 @@ def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, tmp_pa
         )
         assert own["place2"].to_list() == [hit.place for hit in wanted]
         assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
-        for name in ("score", "cosine", "words", "probability"):
+        for name in ("score", "cosine", "words"):
             assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5

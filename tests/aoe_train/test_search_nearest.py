@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aoe_train._search import nearest as module
 from aoe_train._search.build import measure
-from aoe_train._search.nearest import INDEX_FILE, Kind, Searcher, Vectors, build, nearest, read
+from aoe_train._search.nearest import INDEX_FILE, Searcher, Vectors, build, nearest, read
 from aoe_train._small import quantized, value_ranges
 from pairkit.errors import DataError
 
@@ -49,8 +49,7 @@ def test_int8_stands_for_the_middle_of_its_steps():
     assert nearest(stored, vectors[:5], 1).places[:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "ivf-pq"])
-def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(kind: Kind, tmp_path: Path):
+def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_path: Path):
     pytest.importorskip("faiss")
     random = np.random.default_rng(3)
     vectors = (
@@ -60,10 +59,10 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(kind: K
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
-        build(Vectors(vectors), kind, folder)
+        build(Vectors(vectors), "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(Vectors(vectors), read(folders[0], kind, vectors.shape))
+    searcher = Searcher(Vectors(vectors), read(folders[0], "hnsw", vectors.shape))
     assert measure(Vectors(vectors), searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
@@ -87,15 +86,6 @@ def test_a_damaged_index_and_one_of_other_vectors_are_refused(tmp_path: Path):
     build(Vectors(unit(300, 8)), "hnsw", tmp_path)
     with pytest.raises(DataError, match="is of 300 vectors of 8 numbers, not of 301 of 8"):
         read(tmp_path, "hnsw", (301, 8))
-    with pytest.raises(DataError, match="is not of the kind ivf-pq"):
-        read(tmp_path, "ivf-pq", (300, 8))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
         read(tmp_path, "hnsw", (300, 8))
-
-
-def test_an_index_learns_from_enough_vectors_for_its_lists() -> None:
-    lists = module._empty("ivf-pq", 8, 1_000_000).nlist
-    assert len(module._sample(1_000_000, lists)) >= 39 * lists  # where faiss warns
-    assert len(module._sample(1_000_000, 0)) == 100_000
-    assert module._sample(5_000, 125) == slice(0, 5_000)

@@ -22,8 +22,8 @@ from aoe_train._examples import read_examples
 from aoe_train._origin import hash_examples
 from aoe_train._records import Conflicts, Examples
 from aoe_train._streamed import examples as streamed_room
-from aoe_train._streamed import numbering, reading
-from aoe_train._streamed.numbering import number_texts
+from aoe_train._streamed import reading
+from aoe_train._streamed.reading import number_texts
 from pairkit import row_stream
 from pairkit.errors import DataError
 from pairkit.labels import AS_FOUND, LabelRules, label_rules
@@ -42,9 +42,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(row_stream, "_STRETCH", 8)
     monkeypatch.setattr("pairkit.parquet_batches.ROWS", 4)
-    monkeypatch.setattr(numbering, "_SHARE", 8)
-    monkeypatch.setattr(numbering, "_BLOCK", 16)
-    monkeypatch.setattr(reading, "_BLOCK", 8)
+    monkeypatch.setattr(reading, "_SHARE", 8)
+    monkeypatch.setattr(reading, "_BLOCK", 16)
+    monkeypatch.setattr(reading, "_ROWS", 8)
     monkeypatch.setattr("aoe_train._conflicts._SHARE", 8)
     monkeypatch.setattr("aoe_train._conflicts._BLOCK", 8)
     monkeypatch.setattr("aoe_train._records._BLOCK", 8)
@@ -148,8 +148,8 @@ def test_equal_texts_have_equal_numbers_in_the_order_of_their_coming(
     draw = np.random.default_rng(1).integers(0, 1 << 63, (13, 2)).astype(np.uint64) * np.uint64(2)
     draw[:3, 0] = draw[0, 0]  # alike in their first half
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbering, "_SHARE", share)
-        patch.setattr(numbering, "_BLOCK", block)
+        patch.setattr(reading, "_SHARE", share)
+        patch.setattr(reading, "_BLOCK", block)
         path = tmp_path_factory.mktemp("n") / "numbers.npy"
         known = number_texts(draw[values].reshape(-1, 2), path)
     first = {value: number for number, value in enumerate(dict.fromkeys(values))}

@@ -26,8 +26,7 @@ from transformers import (
 
 from aoe_train._packing.attention import register
 from aoe_train._packing.run import can_pack, use_fast_layers
-from aoe_train._pooling import pool
-from aoe_train._text_model import TextModel
+from aoe_train._text_model import TextModel, pool
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2

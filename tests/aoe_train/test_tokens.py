@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 from collections.abc import Callable
 from itertools import chain, pairwise
 from pathlib import Path
@@ -14,9 +13,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train import _tokens as tokens
 from aoe_train._frame import frame_of
-from aoe_train._longtext import LongText
 from aoe_train._template import with_prompt
-from aoe_train._tokens import TokenStore
+from aoe_train._tokens import LongText, TokenStore
 from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -250,15 +248,3 @@ def test_a_cache_that_cant_be_written(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair(tmp_path: Path, cached: bool) -> None:
     with pytest.raises(DataError, match="holds half a surrogate pair"):
         TokenStore.build(["a", "\ud800"], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
-
-
-def test_a_batch_takes_a_millisecond_or_so() -> None:
-    store = TokenStore.build([f"the cat {n}" for n in range(2000)], wordpiece(), max_length=32)
-    numbers = np.random.default_rng(0).integers(0, 2000, (20, 64))
-    store.batch(numbers[0])
-    times = []
-    for some in numbers:
-        start = time.thread_time()
-        store.batch(some)
-        times.append(time.thread_time() - start)
-    assert np.median(times) < 3e-3

@@ -14,9 +14,9 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train._evaluate.dev import dev_metric
 from aoe_train._examples import read_examples
-from aoe_train._figures.curves import read_curves
-from aoe_train._figures.draw_curves import draw_curves
 from pairkit.errors import ConfigError, DataError
+from papers.figures.draw_curves import draw_curves
+from papers.figures.numbers import read_curves
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import weights, write_pairs, write_triplets
 

@@ -11,8 +11,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
-from aoe_train._trainer.average import WeightAverage
-from aoe_train._trainer.soup import Soup
+from aoe_train._trainer.average import Soup, WeightAverage
 from pairkit.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_heads import ROWS

@@ -22,7 +22,7 @@ from transformers import TrainerCallback
 from aoe_train._run_data import Sources
 from aoe_train._settings import TrainSettings
 from aoe_train._train import train
-from aoe_train._trainer.stopping import Stopped, asked_to_stop
+from aoe_train._trainer.callbacks import Stopped, asked_to_stop
 from pairkit.config import load_settings
 from tests.aoe_train.tiny import WORDS, save_bert
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gis_builder._emulator import serve
 from tests import forked
+from tests.support.github import serve
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"

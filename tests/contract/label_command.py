@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_labeler._emulator import Server
 from tests.contract.conftest import Done, run_module
+from tests.support.llm import Server
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis, run_pairs
 
-COMMANDS = ("build", "plan", "crawl", "status", "detect", "pair", "render", "archive", "emulate", "demo")
+COMMANDS = ("build", "plan", "crawl", "status", "detect", "pair", "render", "archive", "demo")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 

@@ -1,4 +1,4 @@
-"""A suggestion is the same whether an index is asked or a server, and the one that a backtest has seen."""
+"""A suggestion is the hit that a backtest has judged."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ ROOT = Path(__file__).resolve().parents[2]
 REPO, ISSUE = "quarryhq/quarry", 603
 
 
-def test_index_server_and_backtest_agree(tmp_path: Path) -> None:
-    model, sample = save_bert(tmp_path / "bert"), ROOT / "data" / "sample"
-    gis_builder.import_tracker(sample, tmp_path / "work", progress=False)
+def test_suggestions_and_backtest_agree(tmp_path: Path) -> None:
+    model = save_bert(tmp_path / "bert")
+    gis_builder.import_tracker(ROOT / "data" / "sample", tmp_path / "work", progress=False)
+    gis_builder.detect(tmp_path / "work", progress=False)
     gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     issues = pl.read_parquet(tmp_path / "issues.parquet").filter(repo=REPO)
     aoe_train.index(issues, model=model, out=tmp_path / "index", cache=False, progress=False)
-    with (
-        gis_builder.emulate(sample) as github,
-        aoe_train.serve(model, index=tmp_path / "index", port=0, progress=False) as server,
-    ):
-        asked = {"api_url": github.url, "token": "any", "progress": False}
-        by_server = gis_builder.suggest(REPO, ISSUE, server=server.url, **asked)
-        by_index = gis_builder.suggest(REPO, ISSUE, index=tmp_path / "index", **asked)
-    assert len(by_index.suggestions) == 5
-    assert by_index.to_dict() == by_server.to_dict()
-    hits = aoe_train.search_every(tmp_path / "index", before="created_at", progress=False).hits
-    own = hits.filter(id_1=f"{REPO}#{ISSUE}").sort("rank").head(5)
-    assert [f"{REPO}#{one.number}" for one in by_index.suggestions] == own["id_2"].to_list()
+    found = gis_builder.suggest(REPO, ISSUE, index=tmp_path / "index", work=tmp_path / "work")
+    assert len(found.suggestions) == 5
+    hits = aoe_train.search_every(tmp_path / "index", before="created_at", progress=False)
+    own = hits.hits.filter(id_1=f"{REPO}#{ISSUE}").sort("rank").head(5)
+    assert [f"{REPO}#{one.number}" for one in found.suggestions] == own["id_2"].to_list()
     for name in ("cosine", "words"):
-        told = [getattr(one, name) for one in by_index.suggestions]
-        assert own[name].to_list() == pytest.approx(told, abs=1e-5)
+        assert own[name].to_list() == pytest.approx(
+            [getattr(one, name) for one in found.suggestions], abs=1e-5
+        )
+    hits.write(tmp_path / "hits.parquet")
+    assert gis_builder.backtest(tmp_path / "hits.parquet", tmp_path / "work").recall[5].value > 0
+    new = gis_builder.suggest(REPO, title="A new issue", index=tmp_path / "index", work=tmp_path / "work")
+    assert len(new.suggestions) == 5

@@ -35,6 +35,8 @@ def test_a_thousand_sentences_lose_nothing_and_repeat_nothing(tmp_path: Path) ->
         )
         done = run_label(
             "generate",
+            "--prompt",
+            "paper",
             "--input",
             str(source),
             "--llm",

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler._emulator import Faults, Options, serve
 from pairkit.reader import read_pairs
 from tests.contract.label_command import llms_file, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back
+from tests.support.llm import Faults, Options, serve
 
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
 
@@ -35,7 +35,7 @@ def source(tmp_path: Path) -> Path:
         (("--llm", "gpt9"), 2, "no LLM is named 'gpt9'"),
         (("--llm", "wordnet,"), 2, "expected NAME or NAME,NAME"),
         (("--llm", "wordnet", "--size", "0"), 2, "setting 'size'"),
-        (("--llm", "wordnet", "--strategy", "best"), 2, "'union', 'agreement', 'vote' or 'weighted'"),
+        (("--llm", "wordnet", "--strategy", "best"), 2, "'union', 'vote' or 'weighted'"),
         (("--llm", "wordnet", "--strategy", "vote"), 2, "rules can't judge"),
         (("--llm", "wordnet", "--polarity", "up"), 2, "expected positive, negative or both"),
         (("--llm", "wordnet", "--prompt", "papr"), 2, "no such template"),

@@ -16,6 +16,7 @@ RUN = (
         _DOCS / "howto" / "extend.md",
         _DOCS / "howto" / "python.md",
         _DOCS / "howto" / "mixtures.md",
+        _DOCS / "howto" / "tune.md",
     ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
 )

@@ -66,6 +66,31 @@ def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch:
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
+def test_tuning_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay_out(tmp_path / "clean", "aoe_train")
+    monkeypatch.chdir(tmp_path / "clean")
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    text = "".join(block.text for block in to_run(ROOT / "docs" / "howto" / "tune.md", "python"))
+    for there, here in (
+        ("import gis_builder\n", ""),
+        ('gis_builder.demo("issues").pairs', '"pairs.tsv"'),
+        ('"minilm"', '"./model"'),
+        ("epochs=epochs", "epochs=epochs, dev_data=pairs"),
+        ("max_length=128", "max_length=32"),
+        ("1e-5, 2e-4", "1e-5, 9e3"),
+        ("n_trials=3", "n_trials=2"),
+    ):
+        assert there in text
+        text = text.replace(there, here)
+    names: dict[str, Any] = {}
+    exec(text, names)
+    exec(text, names)
+    trials = names["study"].trials
+    assert len(trials) == 4
+    assert trials[0].params == {"lr": 5e-5, "epochs": 3}
+    assert names["study"].best_value == trials[names["study"].best_trial.number].value
+
+
 def test_searching_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay_out(tmp_path / "clean", "aoe_train")
     monkeypatch.chdir(tmp_path / "clean")

@@ -7,21 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train._evaluate.suites import nli, retrieval, senteval_files, sts, transfer
+from aoe_train._evaluate import sts
+from papers.suites import nli, retrieval, transfer
 from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "formats" / "data-dir.md").read_text(encoding="utf-8")
 ROWS: dict[str, int] = {
-    **{f"sts/{year}.tsv": sts._ROWS[year] for year in sts._YEARS},
-    **{sts._FILES[name]["test"]: sts._ROWS[name] for name in sts._ROWS_DEV},
-    **{sts._FILES[name]["dev"]: rows for name, rows in sts._ROWS_DEV.items()},
+    **dict(file for name in sts.STS for file in sts._FILES[name].values()),
     **{f"nli/{name}.tsv.gz": rows for name, rows in nli._ROWS.items()},
     **dict(retrieval._FILES.values()),
-    **{
-        file: rows
-        for task, files in senteval_files._TABLES.items()
-        for file, rows in zip(files, transfer._ROWS[task], strict=True)
-    },
+    **dict(file for files in transfer._FILES.values() for file in files),
 }
 
 
@@ -37,7 +32,7 @@ def test_a_file_and_its_rows_are_named(file: str) -> None:
 def test_datasets_of_recipes_are_named() -> None:
     used = {
         found
-        for recipe in (ROOT / "recipes").glob("*.toml")
+        for recipe in (ROOT / "papers" / "recipes").glob("*.toml")
         for found in re.findall(r"\{data\}/([\w./-]+?)(?:/|[\w-]+\.)", recipe.read_text(encoding="utf-8"))
     }
     assert used >= {"nli", "stsb", "pairs", "domain"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import llm_labeler
 from aoe_train._settings import TrainSettings
-from gis_builder._emulator.faults import FaultPlan
 from pairkit.config import load_settings
 from tests.docs.blocks import ROOT, blocks_of
 
@@ -36,8 +34,3 @@ def test_a_mixture(tmp_path: Path) -> None:
     assert settings.of("stsb").objective.margin == 0.5
     assert settings.of("stsb").data.label_range == (0, 5)
     assert settings.datasets["faq"].columns == {"anchor": "question", "positive": "answer"}
-
-
-def test_a_fault_plan() -> None:
-    plan = FaultPlan.model_validate(tomllib.loads(_toml("formats/faults.md")))
-    assert [rule.kind.value for rule in plan.rules] == ["502", "secondary_403", "502"]

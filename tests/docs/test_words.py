@@ -67,7 +67,6 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
         "--dim",
         "--layers",
         "--quantize",
-        "--work",  # of `gis archive` a URL, too
         "--label",  # of a pair a number, of an issue a word
     }
     mixed = {flag: used for flag, used in seen.items() if len({*used.values()}) > 1}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gis_builder._detection import Detector
-from gis_builder._emulator import Server, serve
 from gis_builder._records import Verdict
 from gis_builder._settings import DetectSettings
 from gis_builder._store import Store
+from tests.support.github import Server, serve
 
 API = "https://api.github.com/repos"
 DAY = "2020-01-{:02d}T12:00:00Z"

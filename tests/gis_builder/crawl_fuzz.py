@@ -1,6 +1,6 @@
-"""Whole crawls against a server that lies: true answers of the emulator, changed at random, without sockets.
+"""Whole crawls against a server that lies: true answers, changed at random, without sockets.
 
-A seed decides everything: route and strategy, which answers are changed, and how. Each crawl must end well or
+A seed decides everything: the strategy, which answers are changed, and how. Each crawl must end well or
 with an error of ours and its right exit code, within a bound on the number of requests.
 """
 
@@ -9,10 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,17 +17,16 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from gis_builder import _crawl as use_case
-from gis_builder._emulator.faults import FaultPlan
-from gis_builder._emulator.load import load_trackers
-from gis_builder._emulator.service import Options, Request, Service
-from gis_builder._emulator.tracker import Catalogue
-from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder._github import CrawlSettings, GitHub, Token
 from gis_builder._github.exchange import Exchange, Raw
 from gis_builder._results import Crawled, IncompleteCrawlError
 from gis_builder._settings import BuildSettings, PoolSettings
 from gis_builder._status import read_status
 from gis_builder._store import RepoOutcome, Store
-from pairkit.errors import PairkitError, RemoteError
+from pairkit.errors import PairkitError
+from tests.support.github.faults import FaultPlan
+from tests.support.github.service import Options, Request, Service
+from tests.support.github.trackers import Catalogue
 
 from .conftest import closed, comment, event, issue, write_tracker
 
@@ -39,7 +35,7 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 MOST_REQUESTS = 4000
 _RIGHT_CODES = {3, 4}  # of what a server can bring about: data that can't be crawled, a remote that failed
 
-PLANS = ("graphql search", "graphql sweep", "graphql update", "rest sweep", "rest update")
+PLANS = ("search", "sweep", "update")
 
 
 class Wrong(AssertionError):  # noqa: N818 - what it finds
@@ -91,12 +87,12 @@ def write_world(root: Path) -> Path:
 
 
 class World:
-    """The emulator's true answers, each made once."""
+    """The test server's true answers, each made once."""
 
     def __init__(self, dump: Path) -> None:
-        options = Options(points=10**9, window_s=10**6, search_requests=10**9)
+        options = Options(points=10**9, window_s=10**6)
         self._service = Service(
-            Catalogue(load_trackers([dump])),
+            Catalogue([dump]),
             URL,
             options=options,
             faults=FaultPlan(),
@@ -138,15 +134,11 @@ def settings_of(draw: random.Random, plan: str) -> BuildSettings:
         first_attempts=2,
     )
     pool = PoolSettings(at_least=2)
-    return BuildSettings(api="rest" if "rest" in plan else "graphql", crawl=crawl, pool=pool)
+    return BuildSettings(crawl=crawl, pool=pool)
 
 
 def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
-    """One crawl whose answers are changed.
-
-    Raises:
-        Wrong: it ended as none may.
-    """
+    """One crawl whose answers are changed."""
     draw = random.Random(seed)
     plan = draw.choice(PLANS)
     settings = settings_of(draw, plan)
@@ -169,31 +161,6 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
     return Ended(how, count)
 
 
-def fuzz_store(world: World, folder: Path, seed: int, plan: str, store: Path) -> Ended:
-    """One crawl that goes on with a store whose rows were changed; what reads stores is run over it too.
-
-    Raises:
-        Wrong: it ended as none may.
-    """
-    draw = random.Random(seed)
-    settings = settings_of(draw, plan)
-    shutil.copyfile(store, folder / "store.sqlite")
-    spoil_store(folder / "store.sqlite", draw)
-    count = 0
-
-    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
-        nonlocal count
-        count += 1
-        if count > MOST_REQUESTS:
-            raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
-        return Raw(*world.answer(method, url, body or b""))
-
-    with patch.object(Exchange, "_once", once):
-        how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, {2, *_RIGHT_CODES})
-        _ended(lambda: _read(folder), seed, plan, {2, 3})
-    return Ended(how, count)
-
-
 def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> str:
     try:
         run()
@@ -209,31 +176,18 @@ def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> st
 
 
 def crawl_into(plan: str, settings: BuildSettings, folder: Path) -> None:
-    route = RestRoute if settings.api == "rest" else GraphQLRoute
     with (
         Store.open(folder / "store.sqlite", create=True) as store,
-        GitHub(settings.crawl, [Token("one", URL)], store, route=route) as github,
+        GitHub(settings.crawl, [Token("one", URL)], store) as github,
     ):
         rows = use_case.crawl(github, store, [ROCKET], settings)
-        if plan.endswith("update"):
+        if plan == "update":
             rows = use_case.update(github, store, [ROCKET], settings)
         if any(row.outcome is RepoOutcome.FAILED for row in rows):
             raise IncompleteCrawlError(Crawled(folder, rows, read_status(store)))
         # What came in must come out again.
         store.content_hash()
         list(store.threads(ROCKET))
-
-
-def _read(folder: Path) -> None:
-    with Store.open(folder / "store.sqlite") as store:
-        store.content_hash()
-        read_status(store)
-        for row in store.all_repos():
-            list(store.threads(row.name, only_complete=False))
-            list(store.issues(row.name))
-            store.absences(row.name)
-        store.usage()
-        store.warnings()
 
 
 _ODD: tuple[Any, ...] = (
@@ -395,66 +349,3 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
     for key, item in list(inner):
         yield value, key
         yield from places(item)
-
-
-_ODD_CELLS: tuple[Any, ...] = (
-    *(None, 0, -1, 1, 2**31, 2**63 - 1, -(2**63), 0.5, float("inf"), b"", b"\xff\xfe", "", "x", "\x00"),
-    *(
-        "@evil/x",
-        "//evil",
-        "{}",
-        "[]",
-        "[5]",
-        '{"a":',
-        "null",
-        "[" * 5000,
-        '{"got": "x"}',
-        '{"max_number": 1e9}',
-    ),
-    *("2020-13-45T99:99:99Z", "0001-01-01T00:00:00Z", "closed", "PullRequest", "../..", "a/b", "x" * 70_000),
-    *(
-        '{"max_number": 1e9}',
-        '{"got": 1, "run": 1, "since": 5}',
-        '{"max_number": 99999999999}',
-        '["\\ud800"]',
-        "ok",
-        "renamed",
-    ),
-)
-
-
-def spoil_store(path: Path, draw: random.Random) -> None:
-    """Write odd values into some cells of a store, as its own schema lets anybody."""
-    with closing(sqlite3.connect(path)) as connection:
-        for _ in range(draw.choice((1, 1, 2, 5, 30))):
-            tables = [
-                name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-            ]
-            table = draw.choice(tables)
-            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            chosen = draw.choice(columns)
-            keys = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[5]]
-            rows = connection.execute(f"SELECT {', '.join(keys)} FROM {table}").fetchall()
-            if not rows:
-                continue
-            where = " AND ".join(f"{key} IS ?" for key in keys)
-            sql = f"UPDATE OR IGNORE {table} SET {chosen} = ? WHERE {where}"
-            try:
-                connection.execute(sql, (draw.choice(_ODD_CELLS), *draw.choice(rows)))
-            except sqlite3.IntegrityError:  # not null
-                continue
-        connection.commit()
-
-
-def begun_store(world: World, folder: Path, plan: str, stop: int) -> Path:
-    """The store of a crawl whose server failed after so many requests."""
-    count = 0
-
-    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
-        nonlocal count
-        count += 1
-        return Raw(500, {}, b"") if count > stop else Raw(*world.answer(method, url, body or b""))
-
-    with patch.object(Exchange, "_once", once), suppress(RemoteError):
-        crawl_into(plan, settings_of(random.Random(0), plan), folder)
-    return folder / "store.sqlite"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gis_builder._github import CrawlSettings, GitHub, Listener, RouteFactory, find_tokens
+from gis_builder._github import CrawlSettings, GitHub, Listener, find_tokens
 from gis_builder._github.events import ignore
-from gis_builder._github.route import GraphQLRoute
 from gis_builder._store import Store
 
 from .conftest import API, write_tracker
@@ -74,10 +73,9 @@ def open_github(
     store: Store,
     listener: Listener = ignore,
     token: str = "one",
-    route: RouteFactory = GraphQLRoute,
 ) -> GitHub:
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
-    return GitHub(settings, tokens, store, listener, route)
+    return GitHub(settings, tokens, store, listener)
 
 
 def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:

@@ -28,11 +28,7 @@ LAYOUTS: tuple[Callable[[Path], object], ...] = (
 
 
 def fuzz_import(folder: Path, seed: int) -> str:
-    """Import one changed tracker: `ok`, or the name of the error. What was taken in must be readable.
-
-    Raises:
-        AssertionError: it ended as none may; says the seed.
-    """
+    """Import one changed tracker: `ok`, or the name of the error. What was taken in must be readable."""
     draw = random.Random(seed)
     root = folder / "saved"
     root.mkdir()

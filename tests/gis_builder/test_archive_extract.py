@@ -1,9 +1,8 @@
-"""An hour of the archive to rows: what is kept, and what the ledger says of what can't be read."""
+"""An hour of the archive to rows: what is kept, and what the ledger counts of what can't be read."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -17,7 +16,8 @@ from hypothesis import strategies as st
 
 from gis_builder._archive import rows as r
 from gis_builder._archive.extract import extract_hour
-from gis_builder._archive.ledger import LEDGER, Ledger, by_month, decode_rows
+from gis_builder._archive.rows import Ledger, ledgers_of
+from gis_builder._archive.write import by_month
 from pairkit.errors import DataError
 from tests.pairkit.peak import peak_mib
 
@@ -68,9 +68,10 @@ def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> b
 
 
 def extracted(path: Path) -> tuple[list[dict[str, Any]], Ledger]:
-    data = io.BytesIO(extract_hour(path, HOUR))
-    (ledger,) = decode_rows(pl.read_parquet_metadata(data)[LEDGER])
-    return pl.read_parquet(data).rows(named=True), ledger
+    made = path.with_name("rows.parquet")
+    made.write_bytes(b"".join(extract_hour(path, HOUR)))
+    (ledger,) = ledgers_of([made])
+    return pl.read_parquet(made).rows(named=True), ledger
 
 
 def read(tmp_path: Path, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], Ledger]:
@@ -128,22 +129,6 @@ def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
     assert ledger.issue_events == 0
 
 
-def test_of_a_repository_the_language_is_kept_that_its_pull_requests_name(tmp_path: Path) -> None:
-    def pull(number: int, language: Any) -> bytes:
-        base = {"ref": "main", "repo": {"id": 7, "language": language}}
-        return event(number, "PullRequestEvent", {"number": 4, "pull_request": {"base": base}})
-
-    silent = [{"pull_request": None}, {"pull_request": {"base": None}}, {"pull_request": {"base": {}}}]
-    lines = [event(40 + n, "PullRequestEvent", {"number": 4, **more}) for n, more in enumerate(silent)]
-    rows, ledger = read(tmp_path, [pull(1, "C"), pull(2, "Rust"), pull(3, "C"), pull(4, None), *lines])
-    assert [(row["name"], row["event_id"]) for row in rows if row["kind"] == "language"] == [
-        ("C", 3),
-        ("Rust", 2),
-    ]
-    assert [row["number"] for row in rows if row["kind"] == "pull"] == [4]
-    assert not ledger.broken
-
-
 def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: Path) -> None:
     pushes = [
         event(2, "PushEvent", {"commits": []}),
@@ -175,14 +160,16 @@ def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path
             comment(5, 3, body=None),
             event(6, "IssuesEvent", {"action": "opened", "issue": issue(0)}),
             event(7, "IssuesEvent", {"action": "opened", "issue": issue(2)}, repo="/"),
+            event(8, "IssuesEvent", {"action": "opened"}),
+            event(9, "PullRequestEvent", {}),
             b'{"type":"PushEvent"}',
             b"\xff\xfe}",
         ],
     )
     assert sum(row["kind"] == "comment" for row in rows) == 2
-    assert ledger.lines == 11
+    assert ledger.lines == 13
     assert ledger.events == 2
-    assert sum(ledger.broken.values()) == 9
+    assert sum(ledger.broken.values()) == 11
     assert ledger.broken["the line is cut off"] == 2
     assert any("nested" in reason for reason in ledger.broken)
     assert any(reason.startswith("payload.comment.user") for reason in ledger.broken)
@@ -221,15 +208,15 @@ def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None
 
 def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        extract_hour(tmp_path / "hour.json.gz", HOUR)  # a machine that has another folder there
+        list(extract_hour(tmp_path / "hour.json.gz", HOUR))  # a machine that has another folder there
     loop = tmp_path / "loop.json.gz"
     loop.symlink_to(loop)
     with pytest.raises(DataError, match="not readable"):
-        extract_hour(loop, HOUR)
+        list(extract_hour(loop, HOUR))
     pipe = tmp_path / "pipe.json.gz"
     os.mkfifo(pipe)
     with pytest.raises(DataError, match="not a regular file"):
-        extract_hour(pipe, HOUR)
+        list(extract_hour(pipe, HOUR))
 
 
 def test_however_much_an_hour_holds_it_takes_bounded_memory(
@@ -249,7 +236,7 @@ def test_however_much_an_hour_holds_it_takes_bounded_memory(
     assert any(row["kind"] == "pull" for row in rows)  # which takes no room
 
 
-@pytest.mark.parametrize("whole", [b"", gzip.compress(b"\n")])
+@pytest.mark.parametrize("whole", [b"", gzip.compress(b"\n")], ids=["no byte", "no line"])
 def test_an_hour_without_a_line_is_told(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "hour.json.gz"
     path.write_bytes(whole)
@@ -281,7 +268,7 @@ def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
     assert sum(row["kind"] == "comment" for row in rows) == 2
     assert ledger.broken == {"the line is too long": 1}
     imports = "from gis_builder._archive.extract import extract_hour"
-    done, peak = peak_mib(imports, "extract_hour(Path(sys.argv[1]), '2015-01-01-0')", path)
+    done, peak = peak_mib(imports, "list(extract_hour(Path(sys.argv[1]), '2015-01-01-0'))", path)
     assert done == "done"
     assert peak < 100  # of a line of 60 MiB no more is held than a line may have
 
@@ -298,8 +285,11 @@ def test_whatever_is_put_into_a_line_ends_in_the_ledger(
 
 
 @pytest.mark.skipif(not HOURS.is_dir(), reason="needs ../shared/data/gharchive")
-def test_real_hours() -> None:
-    counts = [extracted(path)[1] for path in sorted(HOURS.glob("*.json.gz"))]
+def test_real_hours(tmp_path: Path) -> None:
+    counts = [
+        read(tmp_path, gzip.decompress(path.read_bytes()).splitlines())[1]
+        for path in sorted(HOURS.glob("*.gz"))
+    ]
     assert [ledger.events for ledger in counts] == [7702, 7427]
     assert not any(ledger.broken or ledger.broke_off for ledger in counts)
     assert sum(ledger.issue_events for ledger in counts) == 703 + 1301 - 451  # those of pull requests

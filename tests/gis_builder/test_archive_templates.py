@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._archive.templates import template_authors
+from gis_builder._archive.barred import template_authors
 from gis_builder._records import Issue
 
 

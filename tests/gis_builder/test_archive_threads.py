@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 from gis_builder._archive import rows as r
-from gis_builder._archive.coverage import with_coverage
-from gis_builder._archive.exclusions import Exclusions, read_exclusions
+from gis_builder._archive.barred import Exclusions, read_exclusions
 from gis_builder._archive.hours import hours_between, lacks_events, span_of
-from gis_builder._archive.judging import pool_order
-from gis_builder._archive.ledger import Ledger, by_month
+from gis_builder._archive.judge import pool_order
+from gis_builder._archive.rows import Ledger
 from gis_builder._archive.threads import RepoThreads, threads_of
+from gis_builder._archive.write import by_month, with_coverage
 from gis_builder._github.pool import number_order
 from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
 from pairkit.errors import ConfigError, DataError
@@ -131,14 +131,13 @@ def test_hours_of_a_range() -> None:
     ]
     assert len(hours_between("2016-02-28..2016-03-01")) == 72
     assert hours_between("2015-01-01-7") == ["2015-01-01-7"]
-    assert len(hours_between("2025-05-23..2025-05-24", incomplete=True)) == 48
+    assert len(hours_between("2025-05-23..2025-05-24")) == 48
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         ("2014-12-31..2015-01-01", "hold no texts"),
-        ("2025-05-01..2025-05-24", "--incomplete"),
         ("2015-01-02..2015-01-01", "ends before"),
         ("0001-01-01..9999-12-31", "hold no texts"),
         ("2015-02-30", "expected days"),
@@ -154,10 +153,10 @@ def test_no_range_of_hours(words: str, why: str) -> None:
 
 def test_hours_that_are_still_to_come_are_refused_before_they_are_named() -> None:
     with pytest.raises(ConfigError, match="end after today"):
-        hours_between("2015-01-01..9999-12-31", incomplete=True)
+        hours_between("2015-01-01..9999-12-31")
 
 
-def test_a_takedown_list(tmp_path: Any) -> None:
+def test_a_takedown_list(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n")
     entries = read_exclusions(path)
@@ -175,13 +174,29 @@ def test_a_takedown_list(tmp_path: Any) -> None:
             read_exclusions(path)
 
 
-def test_shares_of_the_repositories_are_the_whole() -> None:
-    for count in (1, 3, 16, 64, 1024):
-        edges = [r.bounds(share, count) for share in range(count)]
-        assert edges[0][0] == 0
-        assert edges[-1][1] == r.KEYS
-        assert all(one[1] == other[0] for one, other in pairwise(edges))
-    assert all(0 <= r.key_of(number) < r.KEYS for number in range(1000))
+def test_buckets_are_all_of_a_month(tmp_path: Path) -> None:
+    """Each bucket has its repositories from all hours, and the first has the ledgers."""
+    paths = []
+    for hour in range(3):
+        rows = [
+            r.bare_row(r.Place(r.key_of(repo), repo, at(hour), hour * 100 + repo), r.REPO, name="acme/x")
+            for repo in range(40)
+        ]
+        paths.append(tmp_path / f"{hour}.parquet")
+        paths[-1].write_bytes(r.file_of(r.table_of(rows), [Ledger(f"2015-01-01-{hour}")]))
+    whole = r.read_rows(paths)
+    assert whole.height == 40
+    assert set(whole["event_id"]) == {200 + repo for repo in range(40)}  # the newest
+    for parts in ([(0, 8)], [(0, 2), (2, 8)]):
+        made = [data for first, last in parts for data in r.sort_month(paths, first, last, 8)]
+        buckets = []
+        for place, data in enumerate(made):
+            buckets.append(tmp_path / f"bucket-{place}.parquet")
+            buckets[-1].write_bytes(data)
+        assert r.read_rows(buckets).equals(whole)
+        assert [len(r.ledgers_of([bucket])) for bucket in buckets] == [3, *[0] * 7]
+        hashes = [r.row_hashes([bucket]) for bucket in buckets]
+        assert sum(map(len, hashes)) == len(r.row_hashes(paths)) == 40
 
 
 def test_a_forged_number_makes_no_list_of_millions() -> None:
@@ -212,18 +227,18 @@ def test_the_card_says_what_the_archive_lacks() -> None:
                 [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [Ledger(hour, **ledger)]
             ),
         }
-        limits = {"languages": ["rust"], "min_closed": 1, "per_repo_max": 1500}
-        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, hour, {"limits": limits})
+        settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}, "hours": hour}
+        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, settings)
 
     early = card("2015-01-01-0", events=4, first_id=1, last_id=12, without_association=3)
     assert "more than 1,500 positives" in early
-    assert "are left out (2)" in early
+    assert "bots opened (2)" in early
     assert "| 2015-01 | 1 | 0 | 0 | 0 | 4 | 3.00 |" in early
-    assert "3 events do not say" in early
+    assert "3 events lack what" in early
     assert "lacks most events" not in early
     assert "lacks most events" not in card("2025-05-23-23")
     assert "lacks most events" in card("2025-05-24-0")
     late = card("2025-06-01-0", broke_off="not readable")
     assert "**After 2025-05-23 the archive lacks most events.**" in late
     assert "| 2025-12 | 1 | 1 | 0 | 0 | 0 | – |" in late
-    assert "do not say" not in late
+    assert "lack what" not in late

@@ -19,8 +19,8 @@ from gis_builder._records import Thread
 from gis_builder._store import Store
 from pairkit.errors import ConfigError, RemoteError
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
-from tests.gis_builder.object_server import BUCKET, storing
 from tests.gis_builder.test_archive import RANGE, files
+from tests.support.github import Server, serve
 
 HOURS = ["2015-01-01-0", "2015-01-01-1"]
 
@@ -58,14 +58,18 @@ def lacking(tmp_path_factory: pytest.TempPathFactory, threads: list[Thread], ori
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[gis_builder.Server]:
-    with gis_builder.emulate(SOURCES) as server:
+def server() -> Iterator[Server]:
+    with serve(SOURCES) as server:
         yield server
 
 
 def build(source: Path, out: Path, **more: Any) -> Any:
-    given = {"workers": 1, "partitions": 2, "progress": False, **more}
+    given = {"workers": 1, "progress": False, **more}
     return gis_builder.archive(RANGE, source, out, **given)
+
+
+def told(server: Server, token: str = "any") -> dict[str, Any]:
+    return {"settings": {"api_url": server.url}, "token": token, "top_up": True}
 
 
 def pairs(built: Any) -> set[tuple[str, ...]]:
@@ -82,51 +86,25 @@ def test_what_the_hours_lack_comes_from_github(
     without = build(lacking, tmp_path / "without")
     assert len(pairs(without)) < len(pairs(whole)) - len(originals) // 2
     assert "GitHub was asked for nothing" in (without.out / "README.md").read_text()
-    with gis_builder.emulate(SOURCES) as other:
-        there = {"api_url": other.url, "token": "any", "top_up": True}
+    with serve(SOURCES) as other:
+        there = told(other)
         made = build(lacking, tmp_path / "gis", **there)
     assert len(pairs(made) & pairs(whole)) >= 0.95 * len(pairs(whole))
     assert made.statistics["topped_up"]["issues"] >= len(originals) * 0.9
     assert made.statistics["verdicts"].keys() == whole.statistics["verdicts"].keys()
     card = (made.out / "README.md").read_text()
-    assert f"GitHub gave {made.statistics['topped_up']['issues']:,} issues" in card
+    assert f"GitHub had {made.statistics['topped_up']['issues']:,} issues" in card
     assert "asked for nothing" not in card
     made.audit.check()
     first = files(made.out)
-    again = build(lacking, tmp_path / "gis", **there)  # nobody answers there any more, and nobody is asked
-    assert files(again.out) == first
-
-
-def test_what_github_said_is_kept_by_the_machine_and_what_follows_from_it_in_the_store(
-    lacking: Path, server: gis_builder.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("obstore")
-    pytest.importorskip("moto.server", exc_type=ImportError)
-    told = {"api_url": server.url, "token": "any", "top_up": True}
-    made = build(lacking, tmp_path / "gis", **told)
-    with storing() as store:
-        for name, value in store.environment.items():
-            monkeypatch.setenv(name, value)
-        other = build(lacking, tmp_path / "other", **told, work=f"s3://{BUCKET}/topped")
-        assert files(other.out) == files(made.out)
-        (crawled,) = (other.work / "topped").iterdir()
-        assert {path.name for path in crawled.iterdir()} >= {"store.sqlite"}
-        assert any(key.startswith("topped/topped/") for key in store.put)
-        assert not any("sqlite" in key for key in store.put)
-
-
-@pytest.mark.slow
-def test_neither_partitions_nor_the_api_change_what_comes(
-    lacking: Path, server: gis_builder.Server, tmp_path: Path
-) -> None:
-    told = {"api_url": server.url, "token": "any", "top_up": True}
-    made = build(lacking, tmp_path / "gis", **told)
-    assert files(build(lacking, tmp_path / "other", **{**told, "partitions": 5}).out) == files(made.out)
-    assert pairs(build(lacking, tmp_path / "rest", **told, api="rest")) == pairs(made)
+    again = build(lacking, tmp_path / "gis", **there)  # the server is gone, and is not asked
+    assert (again.judged_anew, files(again.out)) == (0, first)
+    without_again = build(lacking, tmp_path / "without-again", work=made.work)
+    assert files(without_again.out) == files(without.out)
 
 
 def test_of_a_name_that_was_taken_over_later_nothing_is_taken(
-    lacking: Path, threads: list[Thread], originals: list[int], server: gis_builder.Server, tmp_path: Path
+    lacking: Path, threads: list[Thread], originals: list[int], server: Server, tmp_path: Path
 ) -> None:
     """All that the server has is younger than what the hours know of the repository."""
     early = [
@@ -140,7 +118,7 @@ def test_of_a_name_that_was_taken_over_later_nothing_is_taken(
         if thread.issue.number not in originals
     ]
     write_hours(tmp_path / "hours", lines_of(events_of(7, early)), HOURS)
-    made = build(tmp_path / "hours", tmp_path / "gis", api_url=server.url, token="any", top_up=True)
+    made = build(tmp_path / "hours", tmp_path / "gis", **told(server))
     assert made.statistics["topped_up"]["issues"] == 0
     assert made.statistics["topped_up"]["missing"] > 0
 
@@ -159,21 +137,20 @@ def test_a_server_that_fails_and_one_without_a_token(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ConfigError, match="no GitHub token found"):
         build(lacking, tmp_path / "gis", top_up=True)
-    with gis_builder.emulate(SOURCES) as other:
-        told = {"api_url": other.url, "top_up": True}
+    with serve(SOURCES) as other:
         with pytest.raises(RemoteError, match="refuses the token"):
-            build(lacking, tmp_path / "gis", **told, token="bad")
-        made = build(lacking, tmp_path / "gis", **told, token="good")
+            build(lacking, tmp_path / "gis", **told(other, "bad"))
+        made = build(lacking, tmp_path / "gis", **told(other))
     assert made.statistics["topped_up"]["issues"] > 0
 
 
 @pytest.mark.slow
 def test_killed_while_it_asks_it_continues(lacking: Path, tmp_path: Path) -> None:
-    with gis_builder.emulate(SOURCES, latency=0.3) as slow:
+    with serve(SOURCES, latency=0.3) as slow:
         command = [
             *(sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, "--source", str(lacking)),
-            *("--out", str(tmp_path / "gis"), "--workers", "1", "--partitions", "2", "-q", "--top-up"),
-            *("--api-url", slow.url),
+            *("--out", str(tmp_path / "gis"), "--workers", "1", "-q", "--top-up"),
+            *("--set", f"api_url={slow.url}"),
         ]
         driver = subprocess.Popen(command, env={**os.environ, "GITHUB_TOKEN": "any"})
         until = time.monotonic() + 120
@@ -182,7 +159,6 @@ def test_killed_while_it_asks_it_continues(lacking: Path, tmp_path: Path) -> Non
         time.sleep(0.3)
         driver.kill()
         driver.wait()
-        told = {"api_url": slow.url, "token": "any", "top_up": True}
-        made = build(lacking, tmp_path / "gis", **told)
-        other = build(lacking, tmp_path / "other", **told)
+        made = build(lacking, tmp_path / "gis", **told(slow))
+        other = build(lacking, tmp_path / "other", **told(slow))
     assert files(made.out) == files(other.out)

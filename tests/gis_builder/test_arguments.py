@@ -10,6 +10,7 @@ import pytest
 
 import gis_builder
 from pairkit import ConfigError, DataError
+from tests.support.github import serve
 
 ANY: Any = gis_builder  # called as no type checker lets one
 QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
@@ -38,10 +39,6 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.plan([1], **QUIET), "repos = [1]: "),
         (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
         (lambda: ANY.crawl(["a/b"], "work", archive=3, **QUIET), "archive = 3: "),
-        (lambda: ANY.emulate(None), "dump = None: "),
-        (lambda: ANY.emulate("dump", port="x"), "port = 'x': "),
-        (lambda: ANY.emulate("dump", latency=-1), "latency = -1: "),
-        (lambda: ANY.emulate("dump", points=0), "setting 'points' = 0: "),
     ],
 )
 def test_a_wrong_argument_is_named(
@@ -57,7 +54,7 @@ def test_a_wrong_argument_is_named(
 def test_one_hour_of_an_archive_needs_no_list(tmp_path: Path) -> None:
     sample = Path(__file__).parents[2] / "data" / "sample"
     with (
-        gis_builder.emulate(sample) as server,
+        serve(sample) as server,
         pytest.raises(ConfigError, match=r"hour\.json\.gz: no such file"),
     ):
         gis_builder.crawl(

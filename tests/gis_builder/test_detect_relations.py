@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gis_builder._detect.decision import relation_of
 from gis_builder._detect.markers import read
-from gis_builder._detect.relations import relation_of
 from gis_builder._records import IssueRef
 
 ISSUE = IssueRef("o/n", 99)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._pairs.cut import cut
 from gis_builder._pairs.duplicate_notes import find_duplicate_notes
+from gis_builder._pairs.markup import cut
 from gis_builder._pairs.references import find_references
 
 

@@ -18,6 +18,7 @@ from gis_builder._flags import FLAGS
 from gis_builder._settings import BuildSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Progress
+from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
@@ -58,7 +59,7 @@ def test_every_flag_is_an_argument() -> None:
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     told: list[Progress] = []
-    with gis_builder.emulate(SAMPLE) as server:
+    with serve(SAMPLE) as server:
         built = gis_builder.build(
             [REPO, "https://github.com/northbeam/ferry"],
             tmp_path / "gis",
@@ -94,7 +95,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
 def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     monkeypatch.setenv("PATH", "")  # no gh
-    with gis_builder.emulate(SAMPLE / REPO) as server:
+    with serve(SAMPLE / REPO) as server:
         with pytest.raises(ConfigError, match="GITHUB_TOKEN"):
             gis_builder.crawl(REPO, tmp_path / "work", api_url=server.url, progress=False)
         assert not (tmp_path / "work").exists()
@@ -107,10 +108,10 @@ def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
-    plan.write_text('[[rules]]\nkind = "dropped"\non = "graphql"\nat = [3, 4]\n')
+    plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "sweep"}
     with (
-        gis_builder.emulate(SAMPLE, faults=plan) as server,
+        serve(SAMPLE, faults=plan) as server,
         pytest.raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
     ):
         gis_builder.crawl(
@@ -194,7 +195,7 @@ def test_details_tell_each_request_and_each_verdict_but_no_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp_" + "s3cr3t" * 6
-    with gis_builder.emulate(SAMPLE) as server:
+    with serve(SAMPLE) as server:
         asked = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
         gis_builder.crawl([REPO], **asked)  # type: ignore[arg-type]
         assert not caplog.messages  # nobody asked

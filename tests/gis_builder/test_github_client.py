@@ -9,14 +9,14 @@ import pytest
 from msgspec.json import Decoder
 
 from gis_builder._decoding import Node
-from gis_builder._emulator import FaultPlan, Options, Rule, serve
 from gis_builder._github.batches import BatchSize, ask_sized
 from gis_builder._github.client import Client, Refused, Stopped, TooHeavy
 from gis_builder._github.events import Waiting
+from gis_builder._github.queries import Query
 from gis_builder._github.tokens import Token
-from gis_builder._github.transport import Query
 from gis_builder._settings.crawl import CrawlSettings
 from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import quick
 
@@ -104,10 +104,8 @@ def test_a_limit_without_a_time_is_waited_for_ever_longer(asking) -> None:
 def test_a_spent_quota_is_waited_for_whatever_the_clocks_say(asking, skew_s: float) -> None:
     options = Options(points=2, window_s=1)
     client, waits = asking(FaultPlan(clock_skew_s=skew_s), options)
-    start = time.monotonic()
     for _ in range(3):
         assert client.ask(ASK).data["viewer"]
-    assert time.monotonic() - start < 500  # the clocks differ by 5,000 s
     assert waits
     assert all(0 < wait.seconds <= 4 for wait in waits)
 

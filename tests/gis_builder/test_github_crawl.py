@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._emulator import FaultPlan, Options, Rule, Server, serve
 from gis_builder._github import Advanced, Finished, GitHub
 from gis_builder._github.pool import number_order
-from gis_builder._github.route import GraphQLRoute
+from gis_builder._github.worker import Worker
 from gis_builder._records import IssueRef, Kind
 from gis_builder._store import Absence, RepoOutcome, RepoRow, Store
 from pairkit.errors import AuthError, ConfigError, RemoteError
+from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker
 from .crawl_world import (
@@ -284,29 +284,26 @@ def test_nor_does_their_mix(
     assert store.content_hash() == undisturbed[strategy]
 
 
-class Fragile(GraphQLRoute):
-    """Fails on one repository, as long as it is told to."""
-
-    is_broken = True
-
-    def sweep(self, row: RepoRow) -> None:
-        if row.full_name == ROCKET and self.is_broken:
-            raise RemoteError("the moon is down")
-        super().sweep(row)
-
-
 def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
     tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[object] = []
-    with open_github(quick(tiny.url), store, heard.append, route=Fragile) as github:
+    sweep = Worker.sweep
+
+    def fail_on_rocket(worker: Worker, row: RepoRow) -> None:
+        if row.full_name == ROCKET:
+            raise RemoteError("the moon is down")
+        sweep(worker, row)
+
+    monkeypatch.setattr(Worker, "sweep", fail_on_rocket)
+    with open_github(quick(tiny.url), store, heard.append) as github:
         github.check([ROCKET, FUEL])
         rows = {row.name: row for row in github.sweep([ROCKET, FUEL])}
         assert (rows[ROCKET].outcome, rows[ROCKET].detail) == (RepoOutcome.FAILED, "the moon is down")
         assert store.count_threads(FUEL) == 2
         assert Finished(ROCKET, "sweep", "the moon is down") in heard
         assert any(isinstance(event, Advanced) and event.repo == FUEL for event in heard)
-        monkeypatch.setattr(Fragile, "is_broken", False)
+        monkeypatch.setattr(Worker, "sweep", sweep)
         github.check([ROCKET, FUEL])
         assert [row.outcome.value for row in github.sweep([ROCKET, FUEL])] == ["ok", "ok"]
     assert store.count_threads(ROCKET) == 6

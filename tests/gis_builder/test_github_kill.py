@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._emulator import FaultPlan, Rule, Server, serve
 from gis_builder._store import Store
+from tests.support.github import FaultPlan, Rule, Server, serve
 
 from .crawl_world import crawl_all, quick, write_station
 

@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from gis_builder._emulator.schema import build_schema as build_own
-from gis_builder._github.queries import INTROSPECTION, Queries, Search, Server
-from gis_builder._github.transport import Query
+from gis_builder._github.queries import INTROSPECTION, Queries, Query, Search, Server
 from gis_builder._records import IssueRef
 from gis_builder._settings.crawl import CrawlSettings
 from gis_builder._store import TopUp
+from tests.support.github.graphql_api import build_schema as build_own
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
 
 
-# Our own is the emulator's, written by hand; test_emulator_schema.py compares it with the published one.
+# Our own is the test server's, written by hand; test_server_schema.py compares it with the published one.
 @pytest.fixture(scope="module", params=["own", "published"])
 def plain(request: pytest.FixtureRequest) -> GraphQLSchema:
     return official() if request.param == "published" else build_own(without_duplicate_of=True)

@@ -20,8 +20,8 @@ from msgspec.json import Decoder
 
 from gis_builder._github import CrawlSettings, GitHub, Waiting, find_tokens
 from gis_builder._github.client import Client
+from gis_builder._github.queries import Query
 from gis_builder._github.tokens import Token
-from gis_builder._github.transport import Query
 from gis_builder._store import Store
 from pairkit.errors import AuthError, ConfigError, PairkitError
 
@@ -134,13 +134,12 @@ class MovedServer(BaseHTTPRequestHandler):
     """Leads elsewhere, as GitHub Enterprise does after a change of its name; or gives nonsense."""
 
     status: ClassVar[int] = 301
-    heard: ClassVar[list[str]] = []
+    location: ClassVar[str] = ""
 
     def do_POST(self) -> None:
-        self.heard.append(self.path)
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.send_response(self.status)
-        self.send_header("Location", "http://[")
+        self.send_header("Location", self.location)
         self.send_header("Content-Length", "14")
         self.end_headers()
         self.wfile.write(b'{"token": [5]}')
@@ -150,13 +149,19 @@ class MovedServer(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
-    [(301, "a redirect: give the address that it leads to"), (201, "holds none"), (500, "HTTP 500")],
+    ("status", "location", "words"),
+    [
+        (301, "http://[", r"\(ValueError\)"),
+        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # another host gets nothing
+        (201, "", r"\(BadAttributeException\)"),
+        (500, "", "HTTP 500"),
+    ],
 )
 def test_an_app_behind_a_redirect_or_nonsense(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, words: str
+    monkeypatch: pytest.MonkeyPatch, status: int, location: str, words: str
 ) -> None:
     monkeypatch.setattr(MovedServer, "status", status)
+    monkeypatch.setattr(MovedServer, "location", location)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     environ = {

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -19,21 +17,9 @@ from gis_builder._detect.rules import RULES
 from gis_builder._detect.statements import MOST_CHARACTERS
 from gis_builder._pairs.text import clean
 from gis_builder._records import Outcome, Thread
+from tests.support.linear import assert_linear, repeated
 
 from .detect_threads import event, kind_of, ref, said, thread
-
-LENGTH = 65_536  # GitHub's limit
-MOST_CPU_SECONDS = 6.0  # what takes a tenth of a second, on a machine that is very busy
-
-
-def of_length(unit: str, before: str = "") -> str:
-    return (before + unit * (LENGTH // len(unit) + 1))[:LENGTH]
-
-
-def cpu_seconds(parse: Callable[[str], object], text: str) -> float:
-    started = time.process_time()
-    parse(text)
-    return time.process_time() - started
 
 
 def judged(text: str) -> object:
@@ -59,7 +45,7 @@ def judged(text: str) -> object:
     ],
 )
 def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
-    assert cpu_seconds(judged, of_length(unit, before)) < MOST_CPU_SECONDS
+    assert_linear(judged, repeated(unit, before))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +60,15 @@ def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
     ],
 )
 def test_no_body_holds_the_rendering(before: str, unit: str) -> None:
-    assert cpu_seconds(clean, of_length(unit, before)) < MOST_CPU_SECONDS
+    assert_linear(clean, repeated(unit, before))
 
 
 def test_events_that_close_and_reopen_all_day_are_read_once() -> None:
-    slips = [event(kind, hours) for hours in range(8_000, 0, -1) for kind in ("closed", "reopened")]
-    busy = thread(said("mia", "dup of #1"), *slips)
-    assert cpu_seconds(lambda _: decide(busy, kind_of), "") < MOST_CPU_SECONDS
+    def busy(size: int) -> Thread:
+        slips = [event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")]
+        return thread(said("mia", "dup of #1"), *slips)
+
+    assert_linear(lambda slipping: decide(slipping, kind_of), busy, 8_000)
 
 
 def test_rules_span_a_bounded_number_of_tokens() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gis_builder._dataset import make_rows
 from gis_builder._pairs.timeline import Timeline, WantedGaps, mismatch, opening_times
 from gis_builder._records import Cluster, IssueRef, IssueText
-from pairkit.gap import gap_auc
+from pairkit.measures import gap_auc
 
 from .pair_material import cluster, ref, text_of
 from .test_negatives import draw, everything, use

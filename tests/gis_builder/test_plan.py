@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 
 from gis_builder._crawl import crawl
-from gis_builder._emulator import serve
-from gis_builder._github import CrawlSettings, GitHub, GraphQLRoute, RestRoute, Token
+from gis_builder._github import CrawlSettings, GitHub, Token
 from gis_builder._plan import Plan, RepoPlan, hours, plan, price
 from gis_builder._settings import BuildSettings
 from gis_builder._store import RepoOutcome, RepoRow, Store, Usage
+from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))
 RUST = RepoRow("rust-lang/rust", RepoOutcome.OK, "rust-lang/rust", max_number=30_664, issue_count=15_813)
 
 
-def settings(api: str, strategy: str, url: str = "http://x") -> BuildSettings:
-    return BuildSettings(api=api, crawl=CrawlSettings(api_url=url, strategy=strategy))
+def settings(strategy: str, url: str = "http://x") -> BuildSettings:
+    return BuildSettings(crawl=CrawlSettings(api_url=url, strategy=strategy))
 
 
 def test_a_sweep_by_hand() -> None:
     # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
-    rust = price(RUST, settings("graphql", "sweep"))
+    rust = price(RUST, settings("sweep"))
     assert (rust.points, rust.requests) == (323 + 7, 323 + 7)
     larger = BuildSettings(crawl=CrawlSettings(strategy="sweep", thread_batch=100))
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
@@ -33,18 +33,10 @@ def test_a_sweep_by_hand() -> None:
 
 
 def test_a_search_costs_about_what_was_measured() -> None:
-    rust = price(RUST, settings("graphql", "search"))
+    rust = price(RUST, settings("search"))
     assert 0.8 < rust.points / 139 < 1.2  # benchmarks/README.md
-    small = price(
-        RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=10, max_number=10), settings("graphql", "search")
-    )
+    small = price(RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=10, max_number=10), settings("search"))
     assert small.points < 20
-
-
-def test_rest_by_hand() -> None:
-    # 306.6 pages of issues, 1,471.9 of comments, 3,066.4 of events
-    rust = price(RUST, settings("rest", "search"))
-    assert rust.points == rust.requests == 307 + 1472 + 3067
 
 
 def test_hours_are_those_of_the_slower_limit() -> None:
@@ -52,17 +44,14 @@ def test_hours_are_those_of_the_slower_limit() -> None:
     assert hours(100, 6000) == 2.0
 
 
-@pytest.mark.parametrize(
-    ("api", "strategy"), [("graphql", "sweep"), ("graphql", "search"), ("rest", "sweep")]
-)
-def test_a_plan_of_the_sample(tmp_path: Path, api: str, strategy: str) -> None:
+@pytest.mark.parametrize("strategy", ["sweep", "search"])
+def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name of one of them, and none
-    route = RestRoute if api == "rest" else GraphQLRoute
     with serve(SAMPLE) as server:
-        chosen = settings(api, strategy, server.url)
+        chosen = settings(strategy, server.url)
 
         def open_github(store: Store) -> GitHub:
-            return GitHub(chosen.crawl, [Token("t", server.url)], store, route=route)
+            return GitHub(chosen.crawl, [Token("t", server.url)], store)
 
         planned = plan(names, chosen, open_github)
         assert planned.spent.requests == server.stats.requests
@@ -70,13 +59,13 @@ def test_a_plan_of_the_sample(tmp_path: Path, api: str, strategy: str) -> None:
         with Store.open(tmp_path / "store.sqlite", create=True) as store, open_github(store) as github:
             crawl(github, store, NAMES, chosen)
         spent = server.stats.requests - before
-    if (api, strategy) == ("graphql", "sweep"):
+    if strategy == "sweep":
         assert abs(spent - planned.requests) <= 6  # targets that are no issues of the repository
     result = planned.to_dict()
     assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + ["renamed", "not_found"]
     assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
     assert result["points"] == sum(row["points"] for row in result["repositories"])
-    assert result["estimate"] == (api == "rest" or strategy == "search")
+    assert result["estimate"] == (strategy == "search")
     shown = " ".join(repr(planned).split())
     assert all(name in shown for name in names)
     assert "no such repository" in shown
@@ -85,11 +74,11 @@ def test_a_plan_of_the_sample(tmp_path: Path, api: str, strategy: str) -> None:
 
 def test_what_is_missing_is_one_line_however_much_it_is() -> None:
     rows = [RepoRow(f"acme/gone-{n}", RepoOutcome.NOT_FOUND, detail="no such repository") for n in range(55)]
-    planned = Plan("search", "graphql", tuple(map(RepoPlan, rows)), Usage(3, 3, 1.0))
+    planned = Plan("search", tuple(map(RepoPlan, rows)), Usage(3, 3, 1.0))
     assert repr(planned) == (
         "55 repositories not found (no such repository): acme/gone-0, acme/gone-1, acme/gone-2 and 52 more"
     )
     assert "<table>" not in planned._repr_html_()
-    one = Plan("search", "graphql", (RepoPlan(RUST, 139, 139), RepoPlan(rows[0])), Usage(3, 3, 1.0))
+    one = Plan("search", (RepoPlan(RUST, 139, 139), RepoPlan(rows[0])), Usage(3, 3, 1.0))
     assert "acme/gone-0: not found (no such repository)" in repr(one)
     assert "rust-lang/rust" in one._repr_html_()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._pairs.cut import cut
+from gis_builder._pairs.markup import cut
 from gis_builder._pairs.references import find_references
 from gis_builder._records import IssueRef
 

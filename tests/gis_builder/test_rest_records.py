@@ -1,15 +1,9 @@
-from gis_builder._decoding import convert
 from gis_builder._records import Comment, Event, Issue, IssueRef
 from gis_builder._rest_records import (
-    CommentObject,
-    EventObject,
-    IssueObject,
     comment_record,
     event_record,
     issue_record,
-    number_of,
-    pull_record,
-    repo_of,
+    title_only,
 )
 
 ISSUE = {
@@ -60,9 +54,6 @@ def test_comment() -> None:
         "body": "dup of #3",
     }
     assert comment_record(value) == Comment(5, "eve", "MEMBER", "2020-01-01T00:00:00Z", "dup of #3")
-    assert number_of(convert(value, CommentObject)) == 7
-    nested = {"issue": {"url": "https://api.github.com/repos/a/b/issues/9"}}
-    assert number_of(convert(nested, EventObject)) == 9
 
 
 def test_events() -> None:
@@ -88,10 +79,7 @@ def test_text_that_no_file_can_hold() -> None:
 
 
 def test_of_a_pull_request_only_the_title_is_kept() -> None:
-    pull = pull_record("a/b", ISSUE | {"pull_request": {}, "body": "much", "user": {"login": "eve"}})
+    pull = title_only(
+        issue_record("a/b", ISSUE | {"pull_request": {}, "body": "much", "user": {"login": "eve"}})
+    )
     assert (pull.title, pull.body, pull.author, pull.is_pull) == ("Crash", "", None, True)
-
-
-def test_home() -> None:
-    found = convert(ISSUE | {"repository_url": "https://host/api/v3/repos/a/b"}, IssueObject)
-    assert repo_of(found) == "a/b"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gis_builder._crawl import crawl
-from gis_builder._emulator import serve
 from gis_builder._records import IssueRef, Kind
 from gis_builder._settings import BuildSettings, DetectSettings
 from gis_builder._sources import dump
 from gis_builder._sources.dump import import_dump
 from gis_builder._store import Absence, RepoOutcome, Store
 from pairkit.errors import DataError
+from tests.support.github import serve
 
 from .conftest import closed, comment, issue, judge, write_tracker
 from .crawl_world import open_github, quick, write_station

@@ -10,11 +10,11 @@ from threading import Thread
 
 import pytest
 
-from gis_builder._emulator import Server, serve
-from gis_builder._github import GitHub, GraphQLRoute, RestRoute
+from gis_builder._github import GitHub
 from gis_builder._results import Crawled
 from gis_builder._status import read_status
 from gis_builder._store import RATE_LIMIT, Page, RateLimit, RepoOutcome, RepoRow, Store, Task, Usage
+from tests.support.github import Server, serve
 
 from .crawl_world import STATION, open_github, quick, write_station
 
@@ -42,10 +42,9 @@ def test_before_anything(store: Store) -> None:
     assert shown(store)
 
 
-@pytest.mark.parametrize("route", [GraphQLRoute, RestRoute])
 @pytest.mark.parametrize("strategy", ["search", "sweep"])
-def test_stages_of_a_crawl(station: Server, store: Store, strategy: str, route: type) -> None:
-    with open_github(quick(station.url), store, route=route) as github:
+def test_stages_of_a_crawl(station: Server, store: Store, strategy: str) -> None:
+    with open_github(quick(station.url), store) as github:
         github.check([STATION, "acme/nowhere"])
         (missing, repo) = read_status(store).repositories
         assert (repo.stage, missing.stage) == ("waiting", "not found")

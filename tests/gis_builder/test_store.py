@@ -145,44 +145,23 @@ def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store)
 
 
 @pytest.mark.parametrize(
-    ("sql", "words"),
+    "sql",
     [
-        ("UPDATE issues SET title = x'ff'", "table issues, row .*: title: expected str, got bytes"),
-        ("UPDATE issues SET created_at = '2020-06-31T00:00:00Z'", "table issues, row .*: invalid"),
-        ("UPDATE issues SET created_at = 'yesterday'", "a time that is none"),
-        ("UPDATE issues SET labels = '[5]'", "expected str, got int"),
-        ("UPDATE issues SET labels = '[[[['", "table issues"),
-        ("UPDATE issues SET duplicate_of_repo = 'a/b'", "half a reference"),
-        ("UPDATE comments SET id = -5", "table comments, row .*: id: expected int >= 0"),
-        ("UPDATE comments SET author = x'00'", "table comments"),
-        ("UPDATE events SET kind = 'x'", "table events, row .*: kind: invalid enum value"),
-        ("UPDATE repos SET outcome = 'x'", "table repos, row .*: outcome: invalid enum value"),
-        (
-            "UPDATE repos SET max_number = 99999999999",
-            "table repos, row .*: max_number: expected int <= 10000000",
-        ),
-        ("UPDATE tasks SET state = 'x'", "table tasks"),
-        ("UPDATE tasks SET state = '{}'", "table tasks, row .*: object missing required field got"),
-        ("UPDATE missing SET status = 'x'", "table missing"),
-        ("UPDATE usage SET points = 'x'", "table usage"),
-        ("UPDATE wishes SET number = -1", "table wishes, row .*: number"),
-        ("UPDATE top_ups SET part = '__class__'", "table top_ups"),
+        "UPDATE issues SET labels = '[[[['",
+        "UPDATE repos SET outcome = 'x'",
+        "UPDATE tasks SET state = 'x'",
+        "UPDATE missing SET status = 'x'",
     ],
 )
-def test_a_cell_that_holds_what_it_can_not_is_named(tmp_path: Path, sql: str, words: str) -> None:
+def test_a_damaged_row_ends_in_one_line(tmp_path: Path, sql: str) -> None:
     path = tmp_path / "store.sqlite"
     with Store.open(path, create=True) as store:
         store.save(
             Page(
                 repos=[RepoRow(REPO, RepoOutcome.OK, REPO)],
-                threads=[
-                    Thread(an_issue(1), (a_comment(1),), (Event("closed", "max", an_issue(1).created_at),))
-                ],
+                threads=[Thread(an_issue(1))],
                 tasks=[Task(REPO, "sweep", state={"got": 0})],
                 missing={IssueRef(REPO, 9): (Absence.DELETED, "")},
-                usage={REPO: Usage(1, 1)},
-                wishes=[Wish(IssueRef(REPO, 8), with_thread=True)],
-                top_ups=[TopUp(IssueRef(REPO, 1), "comments", "", 0)],
             )
         )
     with closing(sqlite3.connect(path)) as connection:
@@ -194,12 +173,9 @@ def test_a_cell_that_holds_what_it_can_not_is_named(tmp_path: Path, sql: str, wo
             store.all_repos()
             store.tasks(REPO, "sweep")
             store.absences(REPO)
-            store.usage()
-            store.wishes(REPO, with_thread=True, limit=9)
-            store.top_ups(REPO, 9)
-            list(store.threads(REPO, only_complete=False))
+            list(store.threads(REPO))
 
-    with pytest.raises(DataError, match=f"store\\.sqlite: .*{words}") as caught:
+    with pytest.raises(DataError, match=r"store\.sqlite: damaged \(.*run|again") as caught:
         read()
     assert "\n" not in str(caught.value)
 

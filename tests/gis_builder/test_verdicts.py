@@ -7,7 +7,6 @@ import pytest
 
 from gis_builder._crawl import crawl, crawl_archive, import_tracker, stored_record, update
 from gis_builder._detection import Detector, detect, explain_thread, judged_rows
-from gis_builder._emulator import serve
 from gis_builder._github import CrawlSettings, GitHub, Token
 from gis_builder._progress import RunDisplay
 from gis_builder._records import Evidence, IssueRef, Kind, Outcome, Verdict
@@ -22,6 +21,7 @@ from gis_builder._verdicts import (
     write_verdicts,
 )
 from pairkit.errors import ConfigError, DataError
+from tests.support.github import serve
 
 from .conftest import judge
 
@@ -223,7 +223,6 @@ def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) 
     [
         ({"api_url": "http://other.example"}, {}, "setting of server"),
         ({"phrases": ("dup",)}, {}, "setting of phrases"),
-        ({}, {"api": "rest"}, r"setting of api \(graphql, not rest\)"),
     ],
 )
 def test_a_store_goes_on_with_the_settings_it_was_begun_with(

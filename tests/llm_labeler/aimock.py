@@ -55,7 +55,7 @@ def served(program: Path, folder: Path, answers: Mapping[str, str], *chaos: str)
         yield found[0]
     finally:
         child.terminate()
-        child.wait(timeout=10)
+        child.wait(timeout=60)
         log.close()
 
 

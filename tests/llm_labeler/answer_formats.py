@@ -11,6 +11,7 @@ from llm_labeler._parse import parse_answer
 from llm_labeler._records import Polarity
 
 FOLDER = Path(__file__).with_name("answers")
+NAMES = ("hardened", "paper", "others", "runaway")  # by prompt; other shapes; made-up turns behind the answer
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler._providers.wordnet.morphology import Pos, lemmas
+from llm_labeler._providers.wordnet.lexicon import Pos, lemmas
 from llm_labeler._providers.wordnet.patterns import Table, read_table
 from llm_labeler._providers.wordnet.sentence import word_set
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
@@ -47,8 +46,6 @@ def settings(base_url: str, **fields: Any) -> LlmSettings:
     entry = {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, "timeout_s": 5.0}
     # A key goes to this machine where it is named.
     named = KEYS.get(str(fields.get("kind")))
-    if fields.get("kind") == "gemini":
-        entry["base_url"] = re.sub("/v1$", "/v1beta", base_url)
     return LlmSettings(**(entry | {"api_key_env": named} | fields))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from llm_labeler._emulator import Faults, serve
 from tests.llm_labeler.aimock import CHAOS, answered, install, served
 from tests.llm_labeler.llm_server import an_ask, provider, replies, run
+from tests.support.llm import Faults, serve
 
 
 @pytest.mark.slow
@@ -20,7 +20,7 @@ def test_faults_of_another_make_lose_nothing_and_repeat_nothing(tmp_path: Path) 
     with served(install(tmp_path / "npm"), tmp_path, answers, *CHAOS) as url:
         asked = provider(f"{url}/v1", concurrency=16, timeout_s=60.0)
         found = run(replies(asked, map(an_ask, range(count))))
-        journal = requests.get(f"{url}/v1/_requests", timeout=10).json()
+        journal = requests.get(f"{url}/v1/_requests", timeout=60).json()
     assert [reply.raw for reply in found] == [f"1. Answer {number}" for number in range(count)]
     assert all(reply.usage for reply in found)
     good = answered(journal)

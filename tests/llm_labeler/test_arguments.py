@@ -29,10 +29,6 @@ def mine(prompt: str) -> str:
         (lambda: ANY.report(None), "work = None: "),
         (lambda: ANY.show(5, work="work"), "sentence = 5: "),
         (lambda: ANY.score([], work="work", threshold="x"), "threshold = 'x': "),
-        (lambda: ANY.emulate(port="x"), "port = 'x': "),
-        (lambda: ANY.emulate(latency="slow"), "latency = 'slow': "),
-        (lambda: ANY.emulate(faults=5), "faults = 5: "),
-        (lambda: ANY.emulate(seed="x"), "seed = 'x': "),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -6,23 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llm_labeler._batch.anthropic import AnthropicBatches
-from llm_labeler._batch.gemini import GeminiBatches
-from llm_labeler._batch.lines import Line, custom_id
-from llm_labeler._batch.openai import OpenAiBatches, read_lines
-from llm_labeler._batch.results import read_results
+from llm_labeler._batch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
 from llm_labeler._batch.run import run_batch
-from llm_labeler._batch.server import BatchServer
 from llm_labeler._budget import Budget
 from llm_labeler._dispatch import Outcome
-from llm_labeler._emulator import Faults, Options, serve
 from llm_labeler._records import Ask, Message, Usage
 from llm_labeler._settings import BudgetSettings
 from llm_labeler._store import Batch, Store
@@ -30,19 +23,9 @@ from pairkit.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+from tests.support.llm import Faults, Options, serve
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
-SERVERS: dict[str, type[BatchServer]] = {
-    "openai": OpenAiBatches,
-    "anthropic": AnthropicBatches,
-    "gemini": GeminiBatches,
-}
-
-
-@pytest.fixture(params=SERVERS)
-def kind(request: pytest.FixtureRequest) -> str:
-    """Each protocol."""
-    return str(request.param)
 
 
 @pytest.fixture
@@ -53,9 +36,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator stands for the makers, who alone are known to give a discount."""
-    for server in (OpenAiBatches, AnthropicBatches, GeminiBatches):
-        monkeypatch.setattr(server, "maker", "127.0.0.1")
+    """The test server stands for OpenAI, the only one known to give a discount."""
+    monkeypatch.setattr(OpenAiBatches, "maker", "127.0.0.1")
 
 
 def batch(
@@ -88,10 +70,10 @@ def answered(store: Store) -> int:
 
 
 @pytest.mark.usefixtures("half_price")
-def test_every_question_gets_its_own_answer_at_half_the_price(kind: str, store: Store) -> None:
+def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> None:
     with serve(Options(batch_s=0.05)) as server:
         seen: list[Any] = []
-        outcome = batch(server.base_url, store, progress=seen.append, kind=kind)
+        outcome = batch(server.base_url, store, progress=seen.append)
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (20, 0, 0, None)
@@ -111,13 +93,13 @@ def test_every_question_gets_its_own_answer_at_half_the_price(kind: str, store: 
     assert any("19 under way" in progress.note for progress in seen)
 
 
-def test_a_second_run_asks_nothing(kind: str, store: Store) -> None:
+def test_a_second_run_asks_nothing(store: Store) -> None:
     with serve() as server:
-        batch(server.base_url, store, kind=kind)
-        outcome = batch(server.base_url, store, 25, kind=kind)
+        batch(server.base_url, store)
+        outcome = batch(server.base_url, store, 25)
         assert (outcome.done, outcome.cached) == (5, 20)
         assert server.stats.asked_again == 0
-        assert batch(server.base_url, store, 25, kind=kind).cached == 25
+        assert batch(server.base_url, store, 25).cached == 25
         assert server.stats.requests == 25
 
 
@@ -142,12 +124,10 @@ POINTS: dict[str, tuple[str, int]] = {
 }
 
 
-def end_after(
-    point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None], kind: str = "openai"
-) -> None:
+def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
     """Have `end` called right after a step was done for the so many-th time."""
     name, times = POINTS[point]
-    owner: Any = Store if hasattr(Store, name) else SERVERS[kind]
+    owner: Any = Store if hasattr(Store, name) else OpenAiBatches
     plain = getattr(owner, name)
     left = [times]
 
@@ -171,19 +151,19 @@ def end_after(
 
 @pytest.mark.parametrize("point", POINTS)
 def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
-    point: str, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end() -> None:
         raise Killed
 
     with serve(Options(batch_s=0.05)) as server:
         with monkeypatch.context() as patched:
-            end_after(point, end, patched.setattr, kind)
+            end_after(point, end, patched.setattr)
             with pytest.raises(Killed):
-                batch(server.base_url, store, kind=kind)
+                batch(server.base_url, store)
         assert server.stats.batches == (0 if point in ("written down", "prepared") else 1)
         before = store.spent()
-        outcome = batch(server.base_url, store, kind=kind)
+        outcome = batch(server.base_url, store)
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
     assert outcome.done + outcome.cached == 20
@@ -200,59 +180,57 @@ import os, signal, sys
 from pathlib import Path
 from llm_labeler._store import Batch, Store
 from tests.llm_labeler.test_batch import batch, end_after
-end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr, sys.argv[4])
+end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
 with Store.open(Path(sys.argv[2]), create=True) as store:
-    batch(sys.argv[1], store, kind=sys.argv[4])
+    batch(sys.argv[1], store)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at_any_point_it_goes_on(point: str, kind: str, tmp_path: Path) -> None:
+def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     with serve(Options(batch_s=0.05)) as server:
-        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point, kind]
+        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point]
         killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, timeout=60)
         assert killed.returncode == -signal.SIGKILL
         with Store.open(path) as store:
             store.recover()
-            batch(server.base_url, store, kind=kind)
+            batch(server.base_url, store)
             assert answered(store) == 20
             assert store.batches() == []
         assert server.stats.batches == 1
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_is_found_behind_many_others(
-    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"llm_labeler._batch.{kind}._PAGE", 2)
+def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler._batch.openai_batches._PAGE", 2)
 
     def end() -> None:
         raise Killed
 
     with serve() as server:
         with monkeypatch.context() as patched:
-            end_after("started", end, patched.setattr, kind)
+            end_after("started", end, patched.setattr)
             with pytest.raises(Killed):
-                batch(server.base_url, store, kind=kind)
+                batch(server.base_url, store)
         with Store.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
-                batch(server.base_url, other, asks, kind=kind)  # one is as large as ours
-        assert batch(server.base_url, store, kind=kind).failed == 0
+                batch(server.base_url, other, asks)  # one is as large as ours
+        assert batch(server.base_url, store).failed == 0
         assert server.stats.batches == 6
         assert server.stats.asked_again == 0
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, kind: str, store: Store) -> None:
+def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: Store) -> None:
     with serve(Options(batch_ends=ends)) as server:
-        outcome = batch(server.base_url, store, kind=kind)  # one at once, of the other 19 each second one
+        outcome = batch(server.base_url, store)  # one at once, of the other 19 each second one
         assert (outcome.done, outcome.failed) == (11, 9)
         assert all(not failure.final and ends in failure.detail for failure in store.failures())
         assert [answered(store)] == [11]
-        outcome = batch(server.base_url, store, kind=kind)
+        outcome = batch(server.base_url, store)
         assert (outcome.done, outcome.cached, outcome.failed) == (5, 11, 4)
         assert server.stats.asked_again == 0
 
@@ -282,9 +260,9 @@ def test_a_batch_that_the_server_does_not_take(store: Store) -> None:
         assert store.spent().requests == 1
 
 
-def test_faults_of_single_lines(kind: str, store: Store) -> None:
+def test_faults_of_single_lines(store: Store) -> None:
     with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
-        outcome = batch(server.base_url, store, 60, kind=kind)
+        outcome = batch(server.base_url, store, 60)
         assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
     failures = list(store.failures())
     assert outcome.failed == len(failures) > 5
@@ -293,19 +271,18 @@ def test_faults_of_single_lines(kind: str, store: Store) -> None:
     estimated = [answer for answer in store.answers(("positive",)) if answer.estimated]
     assert estimated
     assert all(answer.cost and answer.reply.usage for answer in estimated)
-    refused = "content_filter" if kind == "gemini" else "refusal"
-    assert refused in {answer.reply.finish for answer in store.answers(("positive",))}
+    assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
 
 
-def test_questions_that_the_server_rejects_are_not_asked_again(kind: str, store: Store) -> None:
+def test_questions_that_the_server_rejects_are_not_asked_again(store: Store) -> None:
     long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
     odd = Ask(an_ask(6).key, (Message("user", "\ud800"),))
     asks = [long if n == 5 else odd if n == 6 else an_ask(n) for n in range(10)]
     with serve(Options(context_chars=400)) as server:
-        outcome = batch(server.base_url, store, asks, kind=kind)
+        outcome = batch(server.base_url, store, asks)
         assert (outcome.done, outcome.failed) == (8, 2)
         assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)] * 2
-        assert batch(server.base_url, store, asks, kind=kind).cached == 10
+        assert batch(server.base_url, store, asks).cached == 10
 
 
 def test_the_first_question_shows_what_the_server_does_not_take(store: Store) -> None:
@@ -317,26 +294,24 @@ def test_the_first_question_shows_what_the_server_does_not_take(store: Store) ->
         assert server.stats.requests == 10
 
 
-def test_a_wrong_key_is_found_out_before_anything_is_handed_in(kind: str, store: Store) -> None:
+def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: Store) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError, match="OTHER_KEY"):
-            batch(server.base_url, store, api_key_env="OTHER_KEY", kind=kind)
+            batch(server.base_url, store, api_key_env="OTHER_KEY")
         assert server.stats.batches == 0
         assert store.batches() == []
 
 
-def test_a_batch_that_the_server_has_forgotten(
-    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def end() -> None:
         raise Killed
 
     with serve(Options(batch_s=60)) as server, monkeypatch.context() as patched:
-        end_after("adopted", end, patched.setattr, kind)
+        end_after("adopted", end, patched.setattr)
         with pytest.raises(Killed):
-            batch(server.base_url, store, kind=kind)
+            batch(server.base_url, store)
     with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
-        batch(another.base_url, store, kind=kind)
+        batch(another.base_url, store)
     assert len(store.batches()) == 1
 
 
@@ -357,15 +332,13 @@ def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(
-    ("step", "asked", "stopped"), [("prepare", 20, None), ("create", 10, "max_requests")]
-)
+@pytest.mark.parametrize(("step", "least"), [("prepare", 20), ("create", 10)])
 def test_what_a_dead_llm_held_does_not_stop_the_others(
-    step: str, asked: int, stopped: str | None, store: Store, monkeypatch: pytest.MonkeyPatch
+    step: str, least: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = getattr(OpenAiBatches, step)
 
-    async def fails_for_one(server: BatchServer, *given: Any) -> Any:
+    async def fails_for_one(server: OpenAiBatches, *given: Any) -> Any:
         if server._provider.name == "dead":
             raise RemoteError("the server fell over")
         return await plain(server, *given)
@@ -387,8 +360,10 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
     with serve() as server:
         outcome = run(main(server.base_url))
     assert list(outcome.problems) == ["dead"]
-    assert sum(answer.key.llm == "alive" for answer in store.answers(("positive",))) == asked
-    assert outcome.stopped_by == stopped
+    answered = sum(answer.key.llm == "alive" for answer in store.answers(("positive",)))
+    # Which of the two reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
+    assert answered in (least, 20)
+    assert outcome.stopped_by == "max_requests" or answered == 20
     # What may have been started counts until the next run has found out; what was not handed in does not.
     assert store.spent().requests == (30 if step == "create" else 21)
 
@@ -423,36 +398,36 @@ def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
         assert outcome.spent.tokens < limit / 2
 
 
-def test_portions(kind: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SERVERS[kind], "most_requests", 8)
+def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
     with serve() as server:
-        assert batch(server.base_url, store, kind=kind).done == 20
+        assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 3  # 8 + 8 + 3
-        monkeypatch.setattr(SERVERS[kind], "most_bytes", 700)
-        assert batch(server.base_url, store, 24, kind=kind).done == 4
+        monkeypatch.setattr(OpenAiBatches, "most_bytes", 700)
+        assert batch(server.base_url, store, 24).done == 4
         assert server.stats.batches >= 5
 
 
 @pytest.mark.parametrize("room", [1, 0])
 def test_a_server_that_takes_few_batches_at_a_time(
-    room: int, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    room: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SERVERS[kind], "most_requests", 8)
-    plain = SERVERS[kind].start
+    monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
+    plain = OpenAiBatches.start
 
-    async def start(server: BatchServer, *given: Any) -> Any:
+    async def start(server: OpenAiBatches, *given: Any) -> Any:
         if len(store.batches()) > room:  # with the one that is about to be started
             raise Refused(Refusal(429, "Too many batches are enqueued."), {})
         return await plain(server, *given)
 
-    monkeypatch.setattr(SERVERS[kind], "start", start)
+    monkeypatch.setattr(OpenAiBatches, "start", start)
     with serve(Options(batch_s=0.02)) as server:
         if not room:
             with pytest.raises(RemoteError, match=r"no further batch \(Too many batches are enqueued\.\)"):
-                batch(server.base_url, store, kind=kind)
+                batch(server.base_url, store)
             assert store.batches() == []
             room = 1
-        assert batch(server.base_url, store, kind=kind).failed == 0
+        assert batch(server.base_url, store).failed == 0
         assert server.stats.batches == 3
         assert server.stats.asked_again == 0
     assert answered(store) == 20
@@ -476,7 +451,7 @@ def test_a_server_that_is_overloaded_for_a_while(
         return await plain(*given, **named)
 
     monkeypatch.setattr(Channel, "upload", overloaded)
-    monkeypatch.setattr("pairkit.openai_api.patience.BACKOFF_S", 0.001)
+    monkeypatch.setattr("pairkit.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
         if times == 100:
             with pytest.raises(RemoteError, match="its batches can't be reached"):
@@ -487,18 +462,16 @@ def test_a_server_that_is_overloaded_for_a_while(
         assert answered(store) == 20
 
 
-def test_a_start_whose_end_is_unknown_is_looked_up(
-    kind: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = SERVERS[kind].start
+def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = OpenAiBatches.start
 
     async def lost(*given: Any) -> Any:
         await plain(*given)
         raise NoAnswer("timeout", "no answer", was_sent=True)
 
-    monkeypatch.setattr(SERVERS[kind], "start", lost)
+    monkeypatch.setattr(OpenAiBatches, "start", lost)
     with serve() as server:
-        assert batch(server.base_url, store, kind=kind).done == 20
+        assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 1
 
 
@@ -519,21 +492,16 @@ def test_lines_that_can_not_be_read_are_left_out() -> None:
 
 def test_a_line_says_all_and_is_known_by_its_question() -> None:
     asked = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 1.0)
-    line = json.loads(asked.line(custom_id(an_ask(1).key), {"model": "m"}, "label-1"))
-    assert line == {
-        "custom_id": custom_id(an_ask(1).key),
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {"model": "m"},
-    }
+    line = json.loads(asked.line(an_ask(1)))
+    assert line.pop("body")["messages"] == [{"role": "user", "content": an_ask(1).messages[0].content}]
+    wanted = {"custom_id": custom_id(an_ask(1).key), "method": "POST", "url": "/v1/chat/completions"}
+    assert line == wanted
     assert custom_id(an_ask(1).key) != custom_id(an_ask(2).key) != custom_id(an_ask(2, llm="x").key)
 
 
-def test_thousands_of_questions_in_seconds(store: Store) -> None:
+def test_thousands_of_questions_in_one_batch(store: Store) -> None:
     with serve() as server:
-        started = time.process_time()
         assert batch(server.base_url, store, 3_000).done == 3_000
-        assert time.process_time() - started < 20  # the server's too, which is in this process
     assert answered(store) == 3_000
 
 

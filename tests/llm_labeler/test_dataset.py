@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dataset import DatasetRows, check_out, run_record, write
-from llm_labeler._dealt import DealtRows
+from llm_labeler._dataset import DealtRows, write
+from llm_labeler._folders import check_out, run_record
 from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Text
+from llm_labeler._rows import DatasetRows
 from llm_labeler._settings import LabelSettings
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dataset import write
-from llm_labeler._dealt import DealtRows
+from llm_labeler._dataset import DealtRows, write
 from llm_labeler._records import POLARITIES, Candidate, Judgement, Pair, Text
 from llm_labeler._rows import ROWS, DatasetRows
 from pairkit.errors import ConfigError

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from benchmarks.mutated import mutated
-from llm_labeler._batch import anthropic, gemini, openai
-from llm_labeler._batch.lines import Line
-from llm_labeler._batch.openai import objects_of, read_lines
-from llm_labeler._batch.results import read_results
-from llm_labeler._batch.server import decoded, listed
+from llm_labeler._batch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
 from llm_labeler._provider import CallFailed
-from llm_labeler._providers.replies import models_of, read_reply
+from llm_labeler._providers.replies import models_of, read_body, reply_of
 from llm_labeler._records import Reply, Usage
 from llm_labeler._store import Batch
 from pairkit.errors import BadReply
-from pairkit.openai_api.refusals import Refusal, Refused
-from pairkit.openai_api.waits import LONGEST_WAIT_S, retry_after_s
+from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, Refused, retry_after_s
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
@@ -57,47 +52,6 @@ BATCH = {
     "errors": {"data": [{"message": "m"}]},
 }
 LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}
-MESSAGE = {
-    "type": "message",
-    "content": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "1. a"}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3},
-}
-CLAUDES_ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}
-CLAUDES_BATCH = {
-    "id": "b",
-    "processing_status": "ended",
-    "request_counts": {"succeeded": 1, "errored": 0},
-    "results_url": "https://x/y",
-}
-CLAUDES_LINES = [
-    {"custom_id": "a-1", "result": {"type": "succeeded", "message": MESSAGE}},
-    {"custom_id": "a-1", "result": {"type": "errored", "error": CLAUDES_ERROR}},
-    {"custom_id": "a-1", "result": {"type": "expired"}},
-]
-ANSWER = {
-    "candidates": [
-        {"content": {"parts": [{"text": "x", "thought": True}, {"text": "1. a"}]}, "finishReason": "STOP"}
-    ],
-    "promptFeedback": {"blockReason": "SAFETY"},
-    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3},
-    "modelVersion": "m",
-}
-RESPONSES = [
-    {"metadata": {"key": "a"}, "response": ANSWER},
-    {"metadata": {"key": "a"}, "error": {"code": 3, "message": "m"}},
-]
-OPERATION = {
-    "name": "batches/b",
-    "done": True,
-    "error": {"code": 3, "message": "m"},
-    "metadata": {
-        "state": "BATCH_STATE_SUCCEEDED",
-        "displayName": "t",
-        "output": {"inlinedResponses": {"inlinedResponses": RESPONSES}},
-    },
-    "response": {"inlinedResponses": {"inlinedResponses": RESPONSES}},
-}
 HEADERS = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens")
 WAITS = [
     "9" * 400,
@@ -123,8 +77,7 @@ def as_bytes(value: Any, draw: random.Random) -> bytes:
 
 def reply(draw: random.Random) -> None:
     try:
-        like, kind = draw.choice([(REPLY, "openai"), (MESSAGE, "anthropic"), (ANSWER, "gemini")])
-        found = read_reply(as_bytes(mutated(like, draw, JUNK), draw), PROVIDERS[kind].dialect.reply_of)
+        found = reply_of(read_body(as_bytes(mutated(REPLY, draw, JUNK), draw)))
     except CallFailed as failed:
         failed.detail.encode()
         return
@@ -138,9 +91,8 @@ def reply(draw: random.Random) -> None:
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
     found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    for asked in PROVIDERS.values():
-        asked.dialect.learns(found, asked.dialect.form)
-        assert asked.dialect.blames(found) is None or status in (400, 422)
+    PROVIDER.dialect.learns(found, PROVIDER.dialect.form)
+    assert PROVIDER.dialect.blames(found) is None or status in (400, 422)
     for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
         assert fact in (True, False)
     found.message.encode()
@@ -151,30 +103,19 @@ def models(draw: random.Random) -> None:
 
 
 def batches(draw: random.Random) -> None:
-    for like, seen in ((BATCH, openai._seen), (CLAUDES_BATCH, anthropic._seen), (OPERATION, gemini._seen)):
-        with suppress(BadReply):
-            found = decoded(as_bytes(mutated(like, draw, JUNK), draw))
-            assert anthropic._size(found) is not None
-            seen(found).batch_id.encode("ascii")
-        with suppress(BadReply):
-            listed({"data": mutated([like, like], draw, JUNK)}, "data")
+    with suppress(BadReply):
+        found = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
+        _seen(found).batch_id.encode("ascii")
+    with suppress(BadReply):
+        _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
 
 
 def lines(draw: random.Random) -> None:
     content = b"\n".join(as_bytes(mutated(LINE, draw, JUNK), draw) for _ in range(3))
     waiting = Batch("llama", "b", "completed", {"a": an_ask().key}, Usage(10, 10), None)
     assert all(isinstance(line.custom_id, str) for line in read_lines(content))
-    _are_taken(waiting, read_lines(content), "openai")
-    content = b"\n".join(as_bytes(mutated(line, draw, JUNK), draw) for line in CLAUDES_LINES)
-    _are_taken(waiting, filter(None, map(anthropic._line, objects_of(content))), "anthropic")
-    operation = mutated(OPERATION, draw, JUNK)
-    responses = gemini._responses(operation if isinstance(operation, dict) else {})
-    found = [gemini._line(gemini._key(response), response) for response in responses]
-    _are_taken(waiting, filter(None, found), "gemini")
-
-
-def _are_taken(waiting: Batch, found: Iterable[Line], kind: str) -> None:
-    results = run(read_results(OFFLINE[kind], waiting, "completed", found, 0.5))
+    offline: Any = _Offline()
+    results = run(read_results(offline, waiting, "completed", read_lines(content), 0.5))
     assert (results.answers.keys() | results.failures.keys()) == {"a"}
     assert all(isinstance(answer.reply, Reply) for answer in results.answers.values())
 
@@ -187,24 +128,18 @@ def waits(draw: random.Random) -> None:
     assert wait_s is None or 0 <= wait_s <= LONGEST_WAIT_S
 
 
-class _Offline:
-    """A provider whose server can't be asked what models it has."""
+PROVIDER = provider("http://127.0.0.1:1/v1", kind="openai", temperature=1.0, price_in=1.0, price_out=2.0)
 
-    def __init__(self, kind: str) -> None:
-        self._real = PROVIDERS[kind]
-        self.prices, self.name, self.dialect = self._real.prices, self._real.name, self._real.dialect
+
+class _Offline:
+    """A provider with a server that can't be asked for its models."""
+
+    prices, name = PROVIDER.prices, PROVIDER.name
 
     async def explain(self, refused: Refused) -> Any:
         if refused.refusal.is_about_model:
             return CallFailed("rejected", "no such model", retry=False)
-        return await self._real.explain(refused)
-
-
-PROVIDERS = {
-    kind: provider("http://127.0.0.1:1/v1", kind=kind, temperature=1.0, price_in=1.0, price_out=2.0)
-    for kind in ("openai", "anthropic", "gemini")
-}
-OFFLINE: dict[str, Any] = {kind: _Offline(kind) for kind in PROVIDERS}
+        return await PROVIDER.explain(refused)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from llm_labeler._assemble import Doubts
 from llm_labeler._card import label_card
-from llm_labeler._doubts import Doubts
 from llm_labeler._records import Proposal
 
 
@@ -46,7 +46,7 @@ def test_each_llm_for_itself_in_order_of_names() -> None:
 
 def test_the_card_warns() -> None:
     counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
-    ensemble = {"strategy": "union", "min_sources": 2}
+    ensemble = {"strategy": "union"}
     run = {
         "llms": {"ann": {"kind": "openai", "model": "m"}},
         "prompts": {},

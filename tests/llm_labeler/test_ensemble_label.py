@@ -13,7 +13,7 @@ from llm_labeler._settings import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}
-STRATEGIES = ("union", "agreement", "vote", "weighted")
+STRATEGIES = ("union", "vote", "weighted")
 
 
 def candidate(polarity: Polarity = "positive", *llms: str, words: str = "words") -> Candidate:
@@ -43,17 +43,7 @@ def one(
 def test_union_keeps_all() -> None:
     assert one("union", "positive", "ooo").reason is None
     assert one("union", "positive", "").label == 1
-    assert one("union", "negative", "", antonym_score=0.3).label == 0.3
-
-
-@pytest.mark.parametrize(
-    ("llms", "reason"),
-    [(("ann",), "too_few_sources"), (("ann", "ann"), "too_few_sources"), (("ann", "bob"), None)],
-)
-def test_agreement_counts_llms(llms: tuple[str, ...], reason: str | None) -> None:
-    (pair,) = label([candidate("negative", *llms)], {}, EnsembleSettings(strategy="agreement"))
-    assert pair.reason == reason
-    assert pair.polarity == "negative"
+    assert one("union", "negative", "").label == 0
 
 
 @pytest.mark.parametrize(
@@ -81,10 +71,10 @@ def test_agreement_counts_llms(llms: tuple[str, ...], reason: str | None) -> Non
     ],
 )
 def test_vote(polarity: Polarity, letters: str, reason: str | None) -> None:
-    pair = one("vote", polarity, letters, antonym_score=0.25)
+    pair = one("vote", polarity, letters)
     assert pair.reason == reason
     assert pair.polarity == polarity
-    assert pair.label == (1 if polarity == "positive" else 0.25)
+    assert pair.label == (1 if polarity == "positive" else 0)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +86,9 @@ def test_unrelated_may_confirm_no_negative(letters: str, reason: str | None) -> 
 
 @pytest.mark.parametrize("strategy", ["vote", "weighted"])
 def test_reversed_pairs_may_change_sides(strategy: str) -> None:
-    to_negative = one(strategy, "positive", "ooo", judges(), reversed_pairs="swap", antonym_score=0.25)
+    to_negative = one(strategy, "positive", "ooo", judges(), reversed_pairs="swap")
     assert (to_negative.polarity, to_negative.reason) == ("negative", None)
-    assert to_negative.label == pytest.approx(0.25, abs=0.05)
+    assert to_negative.label == pytest.approx(0, abs=0.05)
     to_positive = one(strategy, "negative", "sss", judges(), reversed_pairs="swap")
     assert (to_positive.polarity, to_positive.reason) == ("positive", None)
     assert to_positive.label == pytest.approx(1, abs=0.05)
@@ -108,10 +98,10 @@ def test_reversed_pairs_may_change_sides(strategy: str) -> None:
 
 def test_weighted_by_hand() -> None:
     """Bayes: accuracy 0.8 for same, 0.6 for opposite, prior 1/2, 1/4, 1/4."""
-    pair = one("weighted", "positive", "so", judges((0.5, 0.25, 0.25), j0=0.8, j1=0.6), antonym_score=0.5)
+    pair = one("weighted", "positive", "so", judges((0.5, 0.25, 0.25), j0=0.8, j1=0.6))
     same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2
     total = same + opposite + unrelated
-    assert pair.label == pytest.approx((same + 0.5 * opposite) / total)
+    assert pair.label == pytest.approx(same / total)
     assert pair.reason is None
 
 
@@ -124,9 +114,9 @@ def test_weighted_below_the_confidence_is_unsure() -> None:
 
 
 def test_weighted_without_votes_is_undecided() -> None:
-    pair = one("weighted", "positive", "?", judges((0.2, 0.5, 0.3)), antonym_score=0.5)
+    pair = one("weighted", "positive", "?", judges((0.2, 0.5, 0.3)))
     assert pair.reason == "undecided"
-    assert pair.label == pytest.approx(0.2 + 0.25)
+    assert pair.label == pytest.approx(0.2)
 
 
 def test_a_judge_worse_than_chance_counts_against_what_it_says() -> None:
@@ -141,8 +131,8 @@ def test_weighted_falls_back_to_shares_of_votes() -> None:
     known = judges()
     majority = Judges(known.by_name, known.prior, (), None, 3, "majority", "too few")
     for fitted in (None, majority):
-        pair = one("weighted", "positive", "ssou?", fitted, min_confidence=0.5, antonym_score=0.2)
-        assert pair.label == pytest.approx(0.5 + 0.2 * 0.25)
+        pair = one("weighted", "positive", "ssou?", fitted, min_confidence=0.5)
+        assert pair.label == pytest.approx(0.5)
         assert pair.reason is None
         assert one("weighted", "positive", "so", fitted, min_confidence=0.5).reason == "undecided"
 
@@ -157,11 +147,9 @@ LETTERS = st.text("sou?", max_size=4)
 SETTINGS = st.builds(
     EnsembleSettings,
     strategy=st.sampled_from(STRATEGIES),
-    min_sources=st.integers(1, 3),
     unrelated_is_negative=st.booleans(),
     reversed_pairs=st.sampled_from(["drop", "swap"]),
     min_confidence=st.floats(0, 1),
-    antonym_score=st.floats(0, 1),
 )
 FITTED = st.one_of(
     st.none(),

@@ -22,6 +22,7 @@ from pairkit import progress as shown
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs
 from tests.contract.label_command import tree
+from tests.support.llm import Options, serve
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
 Asked = Callable[[str], str]
@@ -30,8 +31,8 @@ Asked = Callable[[str], str]
 def counting(asked: list[str]) -> Asked:
     def mine(prompt: str) -> str:
         asked.append(prompt)
-        sentence = prompt.partition("Input sentence: ")[2].removesuffix(". Output:")
-        if "antonym" in prompt:
+        sentence = json.loads(prompt.rpartition("Sentence: ")[2])
+        if "say the opposite" in prompt:
             return f"1. It is wrong that {sentence}\n2. Nobody says that {sentence}"
         return f"1. In other words, {sentence}\n2. Put differently, {sentence}"
 
@@ -230,7 +231,7 @@ def test_a_limit_in_dollars_needs_no_mark_for_an_llm_on_this_machine(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     plan = llm_labeler.plan(TEXTS, llms=["chatgpt", "llama"], out=tmp_path / "out")
     assert [(one.llm, bool(one.cost)) for one in plan.estimates] == [("chatgpt", True), ("llama", False)]
-    with llm_labeler.emulate(models="meta-llama/Llama-3.1-8B-Instruct") as server:
+    with serve(Options(("meta-llama/Llama-3.1-8B-Instruct",))) as server:
         entries = {"llm.llama.base_url": server.base_url}
         made = generate(TEXTS, tmp_path / "out", llms=["llama"], max_cost=5, settings=entries)
     assert (made.cost, made.asked.stopped) == (0.0, None)

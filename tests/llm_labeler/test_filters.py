@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler._filters import REASONS, turned_down
-from llm_labeler._filters.words import differing, fold, sameness, stem, words
 from llm_labeler._records import Polarity
-from llm_labeler._scripts import is_other_script, shares
 from llm_labeler._settings import FilterSettings
+from llm_labeler._words import differing, fold, is_other_script, sameness, shares, stem, words
 
 TEXT = "The doctor gave the child two tablets yesterday."
 DEFAULT = FilterSettings()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler._filters import turned_down
-from llm_labeler._filters.kinship import asks, is_question, shared
+from llm_labeler._filters.rules import asks, is_question, shared
 from llm_labeler._records import Polarity
 from llm_labeler._settings import FilterSettings
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler._filters import screen
-from llm_labeler._filters.words import fold
 from llm_labeler._records import AskKey, Candidate, Item, Task, Text
 from llm_labeler._settings import FilterSettings
+from llm_labeler._words import fold
 
 TEXT = Text.of("A man plays a guitar.", 1)
 DEFAULT = FilterSettings()

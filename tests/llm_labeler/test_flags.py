@@ -31,14 +31,12 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         "examples": "few.csv",
         "llms": ["a", "b"],
         "judges": "b",
-        "scale": "score",
         "size": 5,
         "seed": 7,
         "local_only": True,
         "prompt": "hardened",
         "polarity": "negative",
         "strategy": "vote",
-        "antonym_score": 0.2,
         "limit": 9,
         "draw": 8,
         "max_cost": 1.5,
@@ -54,8 +52,7 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         "hardened",
         ("negative",),
     )
-    assert (found.ensemble.strategy, found.ensemble.antonym_score, found.input.limit) == ("vote", 0.2, 9)
-    assert found.judge.scale == "score"
+    assert (found.ensemble.strategy, found.input.limit) == ("vote", 9)
     assert (found.budget.max_cost, found.budget.max_tokens, found.budget.max_requests) == (1.5, 10, 3)
 
 
@@ -104,7 +101,7 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
         ({"llms": {"a b": answer}}, "'a b' is no name"),
         ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
         ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
-        ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'agreement', 'vote' or 'weighted'"),
+        ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
 def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from llm_labeler._judge import judge_asks, judge_batches, read_votes
 from llm_labeler._records import VOTES, Candidate, Text
 from llm_labeler._settings import JudgeSettings
+from tests.support.linear import assert_linear, repeated
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
 SETTINGS = JudgeSettings()
@@ -191,19 +191,7 @@ def test_what_was_asked_for_is_read(words: list[str]) -> None:
     assert read("\n".join(f"{n}. {w}" for n, w in numbered.items()), len(words)) == expected
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "[" * 200_000,
-        '{"a":' * 100_000,
-        "1" * 200_000,
-        "1: " * 100_000,
-        "<think>" * 50_000,
-        "`" * 200_000,
-        " " * 200_000,
-    ],
-)
-def test_floods_cost_little(raw: str) -> None:
-    begin = process_time()
-    assert read(raw) == "??"
-    assert process_time() - begin < 1.0
+@pytest.mark.parametrize("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])
+def test_floods_take_linear_time(unit: str) -> None:
+    assert read(repeated(unit)(200_000)) == "??"
+    assert_linear(read, repeated(unit))

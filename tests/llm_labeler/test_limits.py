@@ -1,4 +1,4 @@
-"""Pace, gate and breaker, in virtual time."""
+"""TokenBucket, limiter and breaker, in virtual time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dispatch.breaker import Breaker
-from llm_labeler._dispatch.gate import PATIENCE_S, Gate
-from llm_labeler._dispatch.pace import Pace
+from llm_labeler._dispatch.limits import PATIENCE_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler._provider import CallFailed
 from llm_labeler._records import Ask, Reply, Usage
 from llm_labeler._settings import BreakerSettings
@@ -36,33 +34,33 @@ def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) ->
     late=st.lists(st.floats(0, 0.2), min_size=1, max_size=5),
 )
 def test_no_minute_sees_more_than_the_limit(per_minute: int, idle: list[float], late: list[float]) -> None:
-    pace, now, starts = Pace(per_minute), 0.0, []
+    bucket, now, starts = TokenBucket(per_minute), 0.0, []
     for number in range(min(400, 3 * per_minute)):
-        now += max(0.0, pace.wait_s(now)) + late[number % len(late)]
+        now += max(0.0, bucket.wait_s(now)) + late[number % len(late)]
         if number and number % 50 == 0 and idle:
             now += idle.pop()
-        pace.start(now)
+        bucket.start(now)
         starts.append(now)
     assert most_in_a_minute(starts) <= per_minute
 
 
 def test_a_pace_is_even_and_loses_nothing_to_inexact_sleep() -> None:
-    pace, now, starts = Pace(6000), 0.0, []
+    bucket, now, starts = TokenBucket(6000), 0.0, []
     for _ in range(6000):
-        now += max(0.0, pace.wait_s(now)) + 0.002  # each sleep is a little too long
-        pace.start(now)
+        now += max(0.0, bucket.wait_s(now)) + 0.002  # each sleep is a little too long
+        bucket.start(now)
         starts.append(now)
     assert 0.99 < now / 60 < 1.02
     assert max(sum(1 for at in starts if second <= at < second + 1) for second in range(60)) <= 106
 
 
 def test_a_pace_of_tokens_is_corrected() -> None:
-    pace = Pace(600)
-    pace.start(0.0, 100)
-    assert pace.wait_s(0.0) == pytest.approx(10, abs=0.1)
-    pace.correct(-90)
-    assert pace.wait_s(0.0) == pytest.approx(1, abs=0.1)
-    assert Pace(None).wait_s(0.0) < 0
+    bucket = TokenBucket(600)
+    bucket.start(0.0, 100)
+    assert bucket.wait_s(0.0) == pytest.approx(10, abs=0.1)
+    bucket.correct(-90)
+    assert bucket.wait_s(0.0) == pytest.approx(1, abs=0.1)
+    assert TokenBucket(None).wait_s(0.0) < 0
 
 
 @pytest.fixture
@@ -195,13 +193,13 @@ def test_one_question_that_is_refused_for_ever_fails_alone(store: Store) -> None
 
 def test_the_gate_expects_what_calls_took_the_newest_by_a_tenth() -> None:
     async def main() -> list[float]:
-        gate, expected = Gate("tester", 8, None, None), []
+        limiter, expected = RateLimiter("tester", 8, None, None), []
         for took in (100, 200, 0, 1000):
-            entered = await gate.enter(150)
+            entered = await limiter.enter(150)
             expected.append(entered.tokens)
-            gate.leave()
-            gate.answered(entered, took)
-        expected.append((await gate.enter(5000)).tokens)
+            limiter.leave()
+            limiter.answered(entered, took)
+        expected.append((await limiter.enter(5000)).tokens)
         return expected
 
     # never more than the bound; before the first answer the bound itself
@@ -210,16 +208,16 @@ def test_the_gate_expects_what_calls_took_the_newest_by_a_tenth() -> None:
 
 def test_a_pause_doubles_with_each_429_and_halves_with_each_answer() -> None:
     async def main() -> list[float]:
-        time, gate, waits = asyncio.get_running_loop().time, Gate("tester", 1, None, None), []
+        time, limiter, waits = asyncio.get_running_loop().time, RateLimiter("tester", 1, None, None), []
         for answers in (False, False, False, True, False, True, True, True, True, False):
             before = time()
-            entered = await gate.enter(10)
+            entered = await limiter.enter(10)
             waits.append(time() - before)
-            gate.leave()
+            limiter.leave()
             if answers:
-                gate.answered(entered, 10)
+                limiter.answered(entered, 10)
             else:
-                gate.refused(entered, None)
+                limiter.refused(entered, None)
         return waits
 
     # doubled by each refusal, halved by each answer, with a jitter of a quarter
@@ -230,14 +228,14 @@ def test_a_pause_doubles_with_each_429_and_halves_with_each_answer() -> None:
 
 
 async def pauses(refusals: int) -> list[float]:
-    """How long a gate stays closed after each of so many 429s in a row."""
-    time, gate, waits = asyncio.get_running_loop().time, Gate("tester", 1, None, None), []
+    """How long a limiter stays closed after each of so many 429s in a row."""
+    time, limiter, waits = asyncio.get_running_loop().time, RateLimiter("tester", 1, None, None), []
     for _ in range(refusals + 1):
         before = time()
-        entered = await gate.enter(10)
+        entered = await limiter.enter(10)
         waits.append(time() - before)
-        gate.leave()
-        gate.refused(entered, None)
+        limiter.leave()
+        limiter.refused(entered, None)
     return waits[1:]
 
 
@@ -255,16 +253,16 @@ def test_pauses_are_spread_over_a_quarter_more_and_less() -> None:
 
 def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() -> None:
     async def main() -> list[int]:
-        gate, allowed = Gate("tester", 8, None, None), []
+        limiter, allowed = RateLimiter("tester", 8, None, None), []
         for answers in (8, 0, 4, 5, 6, 7, 8):
-            calls = [await gate.enter(1) for _ in range(gate.allowed)]
+            calls = [await limiter.enter(1) for _ in range(limiter.allowed)]
             for place, entered in enumerate(calls):
-                gate.leave()
+                limiter.leave()
                 if place < answers:
-                    gate.answered(entered, 1)
+                    limiter.answered(entered, 1)
                 else:
-                    gate.refused(entered, 0.001)
-            allowed.append(gate.allowed)
+                    limiter.refused(entered, 0.001)
+            allowed.append(limiter.allowed)
         return allowed
 
     assert run(main()) == [8, 4, 5, 6, 7, 8, 8]
@@ -272,27 +270,27 @@ def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() 
 
 def test_an_answer_ends_a_spell_of_429s() -> None:
     async def main() -> None:
-        gate = Gate("tester", 1, None, None)
+        limiter = RateLimiter("tester", 1, None, None)
         for pause_s, answers in ((0.0, False), (0.0, True), (PATIENCE_S + 1, False)):
             await asyncio.sleep(pause_s)
-            entered = await gate.enter(1)
-            gate.leave()
+            entered = await limiter.enter(1)
+            limiter.leave()
             if answers:
-                gate.answered(entered, 1)
+                limiter.answered(entered, 1)
             else:
-                gate.refused(entered, 0.1)
+                limiter.refused(entered, 0.1)
 
     run(main())
 
 
 def test_the_gate_never_closes_for_good() -> None:
     async def main() -> int:
-        gate = Gate("tester", 8, None, None)
+        limiter = RateLimiter("tester", 8, None, None)
         for _ in range(50):
-            entered = await gate.enter(10)
-            gate.leave()
-            gate.refused(entered, 0.5)
-        return gate.allowed
+            entered = await limiter.enter(10)
+            limiter.leave()
+            limiter.refused(entered, 0.5)
+        return limiter.allowed
 
     assert run(main()) == 1
 
@@ -344,7 +342,7 @@ def test_the_breaker_takes_one_broken_round_for_one_mishap(store: Store) -> None
 
 
 def test_usage_is_small_change(store: Store) -> None:
-    """The pace learns from the answers, whatever the bound says."""
+    """The bucket learns from the answers, whatever the bound says."""
     provider = Scripted(
         lambda ask, attempt: Reply("x", usage=Usage(5, 5)), tpm=600, bounds=lambda ask: Usage(500, 500)
     )

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler._parse import MAX_CHARS, REASONS, parse_answer
+from llm_labeler._parse.sentence import without_emphasis
+from llm_labeler._parse.words import Source
+from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."
 SMALL = [
@@ -295,20 +296,18 @@ ADVERSARIES = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ADVERSARIES)
-def test_a_megabyte_takes_seconds(name: str) -> None:
-    """A quadratic step would take minutes; the slowest takes 4 s here."""
-    start = time.process_time()
-    assert parse_answer(ADVERSARIES[name], text=TEXT, size=3)
-    assert time.process_time() - start < 20
+def test_a_run_of_emoji_within_a_sentence_takes_linear_time() -> None:
+    source = Source.of("A dog runs.")
+    assert_linear(lambda said: without_emphasis(said, source), repeated("✅", "Same", "x"), 16_000)
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_fifty_kilobytes_take_no_time(name: str) -> None:
-    start = time.process_time()
-    assert parse_answer(ADVERSARIES[name][:50_000], text=TEXT, size=3)
-    assert time.process_time() - start < (1.5 if sys.gettrace() is None else 6)  # coverage looks at each line
+def test_hostile_answers_take_linear_time(name: str) -> None:
+    def parse(answer: str) -> object:
+        return parse_answer(answer, text=TEXT, size=3)
+
+    assert parse(ADVERSARIES[name][:50_000])
+    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 50_000)
 
 
 def test_beyond_a_million_characters_nothing_is_read() -> None:

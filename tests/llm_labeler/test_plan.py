@@ -62,15 +62,11 @@ def test_rules_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("tree", "refused"),
     [
-        ({"ensemble": {"strategy": "agreement"}}, True),
         ({"ensemble": {"strategy": "vote"}}, True),
         ({"ensemble": {"strategy": "weighted"}}, True),
         ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["a"]}}, True),
-        ({"ensemble": {"strategy": "agreement", "min_sources": 3}, "llms": ["a", "b"]}, True),
-        ({"ensemble": {"strategy": "agreement", "min_sources": 1}}, False),
         ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["b"]}}, False),
         ({"ensemble": {"strategy": "weighted"}, "llms": ["a", "b"]}, False),
-        ({"ensemble": {"strategy": "agreement"}, "llms": ["a", "b"]}, False),
         ({}, False),
     ],
 )

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from llm_labeler._prompts import Template, load_template
 from llm_labeler._records import POLARITIES, Text
 from llm_labeler._settings import PromptSettings
-from llm_labeler._tasks.generation import generation_asks
+from llm_labeler._tasks import generation_asks
 from pairkit.errors import ConfigError
 
 BOTH = POLARITIES
 
 
 def test_the_papers_prompt_word_for_word() -> None:
-    template = load_template(PromptSettings())
+    template = load_template(PromptSettings(template="paper"))
     (message,) = template.messages("A man is playing a flute.", 3, "positive")
     assert message.role == "user"
     assert message.content == (

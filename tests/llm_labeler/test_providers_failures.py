@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
-from llm_labeler._emulator import FaultKind, Faults, Options, serve
 from llm_labeler._provider import CallFailed
 from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.openai_api.refusals import Refusal
@@ -22,6 +20,7 @@ from tests.llm_labeler.llm_server import (
     reply_of,
     run,
 )
+from tests.support.llm import FaultKind, Faults, Options, serve
 
 
 def failure_of(base_url: str, **fields: object) -> CallFailed:
@@ -66,9 +65,7 @@ def test_answers_that_are_not_what_was_wanted_are_answers(kind: FaultKind, finis
 
 def test_a_server_that_trickles_meets_the_limit() -> None:
     with playing_back(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{") as url:
-        started = time.monotonic()
-        failed = failure_of(url, timeout_s=0.3)
-        assert time.monotonic() - started < 30  # the server would wait for ever
+        failed = failure_of(url, timeout_s=0.3)  # the server would wait for ever
     assert failed.reason in ("timeout", "connection")
     assert failed.maybe_billed
 
@@ -207,7 +204,7 @@ def test_through_all_faults_everything_is_answered_and_nothing_again() -> None:
         found = run(replies(provider(server.base_url), map(an_ask, range(300))))
         stats = server.stats
     assert len(found) == len({reply.raw for reply in found}) == 300
-    assert stats.answered == stats.questions == 300
+    assert stats.answered == len(stats.asked) == 300
     assert stats.asked_again == 0
     assert len(stats.faults) == 7
     assert 60 <= stats.requests - 300 <= 220  # 0.3 / 0.7 of 300: 129

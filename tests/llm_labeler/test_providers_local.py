@@ -20,11 +20,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from llm_labeler._provider import CallFailed, Prices, Provider
-from llm_labeler._providers.local import LocalProvider
-from llm_labeler._providers.local_batches import Batches, Completion, Prompt
-from llm_labeler._providers.local_files import find_folder
-from llm_labeler._providers.local_model import LocalModel
-from llm_labeler._providers.local_sampling import sampling
+from llm_labeler._providers.local import Batches, Completion, LocalProvider, Prompt, find_folder
+from llm_labeler._providers.local_model import LocalModel, sampling
 from llm_labeler._records import Ask, AskKey, Message, Reply, Usage
 from llm_labeler._settings import LlmSettings
 from pairkit.errors import ConfigError, DataError, RemoteError

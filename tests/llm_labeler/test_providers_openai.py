@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._emulator import Options, serve
-from llm_labeler._emulator.server import Server
 from llm_labeler._provider import CallFailed, Provider
 from llm_labeler._providers import build
 from llm_labeler._providers.server import ServerProvider
@@ -28,6 +26,7 @@ from tests.llm_labeler.llm_server import (
     reply_of,
     run,
 )
+from tests.support.llm import Options, Server, serve
 
 
 def sent(server: Server) -> list[dict[str, Any]]:
@@ -265,3 +264,38 @@ def test_calls_run_side_by_side_and_no_more_than_allowed() -> None:
         assert run(main()) < 30  # one after the other: 38 s
         assert server.stats.answered == 129
         assert server.stats.asked_again == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "variable"),
+    [
+        ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+        ("glm", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY"),
+        ("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    ],
+)
+def test_each_provider_has_its_own_address_and_key(kind: str, url: str, variable: str) -> None:
+    asked = ServerProvider("mine", LlmSettings(kind=kind, model="m"), environ={variable: KEY})
+    assert (asked.address.url, asked.key_variable) == (url, variable)
+    assert (asked.channel.key and asked.channel.key.source) == variable
+    elsewhere = LlmSettings(kind=kind, model="m", base_url="https://llm.example/v1")
+    assert ServerProvider("mine", elsewhere, environ=ENVIRON).channel.key is None
+
+
+def test_gemini_lists_its_models_with_a_prefix() -> None:
+    with serve(Options(("models/gemini-2.5-flash",))) as server:
+        check(provider(server.base_url, kind="gemini", model="gemini-2.5-flash"))
+        with pytest.raises(ConfigError, match="no such model"):
+            check(provider(server.base_url, kind="gemini", model="gemini-2.5-pro"))
+
+
+def test_anthropics_endpoint_has_no_list_of_models_and_takes_no_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("llm_labeler._providers.server.ANTHROPIC_HOST", "127.0.0.1")
+    with serve() as server:
+        check(provider(server.base_url, kind="anthropic"))
+        assert server.requests == []
+        with pytest.raises(ConfigError, match="ignores schemas"):
+            provider(server.base_url, kind="anthropic", structured="strict")

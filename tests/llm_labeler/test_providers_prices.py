@@ -6,7 +6,7 @@ import pytest
 
 from llm_labeler._provider import Prices
 from llm_labeler._providers.prices import find_prices
-from llm_labeler._providers.reach import find_address
+from llm_labeler._providers.server import _find_address as find_address
 from llm_labeler._settings import BUILT_IN_LLMS, LlmSettings
 from pairkit.errors import ConfigError
 

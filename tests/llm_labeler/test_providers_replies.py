@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler._provider import CallFailed
-from llm_labeler._providers.replies import read_reply, reply_of
+from llm_labeler._providers.replies import read_body, reply_of
 from llm_labeler._records import Reply, Usage
 from pairkit.openai_api.refusals import Refused
 
@@ -19,8 +18,13 @@ def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, A
 
 def test_a_plain_answer() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
-    found = read_reply(json.dumps(completion({"content": "<think>x</think>1. a"}, usage=usage)).encode())
+    found = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
     assert found == Reply("<think>x</think>1. a", "stop", Usage(5, 7), "m-1")
+
+
+def test_thoughts_that_only_the_total_counts_are_charged() -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}
+    assert reply_of(completion({"content": "1. a"}, usage=usage)).usage == Usage(5, 207)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,7 @@ def test_a_plain_answer() -> None:
     ],
 )
 def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
-    found = read_reply(json.dumps(completion(message, finish)).encode())
+    found = reply_of(completion(message, finish))
     assert (found.raw, found.finish) == expected
 
 
@@ -83,7 +87,7 @@ def test_usage_that_is_none(usage: Any) -> None:
 )
 def test_a_broken_body_may_have_been_paid_for(body: bytes) -> None:
     with pytest.raises(CallFailed) as caught:
-        read_reply(body)
+        reply_of(read_body(body))
     failed = caught.value
     assert (failed.reason, failed.retry, failed.maybe_billed) == ("broken_reply", True, True)
     assert len(failed.detail) < 200

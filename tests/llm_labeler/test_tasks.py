@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler._filters import answer_turned_down, hard_turned_down, query_turned_down
+from llm_labeler._filters import hard_turned_down, query_turned_down
 from llm_labeler._flags import read_given
 from llm_labeler._label import prepare
 from llm_labeler._records import CHANGES, Item
@@ -17,6 +17,7 @@ from llm_labeler._settings import FilterSettings
 from llm_labeler._tasks import task_of
 from pairkit.errors import ConfigError, DataError
 from pairkit.reader import read_pairs, read_rows
+from tests.support.llm import serve
 
 SENTENCES = [
     "Stress can often cause insomnia in children.",
@@ -87,27 +88,19 @@ def test_swapped_roles_are_no_copies() -> None:
     assert hard_turned_down(Item(text, change="role"), text, FILTERS, CHANGES) == "copy"
 
 
-def test_a_query_has_to_ask_and_an_answer_must_not() -> None:
+def test_a_query_has_to_ask() -> None:
     passage = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
     assert query_turned_down("Why was the pump sent back?", passage, "positive", FILTERS) is None
     assert query_turned_down("The pump was sent back.", passage, "positive", FILTERS) == "asks_nothing"
-    question = "Why did it leak?"
-    assert answer_turned_down("A seal had cracked in the cold.", question, "positive", FILTERS) is None
-    assert answer_turned_down("Why did it leak at all?", question, "negative", FILTERS) == "asks_back"
 
 
-@pytest.mark.parametrize(
-    ("task", "positive", "negative"),
-    [
-        ("query", "What can stress cause in children?", "Which children have no stress?"),
-        ("answer", "Worry keeps them awake.", "Too much sleep does it."),
-    ],
-)
-def test_queries_and_answers_become_triplets(tmp_path: Path, task: str, positive: str, negative: str) -> None:
+def test_queries_become_triplets(tmp_path: Path) -> None:
+    positive, negative = "What can stress cause in children?", "Which children have no stress?"
+
     def mine(prompt: str) -> str:
-        return f"1. {negative if 'does not answer' in prompt or 'wrong' in prompt else positive}"
+        return f"1. {negative if 'does not answer' in prompt else positive}"
 
-    made(tmp_path / "out", llms=mine, task=task, limit=1)
+    made(tmp_path / "out", llms=mine, task="query", limit=1)
     (row,) = read_rows(tmp_path / "out")["train"].rows(named=True)
     assert row == {"anchor": SENTENCES[0], "positive": positive, "negatives": [negative]}
 
@@ -115,14 +108,10 @@ def test_queries_and_answers_become_triplets(tmp_path: Path, task: str, positive
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"task": "answer"},
-            r"task answer: wordnet is rules over a dictionary, which can't do it; name an LLM",
-        ),
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "it is of the task papers; leave it out"),
-        ({"task": "answer", "llms": "chatgpt", "strategy": "vote"}, "pairs texts that never say the same"),
-        ({"task": "triple"}, "expected 'papers', 'triplet', 'query' or 'answer'"),
+        ({"task": "query", "llms": "chatgpt", "strategy": "vote"}, "pairs texts that never say the same"),
+        ({"task": "triple"}, "expected 'papers', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
 )
@@ -140,9 +129,9 @@ def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
         record, texts, _ = prepare(SENTENCES, None, found, own)
         return [ask.schema for ask in task_of(record).asks(texts.texts[:1], "llama")]
 
-    assert schemas() == [None, None]
-    assert None not in schemas(settings={"llm.llama.structured": "strict"})
-    assert None not in schemas(prompt="hardened")
+    assert schemas(prompt="paper") == [None, None]
+    assert None not in schemas(prompt="paper", settings={"llm.llama.structured": "strict"})
+    assert None not in schemas()
     positive, negative = schemas(task="triplet")
     assert negative["properties"]["sentences"]["items"]["properties"]["kind"]["enum"] == [*CHANGES]
     assert positive["properties"]["sentences"]["items"] == {"type": "string"}
@@ -157,9 +146,9 @@ def test_settings_of_another_task_are_not_said_of_a_dataset(tmp_path: Path) -> N
     assert {*run["judge"]} == {"candidates_per_call", "llms"}
 
 
-@pytest.mark.parametrize("task", ["triplet", "query", "answer"])
+@pytest.mark.parametrize("task", ["triplet", "query"])
 def test_a_server_that_keeps_to_the_schema_is_understood(tmp_path: Path, task: str) -> None:
-    with llm_labeler.emulate() as server:
+    with serve() as server:
         mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
         found = made(tmp_path / "out", llms=mine, task=task, limit=2)
     assert found.statistics["splits"]["train"]["triplets"] == 6

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from llm_labeler._emulator import Faults, Options, serve
 from tests.llm_labeler.llm_server import an_ask, check, provider, replies, run
+from tests.support.llm import Faults, Options, serve
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn")
 TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}<|assistant|>"

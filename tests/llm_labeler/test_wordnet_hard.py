@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._providers.wordnet.hard import hard_negatives, same_meaning
+from llm_labeler._providers.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler._records import CHANGES, ChangeKind
 
 CASES: list[tuple[ChangeKind, str, str]] = [

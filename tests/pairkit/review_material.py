@@ -65,7 +65,6 @@ class Reviewer:
         return {
             "key": str(uuid.uuid4()),
             "pair": pair["id"],
-            "turn": pair["turn"],
             "answer": answer,
             "seconds": 1,
         } | more

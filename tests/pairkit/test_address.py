@@ -131,36 +131,14 @@ PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.e
 @example("/?x=@evil//")
 def test_whatever_is_joined_requests_asks_our_server_alone(text: str) -> None:
     address = read("https://api.example/api/v3")
-    paths = [path for path in (text, address.path_of(text), address.path_of(text, any_host=True)) if path]
-    for path in paths:
-        try:
-            url = address.join(path)
-        except BadReply:
-            assert path is text  # what `path_of` gives can always be asked for
-            continue
-        seen = requests.Request("GET", url).prepare().url or ""
-        assert urlsplit(seen)[:2] == ("https", "api.example")
-        assert parse_url(seen)[:4] == ("https", None, "api.example", None)
-        assert origin_of(seen) == Origin("https", "api.example", 443)
-
-
-def test_links_are_paths_below_the_root() -> None:
-    address = read("https://api.example/api/v3")
-    assert address.path_of("https://API.example:443/api/v3/repos?page=2") == "/repos?page=2"
-    assert address.path_of("/api/v3/repos") == "/repos"
-    assert address.path_of("/repositories/1") == "/repositories/1"
-    for elsewhere in (
-        "http://api.example/api/v3/repos",
-        "https://api.example:8443/api/v3/repos",
-        "https://evil/api/v3/repos",
-        "http://[",
-        "repos",
-        "",
-    ):
-        assert address.path_of(elsewhere) is None
-    assert address.path_of("http://inside:8080/api/v3/repos", any_host=True) == "/repos"
-    for nowhere in ("@evil/x", "https://inside//evil", "https://me@evil/x", "http://["):
-        assert address.path_of(nowhere, any_host=True) is None
+    try:
+        url = address.join(text)
+    except BadReply:
+        return
+    seen = requests.Request("GET", url).prepare().url or ""
+    assert urlsplit(seen)[:2] == ("https", "api.example")
+    assert parse_url(seen)[:4] == ("https", None, "api.example", None)
+    assert origin_of(seen) == Origin("https", "api.example", 443)
 
 
 @pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
@@ -169,7 +147,6 @@ def test_no_segment_leads_up(dots: str) -> None:
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
         with pytest.raises(BadReply, match="is not a path on this server"):
             address.join(path)
-        assert address.path_of(f"http://h/tenant/api{path}") is None
     assert address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
     with pytest.raises(ConfigError, match="expected a server's root"):
         read(f"http://h/tenant/{dots}")

@@ -7,7 +7,7 @@ import pytest
 
 from pairkit._audit import AuditReport, audit_pairs
 from pairkit.errors import LeakError
-from pairkit.pair_frames import frames_of
+from pairkit.reader import frames_of
 from pairkit.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"

@@ -77,43 +77,6 @@ def test_a_read_only_connection_writes_nothing(store: Path) -> None:
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
 
 
-def changed(store: Path, statement: str) -> None:
-    with closing(sqlite3.connect(store)) as connection:
-        connection.executescript(statement)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER t AFTER INSERT ON toys BEGIN DELETE FROM toys; END;",
-        "CREATE VIEW v AS SELECT * FROM toys;",
-        "CREATE INDEX i ON toys (name);",
-        "CREATE INDEX i ON toys (abs(name));",
-        "CREATE TABLE more (x);",
-        "DROP TABLE toys;",
-        "DROP TABLE toys; CREATE VIEW toys AS SELECT 'bear' AS name;",
-        "DROP TABLE toys; CREATE TABLE toys (name INTEGER);",
-        "ALTER TABLE toys ADD COLUMN kind TEXT;",
-        "ALTER TABLE toys ADD COLUMN twice TEXT GENERATED ALWAYS AS (name || name);",
-        "DROP TABLE toys; CREATE TABLE toys (name TEXT CHECK (length(name) < 9));",
-        "DROP TABLE toys; CREATE VIRTUAL TABLE toys USING fts5(name);",
-    ],
-)
-@pytest.mark.parametrize("create", [False, True])
-def test_a_store_with_anything_but_our_tables_is_refused(store: Path, statement: str, create: bool) -> None:
-    changed(store, statement)
-    with pytest.raises(DataError, match=r"no toy store as this version makes it .* move it away"):
-        open_database(store, SCHEMA, create=create, absent="")
-
-
-def test_functions_of_a_schema_do_not_run(store: Path) -> None:
-    changed(store, "CREATE VIEW v AS SELECT load_extension('evil') AS x;")
-    connection = connect(store)
-    assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
-    with pytest.raises(sqlite3.OperationalError):
-        connection.execute("SELECT x FROM v").fetchall()
-
-
 def test_a_damaged_store_is_refused_when_it_is_opened(store: Path) -> None:
     connection = opened(store)
     connection.executemany("INSERT INTO toys VALUES (?)", ((f"bear {i:05d}" * 9,) for i in range(2000)))
@@ -125,54 +88,10 @@ def test_a_damaged_store_is_refused_when_it_is_opened(store: Path) -> None:
         open_database(store, SCHEMA, create=False, absent="")
 
 
-@pytest.mark.parametrize("create", [False, True])
-@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
-def test_links_are_refused_and_their_targets_left_alone(store: Path, ending: str, create: bool) -> None:
-    target = store.with_name("precious")
-    target.write_bytes(store.read_bytes())
-    target.chmod(0o644)
-    before = target.read_bytes()
-    link = store.with_name(store.name + ending)
-    link.unlink(missing_ok=True)
-    link.symlink_to(target)
-    with pytest.raises(ConfigError, match=f"sqlite{ending}: is a link"):
-        open_database(store, SCHEMA, create=create, absent="")
-    assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (before, 0o644)
-
-
-def test_a_link_to_nothing_makes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.sqlite").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigError, match="is a link"):
-        open_database(tmp_path / "a.sqlite", SCHEMA, create=True, absent="")
-    assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_journal_deletes_no_file(store: Path) -> None:
-    """A rollback journal may name a file that SQLite deletes once it has been played back."""
-    victim = store.with_name("victim")
-    victim.write_bytes(b"precious")
-    name = str(victim).encode()
-    sums = (sum(name) & 0xFFFFFFFF).to_bytes(4, "big")
-    end = len(name).to_bytes(4, "big") + sums + bytes.fromhex("d9d505f920a163d7")
-    head = bytes.fromhex("d9d505f920a163d7") + bytes(4) + bytes(4) + (1).to_bytes(4, "big")
-    head = (head + (512).to_bytes(4, "big") + (4096).to_bytes(4, "big")).ljust(512, b"\0")
-    (store.parent / "toys.sqlite-journal").write_bytes(head + (4096).to_bytes(4, "big") + name + end)
-    with pytest.raises(DataError, match="journal: no journal of ours"):
-        open_database(store, SCHEMA, create=False, absent="")
-    assert victim.exists()
-
-
 def test_rights_are_mended(store: Path) -> None:
     store.chmod(0o644)
     open_database(store, SCHEMA, create=True, absent="").close()
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("ending", ["", "-wal"])
-def test_a_pipe_is_refused_in_plain_words(tmp_path: Path, ending: str) -> None:
-    os.mkfifo(tmp_path / f"toys.sqlite{ending}")
-    with pytest.raises(ConfigError, match=f"toys.sqlite{ending}: is no file, where one of ours belongs"):
-        open_database(tmp_path / "toys.sqlite", SCHEMA, create=True, absent="")
 
 
 SCRATCH = """

@@ -126,19 +126,6 @@ def test_killed_writer_leaves_old_folder_whole(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_file_of_ours_is_no_link(tmp_path: Path) -> None:
-    target, link = tmp_path / "precious", tmp_path / "link"
-    target.write_bytes(b"precious")
-    target.chmod(0o644)
-    link.symlink_to(target)
-    for mode in ("wb", "r+b"):
-        with pytest.raises(ConfigError, match="link: is a link"):
-            open_own(link, mode, private=True)
-    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"precious", 0o644)
-    with pytest.raises(ConfigError, match="can't be written"):
-        open_own(tmp_path)
-
-
 def test_a_file_of_ours_is_made_gone_on_with_or_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "a"
     with open_own(path, private=True) as file:

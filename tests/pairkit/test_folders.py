@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from pairkit.folders import (
     check_apart,
     check_only,
     check_place,
+    differing,
     held_folder,
     made_there,
     read_own,
@@ -102,16 +102,8 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("all that I have")
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(ConfigError, match="lock: is a link"), held_folder(tmp_path / "work", ""):
-        pytest.fail("the folder was held")
-    assert (tmp_path / "precious").read_text() == "all that I have"
-
-
-def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "lock")
-    with pytest.raises(ConfigError, match="lock: is not a regular file"), held_folder(tmp_path, ""):
-        pytest.fail("the folder was held")
+def test_differences_by_hand() -> None:
+    there = {"seed": 1, "model": {"name": "a", "layers": [1, 2]}, "gone": True}
+    here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
+    assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
+    assert differing(there, there) == []

@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from pairkit.errors import ConfigError
-from pairkit.http_door import LOOPBACK, bound
-from pairkit.http_server import HttpServer
+from pairkit.http_server import LOOPBACK, HttpServer, bound
 
 
 def get(port: int) -> tuple[int, bytes, dict[str, str]]:

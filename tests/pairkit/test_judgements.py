@@ -15,8 +15,6 @@ import pytest
 import pairkit
 from pairkit.errors import DataError
 from pairkit.judgements import (
-    ADJUDICATOR,
-    REVIEWER,
     AnsweredError,
     JudgedPair,
     Judgement,
@@ -39,14 +37,12 @@ PAIRS = [
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "d.review", create=True) as found:
         found.begin(SETTINGS, {"all": 3}, PAIRS)
-        found.invite(["ann", "bob"], REVIEWER)
-        found.invite(["cid"], ADJUDICATOR)
+        found.invite(["ann", "bob", "cid"])
         yield found
 
 
 def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **more: Any) -> Judgement:
-    role = ADJUDICATOR if person == "cid" else REVIEWER
-    plain = Judgement(key, pair, person, role, 0, answer, "", "", 1.0, "2020-01-01T00:00:00+00:00")
+    plain = Judgement(key, pair, person, answer, "", "", 1.0, "2020-01-01T00:00:00+00:00")
     return plain._replace(**more)
 
 
@@ -60,7 +56,7 @@ def test_what_was_begun_is_read_again(store: Store) -> None:
 
 def test_a_link_stays_the_same(store: Store) -> None:
     before = {person.name: person.token for person in store.people()}
-    (ann,) = store.invite(["ann"], REVIEWER)
+    (ann,) = store.invite(["ann"])
     assert ann.token == before["ann"]
     assert len({*before.values()}) == 3
     assert all(len(token) >= 32 for token in before.values())
@@ -79,8 +75,8 @@ def test_the_same_sent_twice_is_kept_once(store: Store) -> None:
 
 
 def test_what_is_taken_back_is_kept_but_does_not_stand(store: Store) -> None:
-    ann = store.invite(["ann"], REVIEWER)[0]
-    bob = store.invite(["bob"], REVIEWER)[0]
+    ann = store.invite(["ann"])[0]
+    bob = store.invite(["bob"])[0]
     store.add(said("k1"))
     store.undo(bob, "k1")  # not his
     assert len(store.judgements()) == 1
@@ -127,13 +123,9 @@ def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: Store) -> Non
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE pairs SET facts = '[1]'", "no object of texts"),
-        ("UPDATE pairs SET facts = '{'", "no JSON"),
         ("UPDATE settings SET json = '{}'", "without settings"),
         ("DELETE FROM settings", "without settings"),
-        ("CREATE TABLE more (x)", "its table 'more' differs"),
         ("PRAGMA application_id = 7", "not a review"),
-        ("PRAGMA ignore_check_constraints = 1; UPDATE people SET role = 'chief'", "CHECK constraint failed"),
     ],
 )
 def test_what_others_wrote_is_refused(store: Store, statement: str, words: str) -> None:
@@ -145,13 +137,12 @@ def test_what_others_wrote_is_refused(store: Store, statement: str, words: str) 
         pairkit.read(store.path)
 
 
-def test_most_decide_and_an_adjudicator_over_them() -> None:
+def test_most_decide() -> None:
     judgements = [
         said("1"), said("2", person="bob"), said("3", person="dan", answer="no"),
         said("4", "1"), said("5", "1", "bob", "no"),
-        said("6", "2"), said("7", "2", "bob", "no"), said("8", "2", "cid", "no", relation="related"),
+        said("6", "2"), said("7", "2", "bob", "no", relation="related"), said("8", "2", "cid", "no"),
         said("9", "3", answer="unsure"), said("10", "4", answer="skip"),
-        said("11", "0", "bob", "no", turn=1),
     ]  # fmt: skip
     found = decide(judgements)
     assert {pair: (one.state, one.value) for pair, one in found.items()} == {
@@ -161,7 +152,7 @@ def test_most_decide_and_an_adjudicator_over_them() -> None:
         "3": ("unsure", None),
     }
     assert found["0"].people == ("ann", "bob", "dan")
-    assert found["2"].people == ("cid",)
+    assert found["2"].people == ("ann", "bob", "cid")
     assert found["2"].relation == "related"
     assert disputed(judgements) == {"0", "1", "2"}
 

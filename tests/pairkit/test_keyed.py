@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.keyed import keyed_hash, keyed_unit
+from pairkit.keyed import drawn, in_proportion, in_turns, judges_agree, keyed_hash, keyed_unit
 
 
 def test_a_choice_is_the_same_for_ever() -> None:
@@ -20,3 +22,56 @@ def test_units_are_in_range(seed: int, about: str) -> None:
 def test_units_are_spread_evenly() -> None:
     low = sum(keyed_unit(3, n) < 0.25 for n in range(4000))
     assert 900 < low < 1100
+
+
+SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14)
+
+
+@given(SIZES, st.integers(0, 40))
+def test_turns_deal_evenly(sizes: dict[str, int], total: int) -> None:
+    dealt = in_turns(sizes, total)
+    filled = {kind: size for kind, size in sizes.items() if size}
+    assert set(dealt) == set(filled)
+    assert sum(dealt.values()) == min(total, sum(filled.values()))
+    unfilled = [places for kind, places in dealt.items() if places < filled[kind]]
+    assert max(dealt.values(), default=0) <= min(unfilled, default=99) + 1
+
+
+@given(SIZES, st.integers(0, 400), st.integers(0, 3))
+def test_proportions_fill_every_place_and_no_kind_beyond_its_size(
+    sizes: dict[str, int], total: int, least: int
+) -> None:
+    dealt = in_proportion(sizes, total, least)
+    assert dealt.keys() == sizes.keys()
+    assert sum(dealt.values()) == min(total, sum(sizes.values()))
+    assert all(0 <= dealt[kind] <= size for kind, size in sizes.items())
+    if total >= least * len(sizes):
+        assert all(dealt[kind] >= min(least, size) for kind, size in sizes.items())
+
+
+def test_proportions_by_largest_remainders() -> None:
+    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and the one left to the largest remainder
+    assert in_proportion({"a": 55, "b": 33, "c": 12}, 10) == {"a": 6, "b": 3, "c": 1}
+    # two each first; of the 4 left, by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
+    assert in_proportion({"a": 55, "b": 33, "c": 12}, 10, least=2) == {"a": 4, "b": 3, "c": 3}
+
+
+def test_drawn_are_the_first_by_key_of_each_stratum() -> None:
+    rows = pl.DataFrame({"kind": ["x", "x", "y", "x", "z"], "key": [5, 1, 4, 3, 2]})
+    found = drawn(rows, {"x": 2, "y": 1}, stratum="kind", key="key")
+    assert found["key"].to_list() == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("said", "stratum"),
+    [
+        (["same"] * 4 + ["opposite"], "judges agree"),
+        (["same", "opposite"], "judges differ"),
+        (["same", "unsure", "unsure"], "judges differ"),
+        (["unsure"], "judges unsure"),
+        ([], "not judged"),
+        (None, "not judged"),
+    ],
+)
+def test_judges_agree_from_four_fifths_on(said: list[str] | None, stratum: str) -> None:
+    assert judges_agree(None if said is None else [{"vote": vote} for vote in said]) == stratum

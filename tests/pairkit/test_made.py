@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
 from pairkit._cli import app
 from pairkit.errors import ConfigError, DataError
+from pairkit.records import PairDataset
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -102,3 +106,158 @@ def test_the_commands(home: Path) -> None:
     assert run.invoke(app, ["audit", "both", "-q"]).exit_code == 0
     done = run.invoke(app, ["split", "train.tsv", "--split", "most", "--out", "x"])
     assert "expected three numbers" in str(done.exception)
+
+
+LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
+
+
+def pairs(name: str = "x", **splits: list[tuple[Any, ...]]) -> PairDataset:
+    schema = ["text1", "text2", "label", "cluster", "url1", "url2"]
+    frames = {
+        split: pl.DataFrame(
+            [{**dict.fromkeys(schema), **dict(zip(schema, row, strict=False))} for row in rows],
+            schema={name: pl.Int64 if name == "label" else pl.String for name in schema},
+        )
+        for split, rows in splits.items()
+    }
+    return PairDataset(frames, name)
+
+
+def texts(made: pairkit.MadeDataset) -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        split: rows.select("source", "text1", "text2", "label").rows()
+        for split, rows in made.pairs.splits.items()
+    }
+
+
+def test_each_pair_stands_once_and_says_where_it_is_from() -> None:
+    one = pairs(train=[("a", "b", 1), ("b", "a", 1), ("c", "d", 0)])
+    other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
+    made = pairkit.merge({"one": one, "other": other})
+    assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
+    assert made.statistics["dropped_pairs"] == {"repeated": 2}
+    assert made.statistics["sources"] == {"one": 2, "other": 1}
+    assert made.dropped.select("source", "source_row", "left_out").rows() == [
+        ("one", 2, "repeated"),
+        ("other", 1, "repeated"),
+    ]
+
+
+def test_the_row_that_is_kept_is_the_one_of_the_strongest_split() -> None:
+    made = pairkit.merge([pairs(train=[("a", "b", 1), ("c", "d", 1)]), pairs(test=[("b", "a", 1)])])
+    assert texts(made) == {"train": [("x", "c", "d", 1)], "test": [("x-2", "b", "a", 1)]}
+
+
+def test_conflicts_are_named_and_resolved_as_asked() -> None:
+    one, other = pairs(train=[("k", "l", 1), ("a", "b", 1)]), pairs(test=[("b", "a", 0), ("m", "n", 0)])
+    with pytest.raises(DataError) as told:
+        pairkit.merge({"one": one, "other": other})
+    assert str(told.value) == (
+        "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
+        " set conflicts to drop to leave them out,"
+        " or to first to take the label of the dataset that comes first"
+    )
+    dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
+    assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}
+    assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
+    first = pairkit.merge({"one": one, "other": other}, conflicts="first")
+    assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
+    with pytest.raises(ConfigError, match="conflicts = all: expected error, drop or first"):
+        pairkit.merge([one], conflicts="all")
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "reason"),
+    [
+        (("a", "b", 1), ("a", "c", 0), "shared_with_test"),
+        ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),
+        (("a", "b", 1, None, "u1", "u2"), ("c", "d", 0, None, "u3", "u1"), "shared_with_test"),
+        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#1"), "shared_with_test"),
+        (("a", "b", 1, "k#1"), ("c", "d", 1, "k#2"), None),
+    ],
+)
+def test_what_two_splits_share_stays_with_the_stronger(
+    train: tuple[Any, ...], test: tuple[Any, ...], reason: str | None
+) -> None:
+    made = pairkit.merge([pairs(train=[train, ("y", "z", 1)]), pairs(test=[test])])
+    assert made.statistics["dropped_pairs"] == ({reason: 1} if reason else {})
+    assert made.pairs["test"].height == 1
+    assert pairkit.audit(made.pairs).leaks == []
+
+
+def test_a_text_of_a_row_that_goes_binds_nobody() -> None:
+    """The validation row goes for the sake of test; its other text is then free for train."""
+    made = pairkit.merge(
+        [pairs(train=[("b", "c", 1)], validation=[("a", "b", 1), ("v", "w", 1)], test=[("a", "t", 0)])]
+    )
+    assert {name: rows.height for name, rows in made.pairs.splits.items()} == {
+        "train": 1,
+        "validation": 1,
+        "test": 1,
+    }
+
+
+def test_columns_of_all_are_kept_whatever_their_types() -> None:
+    one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
+    other = pl.DataFrame({"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]})
+    made = pairkit.merge({"one": one, "other": other})
+    assert made.pairs["train"].select("source", "text1", "who", "n").rows() == [
+        ("one", "a", "x", 1.0),
+        ("other", "c", '["y", "z"]', 0.5),
+    ]
+
+
+@pytest.mark.parametrize("name", ["reason", "row", "confidence", "split"])
+def test_columns_that_gis_or_others_have_are_kept(name: str) -> None:
+    rows = pl.DataFrame({"text1": ["a", "c"], "text2": ["b", "d"], "label": [1, 0], name: ["w", None]})
+    for made in (pairkit.merge([rows]), pairkit.split(rows, split=(1, 0, 0))):
+        assert made.pairs["train"]["source_split" if name == "split" else name].to_list() == ["w", None]
+
+
+def test_sources_of_what_was_merged_before_are_kept() -> None:
+    first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
+    assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
+    numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
+    assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
+
+
+def test_labels_and_scores_are_not_joined() -> None:
+    scores = PairDataset(
+        {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
+    )
+    with pytest.raises(DataError, match=r"can't be joined with scores \(one: binary, two: graded\)"):
+        pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
+
+
+@pytest.mark.parametrize("nothing", [[], {}, "pairs.tsv", Path("x")])
+def test_nothing_to_merge(nothing: Any) -> None:
+    with pytest.raises(ConfigError, match="give a list of datasets"):
+        pairkit.merge(nothing)
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh"), st.integers(0, 1)),
+    min_size=1,
+    max_size=9,
+)
+SETS = st.lists(
+    st.dictionaries(st.sampled_from(["train", "validation", "test", "more"]), ROWS, min_size=1),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60)
+@given(SETS, st.sampled_from(["drop", "first"]))
+def test_whatever_is_merged_is_clean_and_nothing_goes_unsaid(sets: list[Any], conflicts: str) -> None:
+    given_ = [pairs(**splits) for splits in sets]
+    try:
+        made = pairkit.merge(given_, conflicts=conflicts)
+    except DataError as error:
+        assert "no pair is left" in str(error)  # noqa: PT017
+        return
+    report = pairkit.audit(made.pairs)
+    assert report.leaks == []
+    assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
+    assert len(made.pairs) + made.dropped.height == sum(map(len, given_))
+    assert made.dropped["left_out"].null_count() == 0

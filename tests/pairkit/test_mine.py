@@ -7,7 +7,6 @@ import json
 import os
 import random
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,10 @@ from typer.testing import CliRunner
 
 import pairkit
 from pairkit._cli import app
-from pairkit._mine.documents import Block, beginning, sentences
-from pairkit._mine.html import html_blocks
-from pairkit._mine.markdown import markdown_blocks
-from pairkit._mine.plain import plain_blocks
+from pairkit._mine.documents import Block, beginning, html_blocks, markdown_blocks, plain_blocks, sentences
 from pairkit._mine.sources import entries_of, read_documents
 from pairkit.errors import ConfigError, DataError
+from tests.support.linear import assert_linear, repeated
 
 HANDBOOK = """\
 ---
@@ -374,7 +371,7 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ["[", "[a](b", "![", "*a_ ", "a**b", "`", "> ", "- ", "<!", "&#x", "<a b='", "[a]: b\n\n[a]\n", "|a"],
 )
 def test_hostile_markdown_takes_linear_time(unit: str) -> None:
-    assert seconds(markdown_blocks, unit, 16_000) < 12 * max(seconds(markdown_blocks, unit, 4_000), 0.05)
+    assert_linear(markdown_blocks, repeated(unit), 16_000)
 
 
 @pytest.mark.parametrize(
@@ -397,25 +394,11 @@ def test_hostile_markdown_takes_linear_time(unit: str) -> None:
     ],
 )
 def test_hostile_html_takes_linear_time(unit: str) -> None:
-    assert seconds(html_blocks, unit, 200_000) < 12 * max(seconds(html_blocks, unit, 50_000), 0.05)
+    assert_linear(html_blocks, repeated(unit), 200_000)
 
 
 def test_hostile_front_matter_takes_linear_time() -> None:
-    def read(size: int) -> float:
-        return seconds(lambda text: markdown_blocks(f"---\ntitle:{text}\n---\n# A\n"), " ", size)
-
-    assert read(400_000) < 12 * max(read(100_000), 0.05)
-
-
-def seconds(read: Any, unit: str, size: int) -> float:
-    """The least of three times: one look for garbage takes half a second where many tests are loaded."""
-    text = unit * (size // len(unit))
-    found = []
-    for _ in range(3):
-        begun = time.process_time()
-        read(text)
-        found.append(time.process_time() - begun)
-    return min(found)
+    assert_linear(markdown_blocks, repeated(" ", "---\ntitle:", "\n---\n# A\n"), 400_000)
 
 
 @given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))

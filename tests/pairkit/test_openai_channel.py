@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
+import signal
 import ssl
 import subprocess
 import sys
 import traceback
 import zlib
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,10 +26,9 @@ from cryptography.x509.oid import NameOID
 
 from pairkit.address import read_address
 from pairkit.errors import BadReply, ConfigError
-from pairkit.openai_api.channel import Channel, Connection, trusted
-from pairkit.openai_api.credentials import Key
+from pairkit.openai_api.channel import Channel, Connection, run_anywhere, trusted
+from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.door import MOST_BYTES_HEADER, Door, Stopped
-from pairkit.openai_api.masking import Masking
 from pairkit.openai_api.refusals import NoAnswer, Refused
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -431,3 +432,47 @@ def test_named_certificates(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=f"{source} names .*none.pem, which holds no certificates"):
             trusted(ca_file, environ)
+
+
+async def doubled(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+def within_a_loop(call: Callable[[], Any]) -> Any:
+    """As in a cell of a notebook, whose loop takes no notice of SIGINT."""
+
+    async def cell() -> Any:
+        return call()
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(cell())
+    finally:
+        loop.close()
+
+
+def test_with_and_without_a_running_loop() -> None:
+    assert run_anywhere(doubled(2)) == 4
+    assert within_a_loop(lambda: run_anywhere(doubled(3))) == 6
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_in_a_notebook_ends_what_runs_in_the_thread() -> None:
+    ended: list[str] = []
+
+    async def long() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    def call() -> None:
+        main: Coroutine[Any, Any, None] = long()
+        run_anywhere(main)
+
+    with pytest.raises(KeyboardInterrupt):
+        within_a_loop(call)
+    assert ended == ["cancelled"]

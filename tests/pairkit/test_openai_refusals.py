@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
+from email.utils import formatdate
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.openai_api.refusals import Refusal
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused, patiently, retry_after_s
 
 
 def about(refusal: Refusal) -> str:
@@ -160,3 +163,127 @@ def test_any_json_is_a_refusal(status: int, value: Any) -> None:
         isinstance(text, str) and len(text) <= 1000
         for text in (refusal.message, refusal.code, refusal.kind, refusal.param, refusal.more)
     )
+
+
+def refused(status: int, **headers: str) -> Refused:
+    return Refused(Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits asked for, without jitter."""
+    found: list[float] = []
+
+    async def note(seconds: float) -> None:
+        found.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
+    return found
+
+
+def ask(*outcomes: Exception | str, tries: int = 9, pause_s: float = 1.0) -> str:
+    left = list(outcomes)
+
+    async def call() -> str:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    answer = asyncio.run(patiently(call, tries=tries, pause_s=pause_s))
+    assert not left
+    return answer
+
+
+def test_waits_double_up_to_a_minute(waits: list[float]) -> None:
+    assert ask(*[refused(500)] * 8, "answer") == "answer"
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_no_answer_is_asked_for_again_as_often(waits: list[float]) -> None:
+    lost = NoAnswer("timeout", "3 s", was_sent=True)
+    assert ask(lost, lost, "answer", pause_s=0.5) == "answer"
+    assert waits == [0.5, 1]
+
+
+def test_the_last_try_decides(waits: list[float]) -> None:
+    with pytest.raises(Refused):
+        ask(refused(500), refused(500), refused(500), tries=3)
+    assert waits == [1, 2]
+    with pytest.raises(NoAnswer):
+        ask(NoAnswer("timeout", "3 s", was_sent=True), tries=1)
+
+
+def test_a_wish_up_to_a_minute_is_granted(waits: list[float]) -> None:
+    assert ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer") == "answer"
+    assert waits == [60, 2]
+    with pytest.raises(Refused):
+        ask(refused(429, retry_after="60.5"))
+
+
+def test_what_will_not_pass_is_not_asked_again(waits: list[float]) -> None:
+    with pytest.raises(Refused):
+        ask(refused(401))
+    assert waits == []
+
+
+NOW = 1_790_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": formatdate(NOW + 90, usegmt=True)}, 90.0),
+        ({"retry-after": formatdate(NOW - 90, usegmt=True)}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m12.5s"}, 72.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, 0.02),
+        # the limit that did not run out does not matter
+        ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "6m0s"}, None),
+        (
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "2s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "3s",
+            },
+            3.0,
+        ),
+        ({"x-ratelimit-reset": "15"}, 15.0),
+        ({"x-ratelimit-reset": str(int(NOW) + 30)}, 30.0),
+        ({"x-ratelimit-reset": str((int(NOW) + 30) * 1000)}, 30.0),
+        ({"x-ratelimit-reset": "1h30m"}, 5400.0),
+        ({"x-ratelimit-reset": "1h30"}, None),
+        # what no server means
+        ({"x-ratelimit-reset": "1" * 20_000}, None),
+        ({"x-ratelimit-reset": "1" * 20_000 + "s"}, None),
+        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "9" * 60}, 1e9),
+        ({"retry-after": "1e400"}, None),
+    ],
+)
+def test_waits(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
+
+
+def test_above_a_thousand_billion_a_moment_is_in_milliseconds() -> None:
+    assert retry_after_s({"x-ratelimit-reset": "1000500000000"}, 1e9) == 500_000
+    assert retry_after_s({"x-ratelimit-reset": "1000500000"}, 1e9) == 500_000
+
+
+WAIT_HEADERS = ["retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens"]
+
+
+@given(
+    st.dictionaries(st.sampled_from([*WAIT_HEADERS, "x-ratelimit-remaining-tokens"]), st.text(max_size=20))
+)
+def test_any_header_gives_a_wait_or_none(headers: dict[str, str]) -> None:
+    wait = retry_after_s(headers, NOW)
+    assert wait is None or 0 <= wait < float("inf")

@@ -13,8 +13,7 @@ import pairkit
 from pairkit._audit import audit_pairs
 from pairkit.errors import DataError
 from pairkit.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.pair_frames import frames_of, read_frames
-from pairkit.reader import read_pairs
+from pairkit.reader import frames_of, read_frames, read_pairs
 
 from .peak import peak_mib
 

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import re
+import unicodedata
+from typing import Literal
+
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit import terminal
 from pairkit.errors import RemoteError
-from pairkit.printable import holds_no_text, one_line, printable
+from pairkit.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
+from tests.support.linear import assert_linear, repeated
 
 
 def test_escapes_are_made_visible() -> None:
@@ -43,3 +49,47 @@ def test_an_error_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         terminal.run(fail)
     said = capsys.readouterr().err
     assert said == "error: the server says: no \ufffd]0;title\ufffderror: all is well \ufffd\n"
+
+
+FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
+
+
+@given(st.text())
+def test_a_text_without_towers_gets_unicodes_form(text: str) -> None:
+    for form in FORMS:
+        assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_thirty_marks_stay_on_a_letter(form: Literal["NFC", "NFKC"]) -> None:
+    assert normalize(form, "x" + "\u0316" * 30 + "y") == "x" + "\u0316" * 30 + "y"
+    assert normalize(form, "x" + "\u0316" * 31 + "y") == "x" + "\u0316" * 30 + "y"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
+def test_a_tower_takes_linear_time(form: Literal["NFC", "NFKC"], unit: str) -> None:
+    assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
+
+
+_SIGNS = st.text(alphabet="'=+-@\t\r\n＝＋－＠ ab", max_size=6)
+
+
+@given(st.lists(_SIGNS | st.text(max_size=5), min_size=1, max_size=8))
+def test_what_was_made_inert_comes_back(texts: list[str]) -> None:
+    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    sheet = inert(rows)
+    assert not any(text[:1] in tuple("=+-@\t\r\n＝＋－＠") for text in sheet["text"].to_list() if text)
+    assert [
+        text[1:] if text != old else text for text, old in zip(sheet["text"], texts, strict=True)
+    ] == texts
+    # Whoever sees the sheet alone can tell, too: exactly what would be run without its first apostrophe.
+    assert [re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]] == texts
+    assert sheet.select(without_apostrophes(pl.col("text"))).equals(
+        rows.select(without_apostrophes(pl.col("text")))
+    )
+
+
+def test_only_what_would_be_run_is_touched() -> None:
+    rows = pl.DataFrame({"text": ["=1+1", "'=1", "'tis", "1=1", "", None, "- a point"]})
+    assert inert(rows)["text"].to_list() == ["'=1+1", "''=1", "'tis", "1=1", "", None, "'- a point"]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import pairkit
 from pairkit._cli import app
-from pairkit._push import push_dataset
+from pairkit._export import push_dataset
 from pairkit.errors import AuthError, DataError
 from pairkit.records import write_dataset
 

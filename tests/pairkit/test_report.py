@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 
 from pairkit._cli import app
 from pairkit._report import make_report
+from pairkit._report.page import link, shown, table
 from pairkit.errors import ConfigError, DataError
 from pairkit.folders import beside
 from pairkit.records import PairDataset
+from pairkit.result_table import escape
 
 from .report_material import HOSTILE, dataset, written
 
@@ -129,8 +131,8 @@ def test_hostile_sources_are_names_and_nothing_else(tmp_path: Path) -> None:
     report = make_report(PairDataset({"train": frame}, "odd"), tmp_path / "r", progress=False)
     assert "script" not in {tag for tag, _ in Page(report.page).tags}
     drawn = "".join(ET.parse(report.out / "sources.svg").getroot().itertext())
-    for shown in ("<script>x</script>", "a$b$c", "two lines\ufffd", "é" * 31 + "…"):
-        assert shown in drawn
+    for drawn_name in ("<script>x</script>", "a$b$c", "two lines\ufffd", "é" * 31 + "…"):
+        assert drawn_name in drawn
 
 
 def test_one_row_is_enough(tmp_path: Path) -> None:
@@ -249,3 +251,41 @@ def test_a_home_that_cannot_be_written_is_no_news(tmp_path: Path) -> None:
         "next: open the page in a browser",
         f"  {tmp_path / 'plain.csv.report' / 'index.html'}",
     ]
+
+
+def test_nothing_stays_markup() -> None:
+    assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
+
+
+def test_an_https_address_becomes_a_link() -> None:
+    assert link("https://github.com/a/b/issues/1?a=1&b=2", "#1") == (
+        '<a href="https://github.com/a/b/issues/1?a=1&amp;b=2" rel="noopener noreferrer nofollow">#1</a>'
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://github.com/x",
+        "javascript:alert(1)",
+        " https://github.com",
+        "HTTPS:x",
+        "https://",
+        "https://[bad",
+        "https://me@evil.example/",
+        "//evil.example",
+        None,
+        7,
+    ],
+)
+def test_anything_else_does_not(address: object) -> None:
+    assert link(address, "<text>") == "&lt;text&gt;"
+
+
+def test_quotes_do_not_end_an_address() -> None:
+    assert 'href="https://a.example/&quot;onclick=&quot;"' in link('https://a.example/"onclick="', "x")
+
+
+def test_cells() -> None:
+    assert [shown(cell) for cell in (1234, 0.6103, None, "<")] == ["1,234", "61.0&#8239;%", "–", "&lt;"]
+    assert '<th scope="row">a</th><td>1</td>' in table(["x", "y"], [("a", 1)])

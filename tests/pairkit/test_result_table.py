@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.result_table import ResultTable
+from pairkit.result_table import ResultTable, html_table
 from pairkit.terminal import out
 
 
@@ -77,3 +77,16 @@ def test_nothing_that_a_cell_says_is_markup() -> None:
 def test_a_row_has_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="1 cells for 3 columns"):
         counts().add_row("train")
+
+
+def test_a_table_says_what_it_is_given_and_does_nothing() -> None:
+    page = html_table(
+        ["split", "<pairs>"], [["train", 1234], ["<img onerror=x>", None]], title="a & b", note='"n"'
+    )
+    assert page == (
+        '<table><caption style="text-align:left"><b>a &amp; b</b></caption><thead><tr>'
+        '<th style="text-align:left">split</th><th style="text-align:right">&lt;pairs&gt;</th></tr></thead>'
+        '<tbody><tr><td style="text-align:left">train</td><td style="text-align:right">1,234</td></tr>'
+        '<tr><td style="text-align:left">&lt;img onerror=x&gt;</td><td style="text-align:right">–</td></tr>'
+        "</tbody></table><p><small>&quot;n&quot;</small></p>"
+    )

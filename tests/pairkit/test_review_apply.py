@@ -20,7 +20,7 @@ def dataset(tmp_path: Path) -> Path:
 
 def reviewed(dataset: Path, answers: dict[str, str]) -> None:
     """Judge all pairs as their texts say, `yes` where nothing else is told."""
-    found = pairkit.review(dataset, share=1.0, again=0)
+    found = pairkit.review(dataset, share=1.0)
     with found.serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
@@ -62,7 +62,7 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
     pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
     turned = {"text1": "c d", "text2": "a b", "label": 1}
     store = tmp_path / "r.review"
-    with pairkit.review(pairs, store, share=1.0, again=0).serve(["ann"], port=0) as server:
+    with pairkit.review(pairs, store, share=1.0).serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
             ann.say(
@@ -77,7 +77,7 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
 def test_a_graded_dataset_gets_the_mean_grade_on_its_own_scale(tmp_path: Path) -> None:
     pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
     store = tmp_path / "r.review"
-    with pairkit.review(pairs, store, share=1.0, again=0).serve(["ann"], port=0) as server:
+    with pairkit.review(pairs, store, share=1.0).serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         assert ann.state()["asked"] == "grades"
         while ann.state()["pair"] is not None:

@@ -83,7 +83,7 @@ def test_two_people_judge_by_keys_and_a_kill_in_the_middle_changes_nothing(
     dataset = tmp_path / "d"
     hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
-    served = Served(dataset, "--n", str(PAIRS), "--again", "0", "--reviewer", "ann,bob")
+    served = Served(dataset, "--n", str(PAIRS), "--reviewer", "ann,bob")
     faults: list[str] = []
     ann = opened(browser, served.links["ann"], faults)
     bob = opened(browser, served.links["bob"], faults)
@@ -127,7 +127,7 @@ def test_keys_undo_notes_relations_marks_and_folds(browser: Any, tmp_path: Path)
     dataset = tmp_path / "d"
     long = [row | {"text1": row["text1"] + "\nmore and more" * 300} for row in rows(12)]
     pairkit.write(long, dataset)
-    served = Served(dataset, "--n", "12", "--again", "0", "--reviewer", "ann")
+    served = Served(dataset, "--n", "12", "--reviewer", "ann")
     faults: list[str] = []
     page = opened(browser, served.links["ann"], faults)
     assert page.locator(".fold").count() == 1
@@ -211,9 +211,7 @@ def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
 
 
 def test_two_people_in_two_tabs_of_one_browser_stay_themselves(browser: Any, tmp_path: Path) -> None:
-    with pairkit.review(rows(20), tmp_path / "r.review", n=9, again=0).serve(
-        ["ann", "bob"], port=0
-    ) as server:
+    with pairkit.review(rows(20), tmp_path / "r.review", n=9).serve(["ann", "bob"], port=0) as server:
         context = browser.new_context()
         tabs = {name: context.new_page() for name in server.links}
         for name, tab in tabs.items():

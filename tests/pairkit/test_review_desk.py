@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit._review.desk import Desk, NotAskedError, Said
-from pairkit.judgements import REVIEWER, AnsweredError, JudgedPair, ReviewSettings, Store
+from pairkit._review.desk import Desk, NotAskedError, Said, pairs_of
+from pairkit.judgements import AnsweredError, JudgedPair, ReviewSettings, Store
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
@@ -20,9 +21,10 @@ SETTINGS = ReviewSettings(
     top=1,
     asked="labels",
     question="Same?",
-    again=0.3,
 )
 PAIRS = [JudgedPair(f"p{n}", f"one {n}", f"other {n}", 1.0, "all", {}, {}) for n in range(NUMBER)]
+IDS = [f"pair {number}" for number in range(200)]
+NAMES = st.lists(st.sampled_from(["ann", "bob", "cid", "dora"]), min_size=1, max_size=4, unique=True)
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["say", "resend", "late tab", "undo", "skip", "take up", "restart", "nonsense"]),
@@ -39,46 +41,75 @@ def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, 
         path = Path(home) / "d.review"
         store = Store(path, create=True)
         store.begin(SETTINGS, {"all": NUMBER}, PAIRS)
-        (ann,) = store.invite(["ann"], REVIEWER)
+        (ann,) = store.invite(["ann"])
         desk, sent = Desk(store, ann), list[Said]()
-        stands: dict[tuple[str, int], str] = {}
+        stands: dict[str, str] = {}
         for number, (action, yes) in enumerate(actions):
             pair = desk.state()["pair"]
             if action in ("say", "skip") and pair:
                 answer = "skip" if action == "skip" else "yes" if yes else "no"
-                sent.append(Said(key=f"key-{number:05}", pair=pair["id"], turn=pair["turn"], answer=answer))
+                sent.append(Said(key=f"key-{number:05}", pair=pair["id"], answer=answer))
                 desk.judge(sent[-1])
-                stands[pair["id"], pair["turn"]] = answer
+                stands[pair["id"]] = answer
             elif action == "resend" and sent:
                 desk.judge(sent[-1])  # stands already, or was taken back: changes nothing
             elif action == "late tab" and stands:
-                old_pair, old_turn = next(iter(stands))
+                old_pair = next(iter(stands))
                 try:
-                    desk.judge(Said(key=f"late-{number:05}", pair=old_pair, turn=old_turn, answer="unsure"))
+                    desk.judge(Said(key=f"late-{number:05}", pair=old_pair, answer="unsure"))
                     raise AssertionError("a pair was judged twice")
                 except AnsweredError:
                     pass
             elif action == "undo" and (last := desk.state()["last"]):
                 desk.undo(last["key"])
                 gone = next(said for said in sent if said.key == last["key"])
-                del stands[gone.pair, gone.turn]
+                del stands[gone.pair]
             elif action == "take up":
                 desk.take_up_skipped()
-                stands = {turn: answer for turn, answer in stands.items() if answer != "skip"}
+                stands = {pair_id: answer for pair_id, answer in stands.items() if answer != "skip"}
             elif action == "restart":
                 store.close()
                 store = Store(path)
                 desk = Desk(store, ann)
             elif action == "nonsense":
                 try:
-                    desk.judge(Said(key=f"odd-{number:05}", pair="p99", turn=0, answer="yes"))
+                    desk.judge(Said(key=f"odd-{number:05}", pair="p99", answer="yes"))
                     raise AssertionError("an answer to no question was kept")
                 except NotAskedError:
                     pass
-            found = {(said.pair_id, said.turn): said.answer for said in store.judgements()}
+            found = {said.pair_id: said.answer for said in store.judgements()}
             assert found == stands
             assert len(store.judgements()) == len(stands)
             progress = desk.state()["progress"]
-            assert progress["all"] == NUMBER + 1
+            assert progress["all"] == NUMBER
             assert progress["done"] + progress["skipped"] == len(stands)
         store.close()
+
+
+@settings(max_examples=20)
+@given(NAMES, st.integers(1, 5), st.integers(0, 3))
+def test_each_pair_goes_to_as_many_people_as_it_should(people: list[str], each: int, seed: int) -> None:
+    seen = Counter(
+        pair_id for name in people for pair_id in pairs_of(name, IDS, people, seed=seed, each=each)
+    )
+    assert set(seen.values()) == {min(each, len(people))}
+    assert seen.keys() == {*IDS}
+
+
+def test_a_person_more_moves_no_pair_between_the_others() -> None:
+    two = {name: {*pairs_of(name, IDS, ["ann", "bob"], seed=1, each=1)} for name in ("ann", "bob")}
+    three = {
+        name: {*pairs_of(name, IDS, ["ann", "bob", "cid"], seed=1, each=1)} for name in ("ann", "bob", "cid")
+    }
+    assert three["ann"] < two["ann"]
+    assert three["bob"] < two["bob"]
+    assert 40 < len(three["cid"]) < 95
+
+
+def test_everybody_has_an_order_of_their_own_that_stays() -> None:
+    people = ["ann", "bob"]
+    orders = [pairs_of(name, IDS, people, seed=1) for name in people]
+    assert {*orders[0]} == {*orders[1]}
+    assert orders[0] != orders[1]
+    assert orders[0] == pairs_of("ann", IDS[::-1], people[::-1], seed=1)
+    assert orders[0] != pairs_of("ann", IDS, people, seed=2)

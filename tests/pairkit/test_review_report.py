@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit._review.estimates import is_right
-from pairkit._review.report import report_of
+from pairkit._review.report import is_right, report_of
 from pairkit.agreement import cohen_kappa, wilson
 from pairkit.errors import ConfigError, DataError
-from pairkit.judgements import ADJUDICATOR, REVIEWER, JudgedPair, Judgement, ReviewSettings, Store
+from pairkit.judgements import JudgedPair, Judgement, ReviewSettings, Store
 
 SETTINGS = ReviewSettings(
     dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"
@@ -36,17 +35,15 @@ PAIRS = [
 
 
 def said(number: int, person: str, answer: str, **more: Any) -> Judgement:
-    role = ADJUDICATOR if person == "cid" else REVIEWER
-    key = f"{person}-{number}-{more.get('turn', 0)}"
-    return Judgement(key, f"p{number}", person, role, 0, answer, "", "", 30.0, "2020")._replace(**more)
+    key = f"{person}-{number}"
+    return Judgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "d.review", create=True) as found:
         found.begin(SETTINGS, STRATA, PAIRS)
-        found.invite(["ann", "bob"], REVIEWER)
-        found.invite(["cid"], ADJUDICATOR)
+        found.invite(["ann", "bob"])
         yield found
 
 
@@ -84,22 +81,14 @@ def test_unsure_and_disputed_pairs_are_counted_apart(store: Store) -> None:
     assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
 
 
-def test_an_adjudicator_settles_and_counts_in_no_kappa(store: Store) -> None:
-    judged(store, "ynyyyy", "ynyynn").add(said(4, "cid", "no", relation="related"))
+def test_kappa_has_its_interval_and_relations_their_own_share(store: Store) -> None:
+    judged(store, "ynyyy", "ynyynn")
+    store.add(said(5, "ann", "yes", relation="related"))
     found = report_of(store)
-    assert [*found.kappa] == [("ann", "bob")]
-    assert found.by["evidence"]["other"].right.value == 0  # one settled, the other disputed
     assert found.by["relation that people gave"]["related"].judged == 1
     # of 6 both say yes to 3 and no to 1: seen 4/6; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
     assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
-
-
-def test_second_looks_measure_a_person_against_themselves(store: Store) -> None:
-    judged(store, "yyyy").add(said(0, "ann", "yes", turn=1))
-    store.add(said(1, "ann", "no", turn=1))
-    work = report_of(store).people["ann"]
-    assert (work.repeats.value, work.repeats.n, work.judged) == (0.5, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -154,19 +143,9 @@ def test_nothing_to_report_yet(store: Store) -> None:
         report_of(store)
 
 
-def test_active_samples_speak_for_themselves_alone(tmp_path: Path) -> None:
-    with Store(tmp_path / "d.review", create=True) as store:
-        store.begin(SETTINGS.model_copy(update={"active": "votes"}), STRATA, PAIRS)
-        store.invite(["ann", "bob"], REVIEWER)
-        found = report_of(judged(store, "yyyn"))
-    assert found.total.right == (0.75, pytest.approx(wilson(3, 4)), 4)
-    assert "shares are theirs, not the dataset's" in "\n".join(found.remarks())
-    assert "chosen where `votes` leaves doubt" in found.section()
-
-
 def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Store) -> None:
     judged(store, "yynnyy", "yynyyy")
-    store.invite(["dora"], REVIEWER)
+    store.invite(["dora"])
     for number, answer in enumerate(["yes", "no", "no", "no"]):
         store.add(said(number, "dora", answer))
     found = report_of(store)
@@ -177,16 +156,11 @@ def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Store
     assert "Krippendorff" in found._repr_html_()
 
 
-def test_a_second_look_stands_in_the_table(store: Store) -> None:
-    judged(store, "yy").add(said(0, "ann", "yes", turn=1))
-    assert "1.00 [0.21, 1.00] of 1" in repr(report_of(store))
-
-
 def test_grades_are_told_by_how_many_scores_are_right(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"asked": "grades", "label_kind": "graded", "top": 5.0})
     with Store(tmp_path / "d.review", create=True) as store:
         store.begin(settings, STRATA, PAIRS)
-        store.invite(["ann", "bob"], REVIEWER)
+        store.invite(["ann", "bob"])
         for number, (one, other) in enumerate(["12", "13", "51", "22"]):
             store.add(said(number, "ann", one))
             store.add(said(number, "bob", other))

@@ -1,4 +1,4 @@
-"""Which pairs are drawn: by strata and seed, not by where they stand; and those in doubt."""
+"""Which pairs are drawn: by strata and seed, not by where they stand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit._review.facts import doubt, facts_of, origin_of
-from pairkit._review.sample import Wanted, digest_of, draw_sample, pair_id
+from pairkit._review.sample import Wanted, digest_of, draw_sample, facts_of, origin_of, pair_id
 from pairkit.errors import ConfigError, DataError
 from tests.pairkit.review_material import rows
 
@@ -88,29 +87,6 @@ def test_a_pair_that_stands_twice_is_one() -> None:
     found = drawn(twice, share=1.0)
     assert found.settings.pairs == len(found.pairs) == 2
     assert pair_id("a", "b") == pair_id("b", "a") != pair_id("ab", "")
-
-
-def test_active_takes_the_most_doubtful() -> None:
-    scored = [
-        row | {"score": 0.9 if place < 30 else float(row["label"])} for place, row in enumerate(rows(60))
-    ]
-    found = drawn(scored, n=8, active="score")
-    assert all(pair.label == 0 for pair in found.pairs)  # a score of 0.9 contradicts these alone
-    assert found.settings.active == "score"
-    with pytest.raises(ConfigError, match="no such column"):
-        drawn(scored, active="judge")
-    with pytest.raises(ConfigError, match="it holds neither"):
-        drawn(scored, active="repo")
-
-
-def test_doubt_by_hand() -> None:
-    votes = [
-        {"judge": name, "vote": vote} for name, vote in (("a", "same"), ("b", "same"), ("c", "opposite"))
-    ]
-    assert doubt({"votes": votes, "label": 1}, "votes", 1) == pytest.approx(1 / 3)
-    assert doubt({"score": 0.75, "label": 5.0}, "score", 5) == 0.25
-    assert doubt({"score": float("nan"), "label": 1}, "score", 1) is None
-    assert doubt({"score": None, "label": 1}, "score", 1) is None
 
 
 def test_scores_are_asked_as_grades() -> None:

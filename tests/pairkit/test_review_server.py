@@ -18,7 +18,7 @@ import requests
 
 import pairkit
 from pairkit._review import Review, ReviewServer
-from pairkit._review.door import MOST_BYTES, who_asks
+from pairkit._review.server import MOST_BYTES, who_asks
 from pairkit.errors import ConfigError
 from pairkit.judgements import Person, Store
 from pairkit.printable import printable
@@ -27,7 +27,7 @@ from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
 
 @pytest.fixture
 def review(tmp_path: Path) -> Review:
-    return pairkit.review(rows(40), tmp_path / "r.review", n=12, again=0)
+    return pairkit.review(rows(40), tmp_path / "r.review", n=12)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def server(review: Review) -> Iterator[ReviewServer]:
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReviewServer, Review]]:
     """A server of several tests, none of which changes anything."""
-    review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12, again=0)
+    review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
 
@@ -116,37 +116,6 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_an_adjudicator_settles_what_is_disputed_and_sees_what_was_said(
-    server: ReviewServer, review: Review
-) -> None:
-    for person, answers in zip(people(server), (["yes"] * 12, ["yes"] * 9 + ["unsure"] * 3), strict=True):
-        for answer in answers:
-            person.say(answer)
-    ann, bob = people(server)
-    for _ in range(2):  # bob comes to think otherwise of two pairs
-        key = bob.state()["last"]["key"]
-        bob.post("undo", {"key": key})
-    bob.say("no", note="another crash")
-    bob.say("no")
-    with review.serve(["cid"], adjudicate=True, port=0) as second:
-        cid = Reviewer(second.links["cid"])
-        state = cid.state()
-        assert state["role"] == "adjudicator"
-        assert state["progress"]["all"] == 2
-        opinions = {one["person"]: one["answer"] for one in state["pair"]["opinions"]}
-        assert opinions == {"ann": "yes", "bob": "no"}
-        cid.say("no")
-        cid.say("yes")
-        assert cid.state()["pair"] is None
-    assert ann.state()["role"] == "reviewer"
-    found = review.report()
-    assert found.disputed == 2
-    assert found.total.disputed == 0
-    assert found.settled == 2
-    assert {*found.people} == {"ann", "bob"}
-    assert "Reviewers differed on 2 pairs; 2 were then settled." in found.section()
-
-
 def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     connection = server._store._connection
@@ -174,7 +143,7 @@ def test_what_can_not_be_read_is_told_too(server: ReviewServer) -> None:
 
 
 def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
+    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
     with divided.serve(["ann", "bob"], port=0) as running:
         numbers = [person.state()["progress"]["all"] for person in people(running)]
     assert sum(numbers) == 40
@@ -182,7 +151,7 @@ def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
 
 
 def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1, again=0)
+    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
     with divided.serve(["ann"], port=0) as running:
         ann = Reviewer(running.links["ann"])
         assert ann.state()["progress"]["all"] == 40
@@ -192,14 +161,14 @@ def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) ->
         with Store(divided.path) as store:
             pairs = [*store.pairs]
         for pair in pairs:
-            said = ann.said({"pair": {"id": pair, "turn": 0}}, "no")
+            said = ann.said({"pair": {"id": pair}}, "no")
             codes[ann.post("judge", said).status_code] += 1
         assert codes == {200: ann.state()["progress"]["all"], 422: 40 - ann.state()["progress"]["all"]}
         assert ann.state()["pair"] is None
 
 
 def test_grades(tmp_path: Path) -> None:
-    graded = pairkit.review(rows(10), tmp_path / "r.review", share=1.0, grades=True, again=0)
+    graded = pairkit.review(rows(10), tmp_path / "r.review", share=1.0, grades=True)
     with graded.serve(["ann"], port=0) as running:
         ann = Reviewer(running.links["ann"])
         assert ann.state()["asked"] == "grades"
@@ -207,7 +176,7 @@ def test_grades(tmp_path: Path) -> None:
             ann.say(grade)
         assert ann.state()["pair"] is None
         with pytest.raises(requests.HTTPError):
-            ann.post("judge", ann.said({"pair": {"id": "x", "turn": 0}}, "6")).raise_for_status()
+            ann.post("judge", ann.said({"pair": {"id": "x"}}, "6")).raise_for_status()
     assert pairkit.read(graded.path).label_kind == "graded"
 
 
@@ -279,10 +248,9 @@ def test_requests_of_others_are_turned_away(
 
 def _bodies() -> list[tuple[bytes, int]]:
     deep = b"[" * 8000 + b"]" * 8000
-    good = {"key": "k" * 8, "pair": "x", "turn": 0, "answer": "yes", "seconds": 1}
+    good = {"key": "k" * 8, "pair": "x", "answer": "yes", "seconds": 1}
     odd: list[dict[str, Any]] = [
         good,  # a pair that nobody asked about
-        {**good, "turn": 2},
         {**good, "seconds": -1},
         {**good, "key": "../../etc"},
         {**good, "more": 1},
@@ -341,7 +309,7 @@ def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, 
 
 
 def test_tokens_are_compared_whole() -> None:
-    ann, bob = Person("ann", "reviewer", "t" * 32), Person("bob", "reviewer", "u" * 32)
+    ann, bob = Person("ann", "t" * 32), Person("bob", "u" * 32)
     assert who_asks("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
         assert who_asks(wrong, [ann, bob]) is None
@@ -387,7 +355,7 @@ def _killed(process: subprocess.Popen[str]) -> None:
 def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
-    flags = ("--n", "30", "--again", "0", "--reviewer", "ann", "--port", "0")
+    flags = ("--n", "30", "--reviewer", "ann", "--port", "0")
     process, told = _started(dataset, *flags)
     ann = Reviewer(told["links"]["ann"])
     acknowledged = []

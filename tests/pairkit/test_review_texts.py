@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from pairkit._review.texts import Line, lines_of, shown_pair
 from pairkit.printable import printable
 from tests.pairkit.review_material import HOSTILE
+from tests.support.linear import assert_linear, repeated
 
 NOBODYS: frozenset[str] = frozenset()
 MARKDOWN = st.lists(
@@ -122,10 +121,4 @@ def test_hostile_texts_stay_texts(text: str) -> None:
     "unit", ["`", "``a", "**", "**a", "> ", "```\n", "# ", "1. ", "    \n", "`a` ", "\n"]
 )
 def test_any_text_takes_time_in_proportion(unit: str) -> None:
-    def seconds(characters: int) -> float:
-        text, start = unit * (characters // len(unit)), time.process_time()
-        shown_pair(text, text + "x", NOBODYS)
-        return time.process_time() - start
-
-    seconds(1000)
-    assert seconds(20_000) < 1.5
+    assert_linear(lambda text: shown_pair(text, text + "x", NOBODYS), repeated(unit), 20_000)

@@ -57,7 +57,7 @@ def outcome(source: Path, rules: LabelRules, *, streamed: bool) -> Any:
 @pytest.fixture(autouse=True)
 def _small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_stream, "_STRETCH", 3)
-    monkeypatch.setattr(row_stream, "_JOINED", 2)
+    monkeypatch.setattr("pairkit.reader._JOINED", 2)
     monkeypatch.setattr("pairkit.parquet_batches.ROWS", 2)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModel
 
 from aoe_train._backbones.ran.configuration import RanConfig
-from aoe_train._backbones.ran.masked_lm import RanForMaskedLM
 from aoe_train._backbones.ran.modeling import RanModel, RanPackedOutput
 
 AutoConfig.register("ran", RanConfig)
 AutoModel.register(RanConfig, RanModel)
-AutoModelForMaskedLM.register(RanConfig, RanForMaskedLM)
 
-__all__ = ["RanConfig", "RanForMaskedLM", "RanModel", "RanPackedOutput"]
+__all__ = ["RanConfig", "RanModel", "RanPackedOutput"]

@@ -11,18 +11,7 @@ MemoryStart = Literal["projected", "carried"]
 
 @strict
 class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """Configuration of a Recurrent Attention Network; the defaults make the base size, 87M parameters.
-
-    Attributes:
-        head_dim: Size of one head; heads times this need not be `hidden_size`.
-        window_size: Tokens that attend to one another.
-        min_window_size: A last window shorter than this joins the one before it.
-        ln_style: `second-moment` divides by the root of the mean square instead of the deviation, as the
-            published TensorFlow checkpoints were trained to.
-        memory_start: A layer above the first starts from a projection of the memory of the layer below, or,
-            as the published checkpoints do, from that memory itself.
-        rotary_base: Base of the rotary positions' wavelengths.
-    """
+    """Configuration of a Recurrent Attention Network; the defaults make the base size, 87M parameters."""
 
     model_type = "ran"
 

@@ -38,13 +38,7 @@ from aoe_train._backbones.ran.windows import Layout, Step
 
 @dataclass(frozen=True)
 class RanPackedOutput:
-    """What RAN makes of packed sequences, in the order they came in.
-
-    Attributes:
-        hidden: Each token after the last layer's memory review.
-        cells: The mean of each sequence's cells in the last layer: the document vector.
-        memory: Each sequence's last memory in the last layer.
-    """
+    """What RAN makes of packed sequences, in the order they came in."""
 
     hidden: Float[Tensor, "token dim"]
     cells: Float[Tensor, "piece dim"]
@@ -99,18 +93,7 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
         step: Step,
         rotary: Rotary,
     ) -> tuple[Float[Tensor, "row dim"], Float[Tensor, "token dim"], Float[Tensor, "row dim"]]:
-        """Read one window of each row.
-
-        Args:
-            memory: g, from the windows before.
-            previous: c of the window before, of these rows and perhaps more; None in the first.
-            tokens: The windows' tokens, packed.
-            step: Where they lie.
-            rotary: Angles of the slots.
-
-        Returns:
-            c, O and the next g.
-        """
+        """Read one window of each row."""
         x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
         read = self.dropout(normalise(self.attention(x, step, rotary), self.eps, self.style))
         cell, outputs = read.split([len(memory), len(tokens)])
@@ -225,13 +208,7 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
     def forward_packed(
         self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
     ) -> RanPackedOutput:
-        """Encode sequences that lie one after the other without padding.
-
-        Args:
-            input_ids: The tokens of all sequences.
-            lengths: Tokens of each sequence, which sum to the number of tokens; an array saves waiting for
-                the device to tell them.
-        """
+        """Encode sequences that lie one after the other without padding."""
         layout = Layout.of(
             lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
         )
@@ -252,11 +229,7 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
         attention_mask: Int[Tensor, "row column"] | None = None,
         **_: Any,
     ) -> BaseModelOutputWithPooling:
-        """Encode a padded batch, padded on either side and to any length: the vectors are the same.
-
-        Returns:
-            `last_hidden_state` with zeros on padding, and the mean of the cells as `pooler_output`.
-        """
+        """Encode a padded batch, padded on either side and to any length: the vectors are the same."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         mask = mask.bool()
         packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))

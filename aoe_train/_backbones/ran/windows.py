@@ -25,14 +25,7 @@ def count_windows(length: int, window_size: int, min_window_size: int) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """The t-th windows of those sequences that have one, each with a slot for the memory in front.
-
-    Attributes:
-        rows: Sequences that take part; always the first so many, as the longest come first.
-        width: Slots of a row: the longest window and the memory's slot.
-        place: Where each of `rows` memories, then each token, lies in the flat (row, slot) grid.
-        visible: Which slots hold something; None when all do.
-    """
+    """The t-th windows of those sequences that have one, each with a slot for the memory in front."""
 
     rows: int
     width: int
@@ -54,14 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Layout:
-    """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice.
-
-    Attributes:
-        order: For each place inside the model, the token's number in the packed batch.
-        rank: For each row inside the model, the sequence's number in the batch; the longest come first.
-        windows: Windows of each row inside the model.
-        seen: Which of the batch's most windows each row has; None when all have equally many.
-    """
+    """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice."""
 
     steps: list[Step]
     sizes: list[int]

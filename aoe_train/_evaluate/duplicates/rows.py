@@ -13,8 +13,7 @@ from aoe_train._evaluate.embedders.embedder import Embedder
 from aoe_train._evaluate.overlap import Overlap, overlap
 from aoe_train._evaluate.resample import compare
 from aoe_train._evaluate.score import Draws, Score
-from aoe_train._evaluate.tasks import Verdict, summarise
-from aoe_train._evaluate.vectors import Vectors
+from aoe_train._evaluate.tasks import TaskMetrics, Vectors, summarise
 from aoe_train._hybrid import WEIGHTS, Words
 from pairkit.progress import Display, Listener, stage
 
@@ -23,7 +22,7 @@ BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    verdict: Verdict
+    metrics: TaskMetrics
     over: Sequence[str] = ()
     overlap: Overlap | None = None
     weight: float | None = None
@@ -39,16 +38,6 @@ def score_rows(
     """Rank by words, by the vectors of each model, and by both.
 
     The weight of a hybrid is chosen on the task's known split; where there is none it is that of `WEIGHTS`.
-
-    Args:
-        task: What is to be found.
-        models: Each with its name, and digests of what it was trained on.
-        draws: For intervals and tests.
-        progress: Shown on stderr, or told to a function.
-
-    Raises:
-        DataError: See `Vectors`.
-        RemoteError: See `Embedder.encode`.
     """
     with Display(progress) as show:
         rows: dict[str, _Row] = {}
@@ -88,7 +77,7 @@ def hybrid_name(model: str, baseline: str) -> str:
 def _score(row: _Row, rows: Mapping[str, _Row], draws: Draws) -> Score:
     how = {"draws": draws.number, "seed": draws.seed}
     over = {
-        name: compare(row.verdict.whole, rows[name].verdict.whole, **how)
+        name: compare(row.metrics.whole, rows[name].metrics.whole, **how)
         for name in (row.over if draws.number else ())
     }
-    return Score(summarise(row.verdict, **how), row.overlap, over=over, weight=row.weight)
+    return Score(summarise(row.metrics, **how), row.overlap, over=over, weight=row.weight)

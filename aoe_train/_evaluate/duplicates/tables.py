@@ -11,7 +11,7 @@ import polars as pl
 from aoe_train._conflicts import Say, silent
 from aoe_train._evaluate.duplicates.task import DuplicatesTask
 from aoe_train._evaluate.duplicates.tracker import Reports, Tracker, in_order, track
-from aoe_train._evaluate.pairs import SPLIT_NAMES, is_whole, shown_name, told_pairs
+from aoe_train._evaluate.pairs import SPLIT_NAMES, is_whole, noted_pairs, shown_name
 from aoe_train._evaluate.tasks import Split
 from pairkit.errors import ConfigError, DataError
 from pairkit.in_memory import Source, source_name
@@ -58,23 +58,7 @@ def read_duplicates(
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
 ) -> DuplicatesTask:
-    """Reports of a tracker, and which of them say the same.
-
-    Args:
-        data: Pairs: columns duplicate and canonical with ids, those of a dataset of `gis`, or two texts.
-        reports: All reports: id, title and body or text, and perhaps created; None where pairs have texts,
-            which then are all that there is.
-        split: Which pairs are judged; a single file or table is judged whole.
-        rules: What labels of texts count as.
-        say: Told what is left out, and where times are not known.
-        columns: `duplicate` and `canonical`, or what `pairkit.reader.read_pairs` takes, to the names of
-            columns.
-
-    Raises:
-        ConfigError: No such source, or a split of a single file or table.
-        DataError: A missing column, a value that is none, or no pair that could be judged.
-        RemoteError: The Hub could not be asked.
-    """
+    """Reports of a tracker, and which of them say the same."""
     name = shown_name(data)
     if reports is None:
         tracker = _of_texts(name, data, rules, say, columns)
@@ -114,7 +98,7 @@ def _of_texts(
     name: str, data: Source, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
 ) -> Tracker:
     """A tracker of nothing but the texts of pairs; a text is its own id."""
-    splits = told_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
+    splits = noted_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=source_name(data))
     texts = list(
@@ -215,11 +199,7 @@ def _times(table: _Table, name: str) -> list[datetime]:
 
 
 def _time(text: str) -> datetime:
-    """A time in ISO 8601, or as Jira writes it.
-
-    Raises:
-        ValueError: It is neither.
-    """
+    """A time in ISO 8601, or as Jira writes it."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -22,14 +22,7 @@ NO_TEXT, ABSENT, SAME_MOMENT, ITSELF = (
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """All reports that have a text.
-
-    Attributes:
-        ids: In order of time, where times are known.
-        texts: Theirs.
-        created: When each was written; None where that is not known.
-        empty: Ids of those without a text.
-    """
+    """All reports that have a text."""
 
     ids: Sequence[str]
     texts: Sequence[str]
@@ -39,14 +32,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A report whose like is looked for among the first `candidates` reports.
-
-    Attributes:
-        report: Its place.
-        candidates: How many reports from the first on may be found; all older ones, or all.
-        targets: The places of the reports that it was paired with, ascending.
-        relatives: The places of further candidates that say the same, by way of other pairs.
-    """
+    """A report whose like is looked for among the first `candidates` reports."""
 
     report: int
     candidates: int
@@ -56,14 +42,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """Reports and what is to be found.
-
-    Attributes:
-        name: As shown.
-        reports: All of them.
-        queries: By split, in order of place.
-        dropped: How many pairs were left out, by reason and split.
-    """
+    """Reports and what is to be found."""
 
     name: str
     reports: Reports
@@ -74,11 +53,7 @@ class Tracker:
 def in_order(
     ids: Sequence[str], texts: Sequence[str], created: Sequence[datetime] | None, where: str
 ) -> Reports:
-    """Reports put in order of time; ones of the same moment stay as they came.
-
-    Raises:
-        DataError: Two of one id, or none with a text.
-    """
+    """Reports put in order of time; ones of the same moment stay as they came."""
     repeated = [name for name, times in Counter(ids).items() if times > 1]
     if repeated:
         raise DataError(
@@ -104,11 +79,6 @@ def track(name: str, reports: Reports, pairs: Mapping[str, Iterable[tuple[str, s
     With times the younger report of a pair asks for the older one, whichever of them the tracker calls the
     duplicate: the other was not there yet. Without times the duplicate asks. A report with several pairs in a
     split asks once, for any of them.
-
-    Args:
-        name: As shown.
-        reports: All reports.
-        pairs: By split, (duplicate, canonical) by id.
     """
     places = {id_: place for place, id_ in enumerate(reports.ids)}
     dropped: dict[str, Counter[str]] = {}

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
 from aoe_train._evaluate.embedders.embedder import Around, Embedder
-from aoe_train._evaluate.embedders.vector_store import VectorStore
-from pairkit.errors import DataError
+from pairkit.database import Schema, database_errors, open_database, transaction
+from pairkit.errors import ConfigError, DataError
 from pairkit.progress import Display, Listener, Progress
 from pairkit.terminal import say
 
+_SCHEMA = Schema(
+    "cache of vectors",
+    application=0x5645_4331,  # "VEC1": tells our file from any other SQLite file
+    version=1,
+    tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
+)
+_ASKED = 500  # keys in a query; SQLite allows 999 at least
 _TEXTS, _CHARACTERS = 2048, 400_000  # encoded between two writings: seconds of work that a kill may cost
 PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 _APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
@@ -32,26 +43,13 @@ class CachedEmbedder(Around):
         progress: bool | Listener = True,
         say: Callable[[str], None] = say,
     ) -> None:
-        """Wrap it.
-
-        Args:
-            embedder: Makes the vectors.
-            store: Keeps them; None repeats the work in each call.
-            progress: Shown on stderr, or told to a function.
-            say: Told what is forgotten.
-        """
+        """Wrap it."""
         super().__init__(embedder)
         self._store, self._progress, self._say = store, progress, say
         self._dim: int | None = None  # known once the model has been known again
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim); what is new is kept batch by batch, so that a killed run goes on.
-
-        Raises:
-            DataError: See the embedder; or its vectors change their length; or the store is damaged.
-            ConfigError: The store can't be written.
-            RemoteError: See the embedder.
-        """
+        """Vectors, float32 (text, dim); what is new is kept batch by batch, so that a killed run goes on."""
         if not texts:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
@@ -139,3 +137,69 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
             start, characters = place, len(text)
     if start < len(texts):
         yield texts[start:]
+
+
+class VectorStore:
+    """What is known of one model's vectors; float32, bit by bit as they were given."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        """Open or make the model's file."""
+        self._path = folder / f"{identity}.sqlite"
+        with self._errors():
+            self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
+
+    def find(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """The vectors of those of `texts` that are there, float32 (dim,) each."""
+        names = {_key(text): text for text in texts}
+        found: dict[str, np.ndarray] = {}
+        keys = list(names)
+        for start in range(0, len(keys), _ASKED):
+            asked = keys[start : start + _ASKED]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - marks alone
+            with self._errors():
+                for key, vector in self._connection.execute(query, asked):
+                    found[names[key]] = np.frombuffer(vector, "<f4")
+        return found
+
+    def keep(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+        """Add vectors, all of them or none; those that are no numbers are left out."""
+        rows = [
+            (_key(text), vector.astype("<f4").tobytes())
+            for text, vector in zip(texts, vectors, strict=True)
+            if np.isfinite(vector).all()
+        ]
+        with self._errors(), transaction(self._connection):
+            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+    def clear(self) -> None:
+        """Forget all vectors."""
+        with self._errors(), transaction(self._connection):
+            self._connection.execute("DELETE FROM vectors")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            with database_errors(self._path):
+                yield
+        except (ConfigError, DataError) as error:
+            if _is_busy(error.__cause__):
+                raise ConfigError(
+                    f"{self._path}: another process writes to this cache of vectors; wait until it has ended,"
+                    " set AOE_CACHE to another folder, or give --no-cache"
+                ) from error
+            cause = error.__cause__ if isinstance(error.__cause__, (sqlite3.Error, OSError)) else error
+            raise type(error)(
+                f"{self._path}: the cache of vectors can't be used ({cause}); delete it, set AOE_CACHE to"
+                " another folder, or give --no-cache"
+            ) from error
+
+
+def _is_busy(cause: BaseException | None) -> bool:
+    code = getattr(cause, "sqlite_errorcode", None)
+    # Extended codes keep the plain code in their low byte.
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()

@@ -11,22 +11,21 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train._evaluate.embedders.embedder import Endpoint
-from aoe_train._evaluate.embedders.refusals import explain_refusal, explain_silence
 from aoe_train._prompts import NamedPrompts, written_out
 from aoe_train._settings import Similarity
 from pairkit.address import Address, read_address
-from pairkit.errors import BadReply, DataError
-from pairkit.openai_api.channel import Channel, Connection
-from pairkit.openai_api.credentials import find_key, key_variable
-from pairkit.openai_api.loops import run_anywhere
-from pairkit.openai_api.patience import patiently
-from pairkit.openai_api.refusals import NoAnswer, Refused
+from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
+from pairkit.openai_api.channel import Channel, Connection, run_anywhere
+from pairkit.openai_api.credentials import Key, find_key, key_variable
+from pairkit.openai_api.refusals import NoAnswer, Refused, patiently
+from pairkit.printable import one_line
 
 _TEXTS, _CHARACTERS = 128, 200_000  # in a request at most; one longer text goes alone
 _MOST_NUMBERS = 65_536  # of a vector
 _TIMEOUT_S = 120.0
 _TRIES, _PAUSE_S = 7, 0.5
 _SHOWN = 60
+_WAIT_S = 60.0  # if a server does not say how long
 
 
 class EndpointEmbedder:
@@ -41,16 +40,7 @@ class EndpointEmbedder:
     similarity: Similarity = "cosine"
 
     def __init__(self, model: str, endpoint: Endpoint, *, environ: Mapping[str, str] = os.environ) -> None:
-        """Nothing is asked yet.
-
-        Args:
-            model: The server's name for it.
-            endpoint: The server.
-            environ: Where the key is looked up.
-
-        Raises:
-            ConfigError: Not an address, or a key that is missing, can't be one or must not be sent there.
-        """
+        """Nothing is asked yet."""
         self.name = model
         address = _address(endpoint.url)
         variable = key_variable(address.host, endpoint.api_key_env)
@@ -64,14 +54,7 @@ class EndpointEmbedder:
         self._dim: int | None = None
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim), some texts a request; prompts are sent as part of the texts.
-
-        Raises:
-            DataError: A text that is empty, can't be sent, or is refused, such as one that is too long.
-            ConfigError: No such model.
-            RemoteError: The server can't be reached, refuses the key, or failed; failures that may pass have
-                been retried.
-        """
+        """Vectors, float32 (text, dim), some texts a request; prompts are sent as part of the texts."""
         if not texts:
             return np.empty((0, self._dim or 0), np.float32)
         for text in texts:
@@ -93,9 +76,9 @@ class EndpointEmbedder:
                 lambda: channel.post("/embeddings", request), tries=_TRIES, pause_s=_PAUSE_S
             )
         except Refused as refused:
-            raise explain_refusal(refused, self._where, channel.key, texts) from refused
+            raise _explain_refusal(refused, self._where, channel.key, texts) from refused
         except NoAnswer as missed:
-            raise explain_silence(missed, self._where) from missed
+            raise _explain_silence(missed, self._where) from missed
         vectors = _read(body, len(texts), self._where)
         if vectors.shape[1] != (self._dim or vectors.shape[1]):
             raise BadReply(f"{self._where}: vectors of {vectors.shape[1]} numbers after such of {self._dim}")
@@ -142,11 +125,7 @@ class _Vectors(BaseModel):
 
 
 def _read(body: bytes, n: int, where: str) -> np.ndarray:
-    """Vectors of `n` texts in the texts' order; a reply may list them in another.
-
-    Raises:
-        BadReply: Not that.
-    """
+    """Vectors of `n` texts in the texts' order; a reply may list them in another."""
     try:
         entries = _Vectors.model_validate_json(body).data
         found = {entry.index: entry.embedding for entry in entries}
@@ -162,3 +141,45 @@ def _read(body: bytes, n: int, where: str) -> np.ndarray:
     if not (np.abs(vectors) <= np.finfo(np.float32).max).all():
         raise BadReply(f"{where}: a vector holds a number that is not finite or too large")
     return vectors.astype(np.float32)
+
+
+def _explain_refusal(refused: Refused, where: str, key: Key | None, texts: list[str]) -> PairkitError:
+    """One of ours for a refusal."""
+    refusal = refused.refusal
+    said = f"HTTP {refusal.status}: {refusal.message}"
+    if refusal.is_exhausted:
+        return RemoteError(f"{where}: the account is exhausted ({said}); add credit, then run it again")
+    if refusal.is_about_key:
+        held = f"the key in {key.source}" if key else "a request without a key"
+        # What comes with a 401 may repeat part of the key.
+        told = f"HTTP {refusal.status}" if refusal.status == 401 else said
+        return AuthError(
+            f"{where}: refused {held} ({told}); name the variable with a key that may use the model as "
+            "--api-key-env"
+        )
+    if refusal.status == 429:
+        wait_s = refused.retry_after_s or _WAIT_S
+        return RateLimited(
+            f"{where}: asks to wait {wait_s:g} s ({said}); run the same command again then", wait_s
+        )
+    if refusal.is_about_model or 300 <= refusal.status < 400:
+        to = one_line(refused.headers.get("location", "").partition("?")[0])
+        moved = f"; it redirects to {to}, which is not followed" if to else ""
+        return ConfigError(
+            f"{where}: no such model or address ({said}){moved}; --endpoint is what comes before /embeddings "
+            "and usually ends in /v1"
+        )
+    if refusal.status in (400, 413, 422):
+        longest = max(texts, key=len)
+        return DataError(
+            f"{where}: refused {len(texts)} texts ({said}); the longest has {len(longest):,} characters and "
+            f"begins {longest[:60]!r}: shorten it or leave it out if it is too long"
+        )
+    return RemoteError(f"{where}: {said}; run the same command again, or see the server's log")
+
+
+def _explain_silence(missed: NoAnswer, where: str) -> RemoteError:
+    """One of ours for an exchange that brought no answer."""
+    if missed.reason == "connection":
+        return RemoteError(f"{where}: can't be reached ({missed.detail}); start the server or fix --endpoint")
+    return RemoteError(f"{where}: {missed.detail}; run the same command again")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from aoe_train._baselines.own_model import OWN, OwnModel
-from aoe_train._baselines.word_vectors import WordVectors
 from aoe_train._cache_dir import cache_dir
-from aoe_train._evaluate.embedders.cached import CachedEmbedder
-from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint
-from aoe_train._evaluate.embedders.local import LocalEmbedder
-from aoe_train._evaluate.embedders.vector_store import VectorStore
-from aoe_train._word_vectors import is_word_vectors
+from aoe_train._evaluate.embedders.cached import CachedEmbedder, VectorStore
+from aoe_train._evaluate.embedders.embedder import Embedder, Endpoint, LocalEmbedder
+from aoe_train._evaluate.embedders.function import OWN, Function, OwnModel, imported_model
 from pairkit.errors import ConfigError
 from pairkit.progress import Listener
 from pairkit.terminal import say
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def open_embedder(
-    model: str | Encoder,
+    model: str | Encoder | Function,
     *,
     endpoint: Endpoint | None = None,
     precision: EncodingPrecision = "auto",
@@ -34,31 +30,15 @@ def open_embedder(
     progress: bool | Listener = True,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """A model to be judged, each of whose texts is encoded once.
-
-    Args:
-        model: A folder of ours, of sentence-transformers or of transformers, a Hub id, `minilm`, `smollm2`, a
-            model's name at the endpoint, an `Encoder`, a file of word vectors, or a function as
-            `python:package.module:function`, whose module is imported: what a person said, and no file.
-        endpoint: The server that has it; None: it is here.
-        precision: Of weights and computation of a model on this machine.
-        layers: Of a model on this machine, the first ones; None for all.
-        cache: Keep vectors on disk, and take those that are there.
-        progress: Shown on stderr, or told to a function.
-        say: Told what is forgotten of the kept vectors, and of a precision that is slow here.
-
-    Raises:
-        ConfigError: No such model, no such address, or a precision for an endpoint.
-        DataError: A damaged model.
-        RemoteError: The Hub could not be reached.
-    """
+    """A model to be judged, each of whose texts is encoded once."""
     embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
-    store = VectorStore(cache_dir("vectors"), embedder.identity) if cache else None
+    known = cache and embedder.identity
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 
 def open_model(
-    model: str | Encoder,
+    model: str | Encoder | Function,
     *,
     endpoint: Endpoint | None = None,
     precision: EncodingPrecision = "auto",
@@ -71,16 +51,22 @@ def open_model(
     """
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
+            if callable(model):
+                return OwnModel(model)
             raise ConfigError(
-                f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
+                f"model = {model!r}: expected a folder, a Hub id, an Encoder, such as a run's `encoder`, or"
+                " a function from texts to vectors"
             )
         if layers is not None:
             raise ConfigError("layers: this Encoder is loaded already; give its folder")
-        return LocalEmbedder(model, "encoder")
+        return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
         return _open_endpoint(model, endpoint, precision, layers)
     if is_other(model):
-        return _open_other(model, precision, layers, say)
+        for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
+            if given:
+                raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
+        return imported_model(model)
     local = _open_local(model, precision, layers)
     from aoe_train._precision import slow_precision  # brings torch, which vectors of others need not
 
@@ -102,17 +88,8 @@ def _open_endpoint(
 
 
 def is_other(model: str) -> bool:
-    """Whether a name is that of a function or of word vectors: of no folder that could be looked into."""
-    return model.startswith(OWN) or is_word_vectors(model)
-
-
-def _open_other(
-    model: str, precision: EncodingPrecision, layers: int | None, say: Callable[[str], None]
-) -> Embedder:
-    for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
-        if given:
-            raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
-    return OwnModel(model) if model.startswith(OWN) else WordVectors(Path(model), say)
+    """Whether a name is that of a function: of no folder that could be looked into."""
+    return model.startswith(OWN)
 
 
 def _open_local(

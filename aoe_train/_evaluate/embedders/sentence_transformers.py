@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aoe_train._backbones.load import check_size
-from aoe_train._evaluate.embedders.local import find_separator, shown_name
-from aoe_train._evaluate.embedders.reading import Read, read_by
+from aoe_train._evaluate.embedders.embedder import Read, find_separator, read_by, shown_name
 from aoe_train._model_folder import ADAPTERS_FILE, check_settings
-from aoe_train._model_folder.files import read_object
 from aoe_train._model_folder.modules import check_modules
 from aoe_train._origin import versions
 from aoe_train._prompts import NamedPrompts
@@ -37,18 +34,7 @@ class SentenceTransformersEmbedder:
     """A folder run by sentence-transformers, without code of the folder's own; see `Embedder`."""
 
     def __init__(self, folder: Path, source: str, precision: EncodingPrecision, refusal: ConfigError) -> None:
-        """Load it.
-
-        Args:
-            folder: Has a `modules.json`; see `find_folder`.
-            source: What the folder was found by.
-            precision: Of weights and computation; `auto` is what the weights are stored in.
-            refusal: Why this package can't run it, for where the library is missing.
-
-        Raises:
-            ConfigError: The library is missing, has no such precision, or refuses the folder's modules.
-            DataError: Damaged or pickled weights.
-        """
+        """Load it."""
         _refuse_code(folder)
         if precision not in _DTYPES:
             raise ConfigError(
@@ -115,12 +101,6 @@ def _refuse_code(folder: Path) -> None:
     for part in sorted(parts):
         if (part / ADAPTERS_FILE).is_file():
             raise ConfigError(f"{part}: holds adapters; merge them into their base first")
-        if _is_network(part):
-            check_size(part)
-
-
-def _is_network(part: Path) -> bool:
-    return "model_type" in read_object(part / "config.json")
 
 
 def _check_release() -> None:

@@ -17,14 +17,7 @@ _ROUNDING = 1e-2  # bf16 leaves a length of 1 so far off
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a model's vectors were made.
-
-    Attributes:
-        model: The model's name.
-        dim: Numbers of a vector, the first ones.
-        quantize: In which numbers; see `aoe_train._small`.
-        layers: How many of the model's layers made them; None where nobody asked for a number.
-    """
+    """What a model's vectors were made."""
 
     model: str
     dim: int
@@ -64,14 +57,7 @@ class Small(Around):
     def __init__(
         self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None
     ) -> None:
-        """Wrap it.
-
-        Args:
-            embedder: Makes the vectors.
-            dim: How many of their numbers to keep; None for all.
-            quantize: In which numbers.
-            layers: How many layers the embedder has, to be told.
-        """
+        """Wrap it."""
         super().__init__(embedder)
         self._dim, self._quantize, self._layers = dim, quantize, layers
 
@@ -80,11 +66,7 @@ class Small(Around):
         return Size(self.name, self._dim or 0, self._quantize, self._layers)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """See `Embedder`.
-
-        Raises:
-            ConfigError: Vectors have fewer numbers, or int8 of one text.
-        """
+        """See `Embedder`."""
         whole = self._embedder.encode(texts, prompt)
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
@@ -99,15 +81,7 @@ def in_sizes(
     quantize: Sequence[Quantize],
     layers: int | None = None,
 ) -> dict[str, Small]:
-    """A model at all sizes and precisions, by a key for each; every text is encoded once.
-
-    Args:
-        embedder: Makes the vectors.
-        name: What the model is called.
-        dims: How many numbers to keep; None for all.
-        quantize: In which numbers.
-        layers: How many layers the embedder has, where that was asked for.
-    """
+    """A model at all sizes and precisions, by a key for each; every text is encoded once."""
     depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
     once = Once(embedder, name)
     return {
@@ -120,11 +94,7 @@ def in_sizes(
 def check_sizes(
     dims: Sequence[int | None], quantize: Sequence[Quantize], layers: Sequence[int | None] = ()
 ) -> None:
-    """Refuse a size that is asked for twice.
-
-    Raises:
-        ConfigError: It is.
-    """
+    """Refuse a size that is asked for twice."""
     for flag, given in (("--dim", dims), ("--quantize", quantize), ("--layers", layers)):
         if len(set(given)) < len(given):
             raise ConfigError(f"{flag}: one is given twice among {', '.join(map(str, given))}")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from llm_labeler._providers.wordnet.morphology import Pos, inflected_verb, lemmas, plural
+from llm_labeler._providers.wordnet.lexicon import Pos, inflected_verb, lemmas, plural
 from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence
 
 _VERBS = "vzdegH"

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from llm_labeler._provider import Prices
 from llm_labeler._providers.wordnet.annotator import candidates
-from llm_labeler._providers.wordnet.hard import hard_negatives, same_meaning
+from llm_labeler._providers.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler._providers.wordnet.queries import queries
 from llm_labeler._records import Ask, Polarity, Reply, Usage, digest
 from llm_labeler._settings import LlmSettings
@@ -43,11 +43,7 @@ class WordnetProvider:
         """Nothing can be missing."""
 
     async def reply(self, ask: Ask) -> Reply:
-        """A numbered list of candidates, the surest first; empty where the rules find nothing safe.
-
-        Raises:
-            ConfigError: asked to judge.
-        """
+        """A numbered list of candidates, the surest first; empty where the rules find nothing safe."""
         if ask.key.task == "judge":
             raise ConfigError(
                 f"llm.{self.name}: rules over WordNet can't judge candidates; name LLMs in judge.llms, "

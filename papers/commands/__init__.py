@@ -1,0 +1,1 @@
+"""A command a module; each is found by its place here, and registers with `papers.app`."""

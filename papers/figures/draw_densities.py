@@ -1,0 +1,130 @@
+"""Cosine densities by gold score, drawn: a panel a model, a ridge a group of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from papers.figures.numbers import CosineDensities, GoldScores, GroupCosines
+from papers.figures.style import GREY, PALE, WIDTH, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = 3  # panels side by side: more would be narrower than their titles
+_GOLD, _PANEL = 1.35, 2.9  # inches, the widths of the gold scores' panel and of a model's at most
+_OVERALL, _ROW, _REST = 0.7, 0.36, 1.05  # inches, heights: all pairs, a group, and titles with labels
+_PEAK = 0.86  # of the distance between two rows
+
+
+def draw_densities(
+    models: Mapping[str, CosineDensities],
+    scores: GoldScores,
+    axis: tuple[float, float],
+    *,
+    saturation: float,
+    data: str,
+) -> Figure:
+    """A panel for each model, with the same axes: all pairs above, by gold score below (ACL Fig. 4).
+
+    At the left of each row of panels stand the gold scores (ACL Fig. 5), with the pairs of each group. Every
+    density is scaled to its own peak, so that one narrow peak doesn't flatten all other shapes; a ridge has a
+    line at its median.
+    """
+    from matplotlib.figure import Figure
+
+    names = list(models)
+    columns = min(len(names), _COLUMNS)
+    rows = -(-len(names) // columns)
+    ridges = _ROW * (len(scores.levels) + 0.4)
+    size = (min(WIDTH, _GOLD + _PANEL * columns), rows * (_OVERALL + ridges + _REST))
+    figure = Figure(figsize=size, layout="constrained")
+    panel = (size[0] - _GOLD) / columns
+    grid = figure.add_gridspec(
+        2 * rows,
+        columns + 1,
+        width_ratios=[_GOLD, *[panel] * columns],
+        height_ratios=[_OVERALL, ridges] * rows,
+    )
+    for row in range(rows):
+        _say_data(figure.add_subplot(grid[2 * row, 0]), scores, data)
+        gold = figure.add_subplot(grid[2 * row + 1, 0])
+        _draw_gold(gold, scores)
+        for column, name in enumerate(names[row * columns : (row + 1) * columns], start=1):
+            above = figure.add_subplot(grid[2 * row, column])
+            below = figure.add_subplot(grid[2 * row + 1, column], sharey=gold)
+            for axes in (above, below):
+                _shade(axes, axis, saturation)
+            _draw_all(above, models[name])
+            _draw_ridges(below, models[name].groups)
+            above.set_title(_title(name, models[name], saturation))
+    return figure
+
+
+def _title(name: str, model: CosineDensities, saturation: float) -> str:
+    share = f"|cos| > {saturation:g}: {100 * model.saturated:.1f} %"
+    return f"{shown(name, 28)}\nSpearman {100 * model.spearman:.2f}\n{share}"
+
+
+def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
+    """The saturation zone, at both ends of the axis as far as they are shown."""
+    axes.set_xlim(*axis)
+    axes.axvspan(saturation, 1, color=PALE, linewidth=0)
+    if axis[0] < -saturation:
+        axes.axvspan(-1, -saturation, color=PALE, linewidth=0)
+
+
+def _draw_all(axes: Axes, model: CosineDensities) -> None:
+    axes.fill_between(model.density.x, model.density.y, color=GREY, alpha=0.35, linewidth=0)
+    axes.plot(model.density.x, model.density.y, color=GREY, linewidth=1)
+    axes.set_ylim(0, 1.05 * float(model.density.y.max()))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(labelbottom=False)
+
+
+def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
+    from matplotlib import colormaps
+
+    shades = colormaps["cividis"](np.linspace(0, 0.9, len(groups)))
+    for row, (group, shade) in enumerate(zip(groups, shades, strict=True)):
+        axes.axhline(row, color=GREY, linewidth=0.4, zorder=1)
+        if group.density is not None and group.median is not None:
+            x, height = group.density.x, _PEAK * group.density.y / group.density.y.max()
+            axes.fill_between(x, row, row + height, color=shade, alpha=0.6, linewidth=0, zorder=2)
+            axes.plot(x, row + height, color="black", linewidth=0.6, zorder=3)
+            top = row + float(np.interp(group.median, x, height))
+            axes.plot([group.median] * 2, [row, top], color="black", linewidth=1.1, zorder=4)
+        elif group.cosines is not None:
+            axes.vlines(group.cosines, row, row + 0.4, color=shade, linewidth=1.2, zorder=3)
+    axes.tick_params(left=False, labelleft=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("cosine")
+
+
+def _say_data(axes: Axes, scores: GoldScores, data: str) -> None:
+    """In the corner that no panel needs."""
+    axes.set_axis_off()
+    axes.set_title(f"{shown(data, 22)}\n{scores.pairs.sum():,} pairs\n")
+    axes.text(1, 0.1, "all pairs", ha="right", transform=axes.transAxes)
+
+
+def _draw_gold(axes: Axes, scores: GoldScores) -> None:
+    rows = np.arange(len(scores.levels))
+    if scores.density is None:
+        axes.barh(rows, scores.pairs, height=0.35, color=GREY, alpha=0.5)
+        axes.set_xlabel("pairs")
+    else:
+        at = np.interp(scores.density.x, scores.levels, rows)
+        axes.fill_betweenx(at, scores.density.y, color=GREY, alpha=0.35, linewidth=0)
+        axes.plot(scores.density.y, at, color=GREY, linewidth=1)
+        axes.set_xlabel("density")
+    axes.set_xlim(left=0)
+    axes.set_xticks([])
+    axes.set_ylim(-0.2, len(rows) - 1 + 1.0)
+    labels = [f"{level:g}\nn = {count:,}" for level, count in zip(scores.levels, scores.pairs, strict=True)]
+    axes.set_yticks(rows, labels, linespacing=1.1, fontsize=7)
+    axes.set_ylabel("gold score")

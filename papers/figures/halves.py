@@ -1,0 +1,195 @@
+"""Real against imaginary halves of vectors: the numbers of ACL Fig. 3 and 10.
+
+The first half of a vector holds the real parts, the second the imaginary ones (ACL §3.1). The paper reads
+distances off t-SNE's plane as if they were the vectors'; here each distance says which of the two it is.
+t-SNE keeps neighbours, not distances, and each half has a plane of its own, so lengths in the planes compare
+nothing but drawings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pairkit.errors import ConfigError, DataError
+from papers.figures.numbers import Curve, Pairs, density
+
+SAMPLES = 5  # pairs whose texts are joined by a line, as in the paper
+RULES = ("gold", "cosine", "all")
+_NEAREST = 1e-6  # of the longest distance, on a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A choice of pairs, and how t-SNE is run on them.
+
+    `gold`: gold score / the highest one > `above`. That is how the ACL paper (§5, Fig. 3) can be read, whose
+    "weighted similarity score > 0.95" includes a pair of gold score 4.8 of 5; it is the same pairs for every
+    model. `cosine`: the model's |cosine| > `above`, which is where the cosine's gradient vanishes. `all`: all
+    pairs (ACL Fig. 10).
+    """
+
+    rule: str = "gold"
+    above: float = 0.95
+    most: int = 2_000
+    perplexity: float = 30.0
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ConfigError(f"--zone {self.rule}: expected {', '.join(RULES)}")
+        if not 0 <= self.above < 1:
+            raise ConfigError(f"--above {self.above:g}: expected 0 or more and less than 1")
+        if not 2 <= self.perplexity < math.inf:
+            raise ConfigError(f"--perplexity {self.perplexity:g}: expected 2 or more (5 to 50 is usual)")
+
+    def __str__(self) -> str:
+        scores = {"gold": "gold score / highest", "cosine": "|cosine|"}
+        return "all pairs" if self.rule == "all" else f"{scores[self.rule]} > {self.above:g}"
+
+    def members(self, pairs: Pairs) -> np.ndarray:
+        """int64 (pair,): the numbers of all pairs in the zone, ascending."""
+        if self.rule == "all":
+            return np.arange(len(pairs.labels))
+        strength = pairs.labels / pairs.labels.max() if self.rule == "gold" else np.abs(pairs.cosines)
+        return np.flatnonzero(strength > self.above)
+
+
+@dataclass(frozen=True)
+class HalfDistances:
+    """Euclidean distances between one half of the two vectors of each pair."""
+
+    values: np.ndarray
+    mean: float
+    density: Curve
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances within pairs, in one space."""
+
+    real: HalfDistances
+    imaginary: HalfDistances
+    imaginary_larger: float
+    logarithmic: bool
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A pair whose texts are joined by a line."""
+
+    pair: int
+    text1: str
+    text2: str
+    gold: float
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Halves:
+    """What a model's figure shows."""
+
+    zone: str
+    in_zone: int
+    numbers: np.ndarray
+    pairs: np.ndarray
+    real: np.ndarray
+    imaginary: np.ndarray
+    length_real: float
+    length_imaginary: float
+    original: Distances
+    plane: Distances
+    samples: list[Sample]
+    perplexity: float
+    seed: int
+
+
+def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
+    """Compare the halves of the vectors of the pairs in the saturation zone."""
+    if pairs.vectors.shape[1] % 2:
+        raise ConfigError(
+            f"{model}: its vectors have {pairs.vectors.shape[1]} numbers, an odd dimension, which has no real"
+            " and imaginary halves: draw --kind densities, or choose another model"
+        )
+    members = zone.members(pairs)
+    numbers = members
+    if len(members) > zone.most:
+        numbers = np.sort(np.random.default_rng(zone.seed).choice(members, zone.most, replace=False))
+    used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
+    ends = rows.reshape(-1, 2)
+    needed = int(3 * zone.perplexity) + 2  # t-SNE looks at three neighbours for each unit of perplexity
+    if len(used) < needed or len(numbers) < SAMPLES:
+        raise DataError(
+            f"{len(numbers):,} pairs ({len(used):,} texts) with {zone}; t-SNE at perplexity"
+            f" {zone.perplexity:g} needs {needed} texts or more: lower --above, lower --perplexity, or give"
+            " --zone all",
+            path=pairs.name,
+        )
+    real, imaginary = np.split(pairs.vectors[used].astype(np.float64), 2, axis=1)
+    real_plane, imaginary_plane = _to_plane(real, zone), _to_plane(imaginary, zone)
+    return Halves(
+        zone=str(zone),
+        in_zone=len(members),
+        numbers=numbers,
+        pairs=ends,
+        real=real_plane,
+        imaginary=imaginary_plane,
+        length_real=float(np.linalg.norm(real, axis=1).mean()),
+        length_imaginary=float(np.linalg.norm(imaginary, axis=1).mean()),
+        original=distances(real, imaginary, ends),
+        plane=distances(real_plane, imaginary_plane, ends, logarithmic=True),
+        samples=_samples(pairs, numbers, zone.seed),
+        perplexity=zone.perplexity,
+        seed=zone.seed,
+    )
+
+
+def distances(
+    real: np.ndarray, imaginary: np.ndarray, pairs: np.ndarray, *, logarithmic: bool = False
+) -> Distances:
+    """Distances within pairs, half by half."""
+    apart = [np.linalg.norm(half[pairs[:, 0]] - half[pairs[:, 1]], axis=1) for half in (real, imaginary)]
+    longest = float(np.max(apart)) or 1.0
+    shown: list[np.ndarray] | np.ndarray = apart
+    axis, bounds = (0.0, 1.05 * longest), (0.0, None)
+    options: dict[str, Any] = {"bounds": bounds}
+    if logarithmic:
+        shown = np.log10(np.maximum(apart, _NEAREST * longest))
+        low = float(np.floor(shown.min()))
+        axis, options = (low, max(float(np.ceil(shown.max())), low + 1)), {}
+    first, second = (
+        HalfDistances(values, float(values.mean()), density(drawn, axis, **options))
+        for values, drawn in zip(apart, shown, strict=True)
+    )
+    return Distances(first, second, float((apart[1] > apart[0]).mean()), logarithmic)
+
+
+def _to_plane(half: np.ndarray, zone: Zone) -> np.ndarray:
+    """t-SNE (van der Maaten and Hinton, 2008) of (text, half) to float64 (text, 2), centred."""
+    from sklearn.manifold import TSNE
+
+    fitted = TSNE(perplexity=zone.perplexity, random_state=zone.seed, init="pca").fit_transform(half)
+    points: np.ndarray = fitted.astype(np.float64)
+    points -= points.mean(axis=0)
+    return points
+
+
+def _samples(pairs: Pairs, numbers: np.ndarray, seed: int) -> list[Sample]:
+    """A seeded choice among the pairs of two different texts, or among all if those are too few."""
+    drawn = pairs.rows[numbers]
+    different = np.flatnonzero(drawn[:, 0] != drawn[:, 1])
+    among = different if len(different) >= SAMPLES else np.arange(len(numbers))
+    chosen = np.sort(np.random.default_rng(seed).choice(among, SAMPLES, replace=False))
+    return [
+        Sample(
+            int(pair),
+            pairs.text1[row],
+            pairs.text2[row],
+            float(pairs.labels[row]),
+            float(pairs.cosines[row]),
+        )
+        for pair, row in zip(chosen, numbers[chosen], strict=True)
+    ]

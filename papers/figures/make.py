@@ -1,0 +1,209 @@
+"""From models and pairs to a folder of figures, whose figures.json holds the numbers that were drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+import pairkit
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import whole_folder, write_json
+from pairkit.folders import check_only, check_place, read_own
+from papers.figures.draw_curves import draw_curves
+from papers.figures.draw_densities import draw_densities
+from papers.figures.draw_halves import draw_halves
+from papers.figures.halves import Halves, Zone, halves
+from papers.figures.numbers import Pairs, cosine_axis, cosine_densities, gold_scores, read_curves
+from papers.figures.style import paper_style, write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = ("densities", "halves", "curves")
+RECORD_FILE = "figures.json"
+_FIGURE = re.compile(r"(curves|densities|halves[A-Za-z0-9._-]*)\.(png|svg)")
+_DIGITS = 12  # of a cosine: what follows is float64's noise, which would break ties
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to draw."""
+
+    models: Sequence[str]
+    data: str | None = None
+    split: str | None = None
+    kind: str = "all"
+    saturation: float = 0.95
+    zone: Zone = field(default_factory=Zone)
+
+    def __post_init__(self) -> None:
+        if self.kind not in (*KINDS, "all"):
+            raise ConfigError(f"--kind {self.kind}: expected {', '.join(KINDS)} or all")
+        if len(set(self.models)) < len(self.models):
+            raise ConfigError("a model is given twice; give each --model once")
+        if not 0 < self.saturation < 1:
+            raise ConfigError(f"--saturation {self.saturation:g}: expected more than 0 and less than 1")
+        if self.data is None and self.kind not in ("curves", "all"):
+            raise ConfigError(f"--kind {self.kind} needs --data, pairs with gold scores")
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Each model by its name in figures: the end of its path, as long as it takes to differ."""
+        parts = [re.split(r"[/\\]", model.rstrip("/\\")) for model in self.models]
+        for length in range(1, max(map(len, parts))):
+            names = ["/".join(path[-length:]) for path in parts]
+            if len(set(names)) == len(names):
+                return dict(zip(names, self.models, strict=True))
+        return {model: model for model in self.models}
+
+    def wants(self, kind: str) -> bool:
+        """Whether this kind is to be drawn."""
+        return self.kind in (kind, "all")
+
+
+def make_figures(request: Request, out: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Draw figures and write them with their numbers; the folder is whole or absent."""
+    _check_folder(out)
+    with paper_style():
+        left_out: dict[str, str] = {}
+        figures: dict[str, Figure] = {}
+        record: dict[str, Any] = {
+            "made_by": f"aoe-toolkit {pairkit.__version__}",
+            "models": request.titles,
+            "data": request.data,
+            "left_out": left_out,
+        }
+        if request.data is not None and request.kind != "curves":
+            _draw_vectors(request, record, figures, say)
+        elif request.kind == "all":
+            left_out["densities and halves"] = "they need --data, pairs with gold scores"
+        curves = {}
+        for name, model in request.titles.items() if request.wants("curves") else ():
+            with _may_be_left_out(request, f"curves of {name}", left_out):
+                curves[name] = read_curves(model)
+        if curves:
+            record["curves"] = curves
+            figures["curves"] = draw_curves(curves)
+        for what, reason in left_out.items():
+            say(f"left out {what}: {reason}")
+        if not figures:
+            raise ConfigError(f"nothing can be drawn: {'; '.join(left_out.values())}")
+        with whole_folder(out) as folder:
+            files = [file for name, figure in figures.items() for file in write_figure(figure, folder, name)]
+            whole: dict[str, Any] = _plain({**record, "files": sorted(files)})
+            write_json(folder / RECORD_FILE, whole)
+        return whole
+
+
+def _draw_vectors(
+    request: Request, record: dict[str, Any], figures: dict[str, Figure], say: Callable[[str], None]
+) -> None:
+    """Add the figures of each model's vectors of the pairs, and their numbers; one model is in memory."""
+    frame = _read(str(request.data), request.split)
+    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
+    if len(np.unique(labels)) < 2:
+        raise DataError("figures by gold score need labels that differ", path=str(request.data))
+    data, cosines = Path(str(request.data)).name, dict[str, np.ndarray]()
+    found: dict[str, Halves] = {}
+    for name, model in request.titles.items():
+        say(f"{name}: encodes the texts of {len(labels):,} pairs")
+        pairs = _encoded(model, frame, labels, data)
+        cosines[name] = pairs.cosines
+        if request.wants("halves"):
+            say(f"{name}: t-SNE of both halves")
+            with _may_be_left_out(request, f"halves of {name}", record["left_out"]):
+                found[name] = halves(pairs, request.zone, model=name)
+                drawn = draw_halves(found[name], model=name, data=data)
+                figures[_file_name(f"halves-{name}", figures)] = drawn
+    if found:
+        record["halves"] = found
+    if request.wants("densities"):
+        axis, scores = cosine_axis([*cosines.values()]), gold_scores(labels)
+        panels = {
+            name: cosine_densities(one, labels, scores, axis, saturation=request.saturation)
+            for name, one in cosines.items()
+        }
+        record["densities"] = {"saturation": request.saturation, "gold": scores, "models": panels}
+        figures["densities"] = draw_densities(panels, scores, axis, saturation=request.saturation, data=data)
+
+
+def _read(data: str, split: str | None) -> pl.DataFrame:
+    splits = pairkit.read(data).splits
+    names = {"dev": "validation", None: "test" if len(splits) > 1 else next(iter(splits))}
+    wanted = names.get(split, split or "")
+    if wanted not in splits:
+        raise DataError(f"no split {wanted!r}; there are {', '.join(splits)}", path=data)
+    return splits[wanted]
+
+
+def _encoded(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> Pairs:
+    """Encode each distinct text once, and compare the texts of each pair."""
+    from aoe_train import Encoder
+
+    one, other = frame["text1"].to_list(), frame["text2"].to_list()
+    places = {text: place for place, text in enumerate(dict.fromkeys([*one, *other]))}
+    vectors = Encoder.load(model, precision="fp32", inference_only=True).encode([*places], progress=False)
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            f"{model} gives vectors that are not numbers (NaN, infinity); its training diverged", path=data
+        )
+    rows = np.array([[places[text] for text in pair] for pair in zip(one, other, strict=True)])
+    exact = vectors.astype(np.float64)
+    exact /= np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    cosines = np.einsum("pd,pd->p", *(exact[side] for side in rows.T)).round(_DIGITS)
+    if np.ptp(cosines) == 0:
+        raise DataError(f"every cosine is {cosines[0]:g}: {model} does not tell texts apart", path=data)
+    return Pairs(data, one, other, labels, vectors, rows, cosines)
+
+
+@contextmanager
+def _may_be_left_out(request: Request, what: str, left_out: dict[str, str]) -> Iterator[None]:
+    """Note why a figure can't be drawn, if all are wanted that can."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        if request.kind != "all":
+            raise
+        left_out[what] = str(error)
+
+
+def _file_name(name: str, taken: Mapping[str, Any]) -> str:
+    """A name that every file system takes, and no other figure has."""
+    plain_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-")[:100]
+    number, found = 2, plain_name
+    while found in taken:
+        number, found = number + 1, f"{plain_name}-{number}"
+    return found
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that a new one may not replace: it may hold our figures and nothing else."""
+    check_place(out, "a set of figures", "figures")
+    record = read_own(out / RECORD_FILE) or {}
+    named = record.get("files")
+    figures = {str(name) for name in named if _FIGURE.fullmatch(str(name))} if isinstance(named, list) else {}
+    check_only(out, {RECORD_FILE, *figures} if figures else (), "a set of figures")
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and arrays as JSON has them; floats have six digits, finer than ink, or are None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,242 @@
+"""The numbers of the figures: cosine densities by gold score, and curves of training runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairkit.errors import ConfigError, DataError
+
+FEW = 8  # pairs: below it, marks say more than a density
+_NARROWEST = 0.005  # of the axis: equal values are drawn as a narrow peak
+_MARGIN = 0.05
+_MOST = 6  # groups: as many as whole scores from 0 to 5, the scale of STS
+_WIDE = 3.0  # a scale this wide has enough whole scores
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line: x and y, each float64 (point,)."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of texts with gold scores, and a model's vectors of the distinct texts."""
+
+    name: str
+    text1: list[str]
+    text2: list[str]
+    labels: np.ndarray
+    vectors: np.ndarray
+    rows: np.ndarray
+    cosines: np.ndarray
+
+
+def density(
+    values: np.ndarray,
+    axis: tuple[float, float],
+    *,
+    bounds: tuple[float | None, float | None] = (None, None),
+    points: int = 256,
+) -> Curve:
+    """A kernel density estimate of area 1.
+
+    The kernel is Gaussian with Silverman's robust bandwidth, 0.9 min(sd, IQR / 1.34) n^(-1/5) (Density
+    Estimation, 1986, Eq. 3.31). Mass that a kernel would put beyond a bound is reflected into the range:
+    cosines end at 1, and many are near it.
+    """
+    x = np.linspace(*axis, points)
+    low, high = bounds
+    images = [values, *(2 * bound - values for bound in bounds if bound is not None)]
+    width = _bandwidth(values, _NARROWEST * (axis[1] - axis[0]))
+    y = sum((np.exp(-0.5 * ((x[:, None] - image) / width) ** 2).sum(axis=1) for image in images), np.zeros(1))
+    y = y / (len(values) * width * np.sqrt(2 * np.pi))
+    inside = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
+    return Curve(x, np.where(inside, y, 0.0))
+
+
+def _bandwidth(values: np.ndarray, narrowest: float) -> float:
+    spreads = [float(np.std(values, ddof=1)) if len(values) > 1 else 0.0]
+    lower, upper = np.quantile(values, [0.25, 0.75])
+    if upper > lower:  # half of the values may be equal
+        spreads.append(float(upper - lower) / 1.34)
+    return float(max(0.9 * min(spreads) * len(values) ** -0.2, narrowest))
+
+
+@dataclass(frozen=True)
+class GoldScores:
+    """The distribution of gold scores (ACL Fig. 5)."""
+
+    levels: np.ndarray
+    pairs: np.ndarray
+    graded: bool
+    density: Curve | None
+
+
+@dataclass(frozen=True)
+class GroupCosines:
+    """The cosines of the pairs of one gold score; few of them have no density and are given themselves."""
+
+    gold: float
+    pairs: int
+    saturated: float | None = None
+    median: float | None = None
+    density: Curve | None = None
+    cosines: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class CosineDensities:
+    """A model's panel (ACL Fig. 4, arXiv Fig. 6)."""
+
+    spearman: float
+    saturated: float
+    density: Curve
+    groups: list[GroupCosines]
+
+
+def gold_scores(labels: np.ndarray) -> GoldScores:
+    """The distribution of gold scores."""
+    at = levels(labels)
+    counts = np.bincount(nearest(labels, at), minlength=len(at))
+    graded = len(np.unique(labels)) > len(at)
+    ends = (float(at[0]), float(at[-1]))
+    return GoldScores(at, counts, graded, density(labels, ends, bounds=ends) if graded else None)
+
+
+def cosine_axis(cosines: Sequence[np.ndarray]) -> tuple[float, float]:
+    """From below the least cosine of all models, in tenths, to 1."""
+    least = min(float(values.min()) for values in cosines)
+    return max(-1.0, np.floor(10 * (least - _MARGIN)) / 10), 1.0
+
+
+def cosine_densities(
+    cosines: np.ndarray,
+    labels: np.ndarray,
+    scores: GoldScores,
+    axis: tuple[float, float],
+    *,
+    saturation: float,
+) -> CosineDensities:
+    """The distribution of a model's cosines, over all pairs and by gold score."""
+    from scipy.stats import spearmanr
+
+    group = nearest(labels, scores.levels)
+    groups = []
+    for number, level in enumerate(scores.levels):
+        members = cosines[group == number]
+        if not len(members):
+            groups.append(GroupCosines(float(level), 0))
+            continue
+        known = (float(level), len(members), _saturated(members, saturation), float(np.median(members)))
+        few = len(members) < FEW
+        curve = None if few else density(members, axis, bounds=(-1, 1))
+        groups.append(GroupCosines(*known, curve, members if few else None))
+    return CosineDensities(
+        float(spearmanr(cosines, labels).statistic),
+        _saturated(cosines, saturation),
+        density(cosines, axis, bounds=(-1, 1)),
+        groups,
+    )
+
+
+def _saturated(cosines: np.ndarray, limit: float) -> float:
+    return float((np.abs(cosines) > limit).mean())
+
+
+def levels(labels: np.ndarray) -> np.ndarray:
+    """The gold scores to group by, ascending.
+
+    The labels themselves if they are few (0 and 1 of binary data), else whole scores (the six groups of
+    arXiv Fig. 6), else six evenly spaced scores.
+    """
+    distinct: np.ndarray = np.unique(labels)
+    if len(distinct) <= _MOST:
+        return distinct
+    low, high = float(distinct[0]), float(distinct[-1])
+    if high - low >= _WIDE:
+        return np.arange(np.floor(low), np.ceil(high) + 1)
+    return np.linspace(low, high, _MOST)
+
+
+def nearest(labels: np.ndarray, to: np.ndarray) -> np.ndarray:
+    """int64 (pair,): the index of the level nearest to each label; halfway goes to the higher one."""
+    return np.searchsorted((to[1:] + to[:-1]) / 2, labels, side="right")
+
+
+@dataclass(frozen=True)
+class Dev:
+    """The figure that the weights were chosen by."""
+
+    metric: str
+    curve: Curve
+    best_step: int | None
+    sets: Mapping[str, Curve]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A run's curves against optimiser steps."""
+
+    loss: Curve
+    parts: Mapping[str, Curve]
+    dev: Dev | None
+
+
+def read_curves(model: str) -> Curves:
+    """The curves of a model's run.json: the loss, its parts and the dev metric."""
+    path = Path(model) / "run.json"
+    if not path.is_file():
+        raise ConfigError(f"{model}: no folder with a run.json of `aoe train`; only such models have curves")
+    try:
+        curves = _curves(json.loads(path.read_text(encoding="utf-8")))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"no readable history ({type(error).__name__} {error}); expected that of `aoe train`", path=path
+        ) from error
+    if not len(curves.loss.x):
+        raise DataError("its history is empty: there is nothing to draw", path=path)
+    return curves
+
+
+def _curves(run: Mapping[str, Any]) -> Curves:
+    history, settings = run["history"], run["origin"]["settings"]
+    wanted = list(settings["objective"]["weights"])
+    if "datasets" in run:
+        wanted = [
+            f"{name}.{part}"
+            for name in run["datasets"]
+            for part in ("loss", *settings["datasets"][name]["objective"]["weights"])
+        ]
+    parts = [name for name in wanted if any(name in entry for entry in history)]
+    return Curves(_curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run))
+
+
+def _dev(run: Mapping[str, Any]) -> Dev | None:
+    result = run["result"]
+    if result["dev_metric"] is None:
+        return None
+    sets = result.get("dev_sets", {})
+    before = {"step": 0, "eval_dev": result["dev_before"]}
+    before |= {f"eval_dev.{name}": dev["before"] for name, dev in sets.items()}
+    entries = [before, *run["dev_history"]]
+    return Dev(
+        str(result["dev_metric"]),
+        _curve(entries, "eval_dev"),
+        run["best_step"],
+        {f"{name}: {dev['metric']}": _curve(entries, f"eval_dev.{name}") for name, dev in sets.items()},
+    )
+
+
+def _curve(entries: Sequence[Mapping[str, Any]], key: str) -> Curve:
+    found = [(entry["step"], entry[key]) for entry in entries if key in entry]
+    steps, values = np.array(found, np.float64).reshape(-1, 2).T
+    return Curve(steps, values)

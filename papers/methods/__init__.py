@@ -1,0 +1,35 @@
+"""The methods that the papers compare with, by name. Where one differs from its paper, its file says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pairkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from papers.methods.base import Method
+
+_METHODS = {
+    "angle-phase": "objectives:Phase",
+    "consert": "consert:ConSert",
+    "ct": "ct:ContrastiveTension",
+    "diffcse": "diffcse:DiffCse",
+    "ibn-angle-emb": "objectives:ibn_of_rows",
+    "infersent": "infersent:InferSent",
+    "isbert": "isbert:IsBert",
+    "promptbert": "promptbert:PromptBert",
+    "tsdae": "tsdae:Tsdae",
+    "whitenedcse": "whitenedcse:WhitenedCse",
+}
+NAMES = tuple(_METHODS)
+
+
+def method(name: str, **options: Any) -> Method | Callable[..., Any]:
+    """The objective of that name for `aoe_train.train(objective=...)`."""
+    if name not in _METHODS:
+        raise ConfigError(f"method {name!r}: expected one of {', '.join(NAMES)}")
+    module, _, attribute = _METHODS[name].partition(":")
+    found: Any = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return found(**options) if isinstance(found, type) else found  # type: ignore[no-any-return]

@@ -1,0 +1,130 @@
+"""A BiLSTM over word vectors (Conneau et al., EMNLP 2017, arXiv 1705.02364), as a model of transformers.
+
+h_t is an LSTM's state at word t from left to right beside another's from right to left; InferSent's vector of
+a text is the largest value of each of these numbers (pooling `max`). A text is read as <s>, its words, </s>.
+A word that the file of word vectors lacks is a vector of zeros, where the authors' code leaves it out.
+Importing this makes transformers' Auto classes know it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from huggingface_hub.dataclasses import strict
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.modeling_outputs import BaseModelOutput
+
+from pairkit.files import sha256, whole_folder
+from papers.methods.word_vectors import read_word_vectors
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+    from torch import Tensor
+
+_SIZE = 2048  # of each direction's state, as InferSent's
+_SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "bos_token": "<s>", "eos_token": "</s>"}
+_WORDS = Regex(r"\w+|(?<=\w)'\w+|[^\w\s]")  # "it's" is two words, as in GloVe's files
+
+
+@strict
+class BiLstmConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
+    """Sizes; `hidden_size` is that of both directions together."""
+
+    model_type = "bilstm"
+
+    vocab_size: int = 8
+    embedding_size: int = 300
+    hidden_size: int = 2 * _SIZE
+    pad_token_id: int | None = 0
+
+    def validate_sizes(self) -> None:
+        """Refuse sizes that two directions can't share."""
+        if self.hidden_size % 2:
+            raise ValueError(f"hidden_size {self.hidden_size} is odd; each direction has half of it")
+
+
+class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Word vectors and an LSTM in both directions."""
+
+    config: BiLstmConfig
+    config_class = BiLstmConfig
+    base_model_prefix = "bilstm"
+
+    def __init__(self, config: BiLstmConfig) -> None:
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.lstm = nn.LSTM(
+            config.embedding_size, config.hidden_size // 2, batch_first=True, bidirectional=True
+        )
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Leave weights as torch draws them."""
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word vectors."""
+        return self.embeddings
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "row column"],
+        attention_mask: Int[Tensor, "row column"] | None = None,
+        *,
+        output_hidden_states: bool = False,
+    ) -> BaseModelOutput:
+        """States of the words of texts that are padded on the right; they don't depend on the padding."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        words = self.embeddings(input_ids)
+        packed = pack_padded_sequence(words, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        found, _ = pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, total_length=input_ids.shape[1]
+        )
+        return BaseModelOutput(found, (words, found) if output_hidden_states else None)
+
+
+AutoConfig.register("bilstm", BiLstmConfig)
+AutoModel.register(BiLstmConfig, BiLstmModel)
+
+
+def bilstm_folder(path: Path, home: Path) -> Path:
+    """The folder below `home` of an untrained model over a file of word vectors, made if it is absent."""
+    folder = home / f"bilstm-{sha256(path)[:16]}"
+    if not folder.exists():
+        with whole_folder(folder) as partial:
+            write_bilstm(path, partial)
+    return folder
+
+
+def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
+    """Write a model folder, with weights drawn from a fixed seed."""
+    vectors, places = read_word_vectors(path)
+    vocabulary = {name: number for number, name in enumerate(dict.fromkeys([*_SPECIAL.values(), *places]))}
+    table = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
+    for word, place in places.items():
+        table[vocabulary[word]] = vectors[place]
+    config = BiLstmConfig(vocab_size=len(vocabulary), embedding_size=vectors.shape[1], hidden_size=2 * size)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model: Any = BiLstmModel(config)
+    model.embeddings.weight.data = torch.from_numpy(table)
+    model.save_pretrained(folder)
+    _tokenizer(vocabulary, lower=not any(word != word.lower() for word in places)).save_pretrained(folder)
+
+
+def _tokenizer(vocabulary: dict[str, int], *, lower: bool) -> PreTrainedTokenizerFast:
+    """Splits texts into words; lower-cases them where the file has no other ones."""
+    raw = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL["unk_token"]))
+    steps: list[Any] = [normalizers.Replace("\u2019", "'"), *([normalizers.Lowercase()] if lower else [])]
+    raw.normalizer = normalizers.Sequence(steps)
+    raw.pre_tokenizer = pre_tokenizers.Split(_WORDS, "removed", invert=True)
+    ends = [(name, vocabulary[name]) for name in (_SPECIAL["bos_token"], _SPECIAL["eos_token"])]
+    raw.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=raw, model_input_names=["input_ids", "attention_mask"], **_SPECIAL
+    )

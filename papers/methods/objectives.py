@@ -1,0 +1,77 @@
+"""Variants of the papers' objectives as functions of vectors and labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn.functional import normalize
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+_SMOOTH = 0.01  # sine of half the angle below which the measure is quadratic
+_TAU = 0.05
+
+
+class Phase:
+    """Rank pairs by `phase_similarity`."""
+
+    def __init__(self, tau: float | str = 1.0) -> None:
+        self.tau = float(tau)
+
+    def __call__(
+        self, vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]
+    ) -> Float[Tensor, ""]:
+        """The loss of a batch."""
+        first, second = vectors.unbind(1)
+        return ranked(phase_similarity(first, second) / self.tau, labels)
+
+
+def phase_similarity(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
+) -> Float[Tensor, " pair"]:
+    """1 - the root mean square of sin(delta_k / 2), in [0, 1], symmetric; 1 if all phases agree.
+
+    delta_k is the angle between the complex numbers z_k and w_k. The mean is weighted by |z_k| |w_k|, because
+    the phase of a number near 0 means nothing. In terms of cosines that mean is
+    (1 - cos(X, Y) / cos(|z|, |w|)) / 2. The root is smoothed below a degree: equal texts have a gradient.
+    """
+    z, w = (torch.stack(normalize(side, dim=-1).chunk(2, dim=-1), dim=-2) for side in (first, second))
+    weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
+    mean_cosine = (z * w).sum((-2, -1)) / weight.sum(-1).clamp_min(1e-6)
+    distance: Tensor = ((1 - mean_cosine) / 2 + _SMOOTH**2).sqrt()
+    return 1 + _SMOOTH - distance
+
+
+def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
+    """log(1 + sum over label_i > label_j of exp(score_j - score_i)): arXiv Eq. 1 at tau 1."""
+    differences = (scores[None, :] - scores[:, None])[labels[:, None] > labels[None, :]]
+    return torch.cat([differences.new_zeros(1), differences]).logsumexp(0)
+
+
+def ibn_of_rows(vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]) -> Float[Tensor, ""]:
+    """`ibn_angle_emb` of rows labelled 0 and 1, at tau 0.05."""
+    first, second = vectors.unbind(1)
+    return ibn_angle_emb(first, second, labels > 0, _TAU)
+
+
+def ibn_angle_emb(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    positive: Bool[Tensor, " pair"],
+    tau: float,
+) -> Float[Tensor, ""]:
+    """In-batch negatives as the library angle-emb computes them; with all rows positive it is NT-Xent.
+
+    Each text u of a positive pair, first or second, has to find its partner v among the other 2B - 1 texts of
+    the batch: - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of exp(cos(u, w) / tau)). Unlike
+    arXiv Eq. 2 it goes in both directions, the mean is over all 2B texts, and a copy of a text is a negative.
+    """
+    texts = normalize(torch.cat([first, second]), dim=-1)
+    logits = texts @ texts.T / tau
+    to_partner = logits.diagonal(len(first)).repeat(2)
+    itself = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+    losses = logits.masked_fill(itself, -torch.inf).logsumexp(1) - to_partner
+    return (losses * positive.repeat(2)).mean()

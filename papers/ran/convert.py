@@ -1,0 +1,197 @@
+"""The published TensorFlow checkpoints as a model of ours: which of their variables is which parameter.
+
+rannet/ran-3/encode-attn/dense-q/kernel  (in, out)   ->   a third of ran.layers.3.window.attention.qkv.weight
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aoe_train.ran import RanConfig
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import whole_folder
+from papers.ran.masked_lm import RanForMaskedLM
+from papers.ran.tensor_bundle import read_bundle
+from papers.ran.tokenizer import load_tokenizer
+
+Sources = dict[str, list[str]]
+
+_LARGEST = 1 << 16
+_EMBEDDINGS = "rannet/token-embedding/embeddings"
+
+
+def convert(checkpoint: Path, vocab: Path, out: Path, *, heads: int | None, cased: bool) -> RanForMaskedLM:
+    """Write a published checkpoint as a model folder."""
+    if out.exists():
+        raise ConfigError(f"{out}: exists; give another folder or remove it")
+    tokenizer = load_tokenizer(vocab, lowercase=not cased)
+    model = convert_checkpoint(checkpoint, heads=heads)
+    if len(tokenizer) > model.config.vocab_size:
+        raise ConfigError(
+            f"{vocab}: {len(tokenizer)} tokens; the checkpoint has {model.config.vocab_size}: give its own"
+        )
+    with whole_folder(out) as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return model
+
+
+def convert_checkpoint(source: Path, *, heads: int | None = None) -> RanForMaskedLM:
+    """Read a published checkpoint."""
+    prefix = _prefix(source)
+    variables = read_bundle(prefix)
+    published = _published_config(prefix.parent)
+    config = _config(variables, heads or published.get("head_num"), published, prefix)
+    model = RanForMaskedLM(config)
+    model.load_state_dict(_state(model, variables, prefix))
+    model.tie_weights()
+    return model.eval()  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _prefix(source: Path) -> Path:
+    if not source.is_dir():
+        return source.with_suffix("") if source.suffix == ".index" else source
+    found = sorted(source.glob("*.index"))
+    if len(found) != 1:
+        raise DataError(f"{len(found)} checkpoints (*.index) in the folder; name one", path=source)
+    return found[0].with_suffix("")
+
+
+def _published_config(folder: Path) -> dict[str, int]:
+    path = folder / "config.json"
+    values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    names = [name for name in ("head_num", "window_size", "min_window_size") if values.get(name) is not None]
+    for name in names:
+        if type(values[name]) is not int or not 1 <= values[name] <= _LARGEST:
+            raise DataError(f"{name} = {values[name]!r}: expected a number from 1 to {_LARGEST}", path=path)
+    return {name: values[name] for name in names}
+
+
+def _config(
+    variables: Mapping[str, np.ndarray], heads: int | None, published: Mapping[str, int], prefix: Path
+) -> RanConfig:
+    query = variables.get("rannet/ran-0/encode-attn/dense-q/kernel")
+    embeddings = variables.get(_EMBEDDINGS)
+    if query is None or embeddings is None:
+        raise DataError(
+            f"no variables of a RAN, such as {_EMBEDDINGS}; found {', '.join(list(variables)[:3])} …",
+            path=prefix,
+        )
+    if heads is None:
+        raise ConfigError(
+            f"{prefix}: shapes don't tell the number of heads and no config.json stands beside; give heads"
+        )
+    if query.ndim != 2 or embeddings.ndim != 2:
+        raise DataError("its embeddings or queries are no matrices; fetch the checkpoint again", path=prefix)
+    inner = query.shape[1]
+    if heads < 1 or inner % heads or inner // heads % 2:
+        raise ConfigError(f"{heads} heads don't divide an attention of {inner} into heads of an even size")
+    return RanConfig(
+        vocab_size=embeddings.shape[0],
+        hidden_size=embeddings.shape[1],
+        num_hidden_layers=len(
+            {match[1] for name in variables if (match := re.match(r"rannet/ran-(\d+)/", name))}
+        ),
+        num_attention_heads=heads,
+        head_dim=inner // heads,
+        window_size=published.get("window_size", 256),
+        min_window_size=published.get("min_window_size", 16),
+        ln_style="second-moment",
+        memory_start="carried",
+    )
+
+
+def _state(model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: Path) -> dict[str, Tensor]:
+    sources = _sources(model.config.num_hidden_layers)
+    known = {name for names in sources.values() for name in names} | _unused(model.config.num_hidden_layers)
+    missing, left = sorted(known - set(variables)), sorted(set(variables) - known)
+    if missing or left:
+        raise DataError(
+            f"not a RAN's variables: missing {missing[:5] or 'none'}, unknown {left[:5] or 'none'} "
+            f"({len(missing)} and {len(left)} in all); export the checkpoint without the optimiser's",
+            path=prefix,
+        )
+    expected = model.state_dict()
+    state = {target: _joined(names, variables) for target, names in sources.items()}
+    state["lm_head.weight"] = state["ran.embed_tokens.weight"]
+    for target in sources:
+        value = state[target]
+        if value.shape != expected[target].shape:
+            raise DataError(
+                f"{sources[target]} make {tuple(value.shape)}, expected {tuple(expected[target].shape)} "
+                f"for {target}",
+                path=prefix,
+            )
+    return state
+
+
+def _joined(names: list[str], variables: Mapping[str, np.ndarray]) -> Tensor:
+    """Kernels are (in, out) in TensorFlow, (out, in) here; joined ones lie side by side along `out`."""
+    joined = np.concatenate([variables[name] for name in names], axis=-1)
+    return torch.from_numpy(
+        np.array(joined.T if names[0].endswith("/kernel") else joined, np.float32, order="C")
+    )
+
+
+def _sources(layers: int) -> Sources:
+    """Each parameter, and the variables it is joined from."""
+    sources = {"ran.embed_tokens.weight": [_EMBEDDINGS], "lm_head.bias": ["rannet/mlm-matching/bias"]}
+    sources |= _norm("ran.norm", "rannet/embedding-layernorm")
+    sources |= _dense("head.dense", "rannet/mlm-hidden/dense") | _norm(
+        "head.norm", "rannet/mlm-hidden/layernorm"
+    )
+    for number in range(layers):
+        sources |= _layer(f"ran.layers.{number}", f"rannet/ran-{number}")
+    return sources | _start("ran.layers.0.start", "rannet/ran-0")
+
+
+def _layer(target: str, name: str) -> Sources:
+    window, review = f"{target}.window", f"{target}.review"
+    encode, output = f"{name}/encode-attn", f"{name}/output-attn"
+    return (
+        _norm(f"{window}.input_norm", f"{name}/concat-layernorm")
+        | _dense(f"{window}.attention.qkv", *(f"{encode}/dense-{part}" for part in "qkv"))
+        | _dense(f"{window}.attention.output", f"{encode}/dense-o")
+        | _glu(f"{window}.attention.glu", f"{encode}/glu")
+        | _norm(f"{window}.attention.norm", f"{encode}/layernorm")
+        | _glu(f"{window}.glu", f"{name}/cell-glu")
+        | _norm(f"{window}.memory_norm", f"{name}/cell-residual-layernorm")
+        | _dense(f"{review}.query", f"{output}/dense-q")
+        | _dense(f"{review}.key_value", f"{output}/dense-k", f"{output}/dense-v")
+        | _dense(f"{review}.output", f"{output}/dense-o")
+        | _glu(f"{review}.glu", f"{output}/glu")
+        | _norm(f"{review}.norm", f"{output}/layernorm")
+    )
+
+
+def _start(target: str, name: str) -> Sources:
+    kernel = {f"{target}.dense.weight": [f"{name}/cell-initializer/kernel"]}
+    return kernel | _norm(f"{target}.norm", f"{name}/cell-initializer-layernorm")
+
+
+def _unused(layers: int) -> set[str]:
+    """Saved for every layer, but layers above the first start from a memory that already exists."""
+    starts = [_start("", f"rannet/ran-{number}") for number in range(1, layers)]
+    return {name for start in starts for names in start.values() for name in names}
+
+
+def _dense(target: str, *names: str) -> Sources:
+    return {
+        f"{target}.weight": [f"{name}/kernel" for name in names],
+        f"{target}.bias": [f"{name}/bias" for name in names],
+    }
+
+
+def _glu(target: str, name: str) -> Sources:
+    return _dense(f"{target}.value_gate", f"{name}/dense-t", f"{name}/dense-g")
+
+
+def _norm(target: str, name: str) -> Sources:
+    return {f"{target}.weight": [f"{name}/gamma"], f"{target}.bias": [f"{name}/beta"]}

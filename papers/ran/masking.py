@@ -1,0 +1,122 @@
+"""Whole-word masking (Devlin et al., 2019), 80/10/10 by default, decided by seed, epoch and row only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Dataset
+from transformers import PreTrainedTokenizerFast
+
+from pairkit.errors import ConfigError
+from papers.ran.corpus import Corpus
+from papers.ran.settings import MaskSettings
+
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tokens that masking treats differently."""
+
+    mask_id: int
+    continues: np.ndarray
+    special: np.ndarray
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerFast) -> Vocabulary:
+        """Read it off a tokenizer; without `##` pieces each token is a word."""
+        if tokenizer.mask_token_id is None:
+            raise ConfigError("the tokenizer has no mask token; use one made for masked language modelling")
+        words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+        special = np.zeros(len(words), bool)
+        special[tokenizer.all_special_ids] = True
+        return cls(tokenizer.mask_token_id, np.array([str(word).startswith("##") for word in words]), special)
+
+
+def mask_words(
+    ids: np.ndarray, vocabulary: Vocabulary, settings: MaskSettings, key: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hide whole words of a sequence."""
+    random = np.random.default_rng(key)
+    shown, labels = ids.astype(np.int64), np.full(len(ids), IGNORED, np.int64)
+    hidden = _hidden(ids, vocabulary, settings.share, random)
+    labels[hidden] = ids[hidden]
+    draw = random.random(len(hidden))
+    ordinary = np.flatnonzero(~vocabulary.special)
+    shown[hidden[draw < settings.masked]] = vocabulary.mask_id
+    swapped = hidden[(draw >= settings.masked) & (draw < settings.masked + settings.random)]
+    shown[swapped] = random.choice(ordinary, size=len(swapped))
+    return shown, labels
+
+
+def _hidden(ids: np.ndarray, vocabulary: Vocabulary, share: float, random: np.random.Generator) -> np.ndarray:
+    """Places of words drawn until they are `share` of the tokens; a word that would exceed it is left out."""
+    ordinary = ~vocabulary.special[ids]
+    begins = ~vocabulary.continues[ids] | ~ordinary
+    begins[1:] |= ~ordinary[:-1]
+    word = np.cumsum(begins)
+    places = np.flatnonzero(ordinary)
+    if len(places) == 0:
+        return places
+    words, sizes = np.unique(word[places], return_counts=True)
+    budget = max(1, round(share * len(places)))
+    chosen = []
+    for index in random.permutation(len(words)):
+        if sizes[index] <= budget:
+            chosen.append(words[index])
+            budget -= sizes[index]
+        if budget == 0:
+            break
+    return places[np.isin(word[places], chosen)]
+
+
+class MaskedSequences(Dataset[dict[str, Tensor]]):
+    """All epochs one after the other as a single run of examples, to be read in order.
+
+    The n-th example is a function of the seed and n, so a resumed run goes on with the same examples and
+    masks as an undisturbed one, without a state of its own.
+    """
+
+    def __init__(
+        self, corpus: Corpus, vocabulary: Vocabulary, mask: MaskSettings, *, seed: int, examples: int
+    ) -> None:
+        self.corpus, self.vocabulary, self.mask = corpus, vocabulary, mask
+        self.seed, self.examples = seed, examples
+
+    def __len__(self) -> int:
+        return self.examples
+
+    def tokens(self, examples: int) -> int:
+        """Of the first so many examples together."""
+        lengths = np.diff(self.corpus.starts)
+        epochs, rest = divmod(examples, len(self.corpus))
+        begun = _shuffled(self.seed, epochs, len(self.corpus))[:rest]
+        return epochs * int(lengths.sum()) + int(lengths[begun].sum())
+
+    def __getitem__(self, number: int) -> dict[str, Tensor]:
+        epoch, place = divmod(number, len(self.corpus))
+        row = int(_shuffled(self.seed, epoch, len(self.corpus))[place])
+        key = (self.seed, epoch, row)
+        shown, labels = mask_words(self.corpus[row], self.vocabulary, self.mask, key)
+        return {"input_ids": torch.from_numpy(shown), "labels": torch.from_numpy(labels)}
+
+
+def pad_examples(examples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """A batch (row, column), with an attention mask that says where it is padding."""
+    ids = [example["input_ids"] for example in examples]
+    labels = [example["labels"] for example in examples]
+    return {
+        "input_ids": pad_sequence(ids, batch_first=True),
+        "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+        "labels": pad_sequence(labels, batch_first=True, padding_value=IGNORED),
+    }
+
+
+@lru_cache(maxsize=2)  # a batch may span two epochs
+def _shuffled(seed: int, epoch: int, rows: int) -> np.ndarray:
+    return np.random.default_rng((seed, epoch)).permutation(rows)

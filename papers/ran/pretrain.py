@@ -1,0 +1,322 @@
+"""Pre-train a RAN on plain texts by masked language modelling, into a model folder.
+
+Kill it at any moment and run it again: it goes on from the newest checkpoint in `OUT.work`, and trains what
+an undisturbed run would have. Once the folder is written, `OUT.work` is removed.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from transformers import AutoModel, PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer import TRAINING_ARGS_NAME
+
+from aoe_train.ran import RanConfig
+from pairkit import __version__
+from pairkit.errors import ConfigError, DataError
+from pairkit.files import sha256, whole_folder, write_json
+from pairkit.folders import read_own
+from pairkit.progress import Display, Listener, Progress
+from papers.ran.corpus import Corpus, read_texts, tokenize_corpus
+from papers.ran.masked_lm import RanForMaskedLM
+from papers.ran.masking import MaskedSequences, Vocabulary, pad_examples
+from papers.ran.settings import PretrainSettings
+from papers.ran.tokenizer import load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast, TrainerControl, TrainerState
+
+_RUN_FILE = "run.json"
+_TOLD = 1000  # texts between two words on how many are tokenised
+_ENTRIES, _FAR_ABOVE = 3, 2  # log entries, and times the first loss
+
+
+def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
+    """Run, or continue, one pre-training.
+
+    Returns:
+        `out`, `steps`, `tokens` (read by the model, without padding), `seconds` (of this process),
+        `loss_first` (of the first step) and `loss_last` (mean of the last log interval).
+    """
+    work = settings.out.with_name(f"{settings.out.name}.work")
+    origin = _origin(settings)
+    _open_work(settings, work, origin)
+    source = settings.tokenizer or settings.init_from
+    tokenizer = load_tokenizer(Path(source or ""), lowercase=settings.lowercase)
+    texts = read_texts(settings.texts, settings.column)
+    with Display(progress) as show:
+        return _run(settings, origin, tokenizer, texts, work, show)
+
+
+def _run(
+    settings: PretrainSettings,
+    origin: dict[str, Any],
+    tokenizer: PreTrainedTokenizerFast,
+    texts: Iterator[str],
+    work: Path,
+    show: Listener,
+) -> dict[str, Any]:
+    corpus = tokenize_corpus(
+        _counted(texts, show), tokenizer, length=settings.length, text_length=settings.text_length
+    )
+    set_seed(settings.seed)
+    model = _model(settings, tokenizer)
+    trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
+    trainer.add_callback(_Shown(show))
+    trained = trainer.train(resume_from_checkpoint=_newest_checkpoint(work))
+    steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    result = {
+        "out": str(settings.out),
+        "steps": steps,
+        "tokens": sequences.tokens(min(steps * _batch(trainer.args), len(sequences))),
+        "seconds": round(trained.metrics["train_runtime"], 1),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+    }
+    if trainer.is_world_process_zero():
+        with whole_folder(settings.out) as folder:
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            counts = {
+                "texts": corpus.texts,
+                "empty": corpus.empty,
+                "cut": corpus.cut,
+                "sequences": len(corpus),
+            }
+            write_json(folder / _RUN_FILE, {**origin, "corpus": counts, "losses": losses, "result": result})
+        shutil.rmtree(work)
+    return result
+
+
+def _counted(texts: Iterator[str], show: Listener) -> Iterator[str]:
+    """The texts, while it is told how many were tokenised."""
+    number = 0
+    for number, text in enumerate(texts, start=1):
+        if number % _TOLD == 1:
+            show(Progress("tokenise", number - 1))
+        yield text
+    show(Progress("tokenise", number, ended=True))
+
+
+def _origin(settings: PretrainSettings) -> dict[str, Any]:
+    """What decides the result: a run may only go on from one with the same."""
+    missing = [path for path in settings.texts if not path.is_file()]
+    if missing:
+        raise DataError("no such file", path=missing[0])
+    return {
+        "version": __version__,
+        "settings": settings.model_dump(mode="json", exclude={"fresh", "out"}),
+        "inputs": {str(path): sha256(path) for path in settings.texts},
+    }
+
+
+def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -> None:
+    if settings.fresh:
+        shutil.rmtree(work, ignore_errors=True)
+    elif settings.out.exists():
+        raise ConfigError(f"{settings.out}: already exists; give another `out`, or `fresh` to replace it")
+    if not (work / _RUN_FILE).exists():
+        write_json(work / _RUN_FILE, origin)
+    elif read_own(work / _RUN_FILE) != origin:
+        raise ConfigError(
+            f"{work}: a run with other settings or texts was begun here; give the same ones, or `fresh`"
+        )
+
+
+def _newest_checkpoint(work: Path) -> str | None:
+    """The newest whole checkpoint: the file that is looked for is the last that transformers writes."""
+    states = work.glob("checkpoint-*/trainer_state.json")
+    found = [path.parent for path in states if path.stat().st_size and _step(path.parent) >= 0]
+    newest = max(found, key=_step, default=None)
+    return None if newest is None else str(newest)
+
+
+def _step(checkpoint: Path) -> int:
+    number = checkpoint.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> RanForMaskedLM:
+    embeddings = None if settings.init_from is None else _read_embeddings(settings.init_from)
+    sizes = settings.sizes
+    dim = sizes.dim if embeddings is None else embeddings.shape[1]
+    model = RanForMaskedLM(
+        RanConfig(
+            vocab_size=len(tokenizer) if embeddings is None else len(embeddings),
+            hidden_size=dim,
+            num_hidden_layers=sizes.layers,
+            num_attention_heads=sizes.heads,
+            head_dim=sizes.head_dim,
+            window_size=sizes.window,
+            hidden_dropout_prob=sizes.dropout,
+            attention_probs_dropout_prob=sizes.dropout,
+            pad_token_id=tokenizer.pad_token_id,
+            # 0.02 is for the base width; a narrower model would see too little of its attention to leave the
+            # plateau of word frequencies.
+            initializer_range=0.02 * math.sqrt(768 / dim),
+        )
+    )
+    if embeddings is not None:
+        if len(tokenizer) > len(embeddings):
+            raise ConfigError(
+                f"{settings.init_from}: embeddings of {len(embeddings)} tokens, but the tokenizer has "
+                f"{len(tokenizer)}; use the encoder's own"
+            )
+        with torch.no_grad():
+            model.ran.embed_tokens.weight.copy_(embeddings)
+    return model
+
+
+def _read_embeddings(folder: Path) -> torch.Tensor:
+    """The token embeddings (token, dim) of a transformers encoder."""
+    try:
+        encoder: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{folder}: no encoder to take embeddings from ({error}); give a folder with config.json and"
+            " model.safetensors"
+        ) from error
+    weight: torch.Tensor = encoder.get_input_embeddings().weight
+    return weight.detach().float()
+
+
+def _trainer(
+    settings: PretrainSettings,
+    model: RanForMaskedLM,
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    work: Path,
+) -> Trainer:
+    args = _arguments(settings, work)
+    every = math.ceil(settings.epochs * len(corpus))
+    examples = every if settings.steps is None else settings.steps * _batch(args)
+    trainer = _Trainer(
+        model=model,
+        args=args,
+        train_dataset=MaskedSequences(
+            corpus, vocabulary, settings.mask, seed=settings.seed, examples=examples
+        ),
+        data_collator=pad_examples,
+        callbacks=[_Watch()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _batch(args: TrainingArguments) -> int:
+    """Examples of a step."""
+    return int(args.train_batch_size * args.world_size * args.gradient_accumulation_steps)
+
+
+def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
+    # transformers 5.17 calls it gradient checkpointing; 5.23 calls it activation checkpointing.
+    has_new = hasattr(TrainingArguments, "activation_checkpointing")
+    name = "activation_checkpointing" if has_new else "gradient_checkpointing"
+    recompute: dict[str, Any] = {name: settings.gradient_checkpointing}
+    args = TrainingArguments(
+        output_dir=str(work),
+        seed=settings.seed,
+        num_train_epochs=1,  # the data set repeats the corpus as often as is wanted
+        train_sampling_strategy="sequential",
+        per_device_train_batch_size=settings.batch_size,
+        gradient_accumulation_steps=settings.accumulation,
+        learning_rate=settings.lr,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup,
+        optim="adamw_torch_fused",
+        ddp_find_unused_parameters=True,  # texts of one window leave the recurrence's parameters out
+        logging_steps=settings.log_steps,
+        logging_first_step=True,
+        logging_nan_inf_filter=False,
+        save_steps=settings.checkpoint_steps,
+        save_total_limit=2,
+        report_to="none",
+        dataloader_pin_memory=torch.cuda.is_available(),
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        log_level="error",
+        **recompute,
+    )
+    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't split a batch
+    precision = settings.precision
+    if precision == "auto":
+        on_gpu = args.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        precision = "bf16" if on_gpu else "fp32"
+    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args.mixed_precision = "no" if precision == "fp32" else precision
+    return args
+
+
+class _Trainer(Trainer):
+    """Leaves out the pickle of arguments, which nobody reads: a checkpoint holds states alone."""
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+
+class _Shown(TrainerCallback):
+    """Reports steps to a listener."""
+
+    def __init__(self, show: Listener) -> None:
+        self._show = show
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Report."""
+        if state.is_world_process_zero:
+            self._show(Progress("pre-train", state.global_step, state.max_steps))
+
+    def on_train_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        **_: Any,
+    ) -> None:
+        """Report."""
+        if state.is_world_process_zero:
+            self._show(Progress("pre-train", state.global_step, state.max_steps, ended=True))
+
+
+class _Watch(TrainerCallback):
+    """Ends a run that diverged: a loss that is NaN, or far above its beginning for several log entries.
+
+    The loss begins near that of guessing any word, which no model exceeds for long that learns.
+    """
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002 - named as transformers does
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """Look at the losses so far."""
+        losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
+        last = [*losses[-1:], *([logs["train_loss"]] if logs and "train_loss" in logs else [])]
+        bad = next((loss for loss in last if not math.isfinite(loss)), None)
+        if bad is not None:
+            found = f"the loss became {bad}"
+        elif len(losses) > _ENTRIES and min(losses[-_ENTRIES:]) > _FAR_ABOVE * losses[0]:
+            found = f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
+        else:
+            return
+        before = _newest_checkpoint(Path(str(args.output_dir)))
+        kept = "" if before is None else f"; its newest checkpoint is {before}"
+        raise ConfigError(
+            f"training diverged at step {state.global_step:,}: {found}; train again with a lower --lr (now"
+            f" {args.learning_rate:g}) and --fresh{kept}"
+        )

@@ -1,0 +1,12 @@
+"""The suites of the papers' tables that `aoe evaluate` does not have, as tasks for `aoe_train.evaluate`.
+
+| suite | tasks | table |
+|---|---|---|
+| transfer | MR, CR, SUBJ, MPQA, SST2, TREC, MRPC | AoE 3, AnglE 6 |
+| nli | MultiNLI, SNLI, and two small ones | AoE 5 |
+| retrieval | Flickr30k | AnglE, "Discussion of Text Retrieval" |
+"""
+
+from papers.suites.evaluate import SUITES, Suite, evaluate, find_tasks
+
+__all__ = ["SUITES", "Suite", "evaluate", "find_tasks"]

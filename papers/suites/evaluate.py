@@ -1,0 +1,100 @@
+"""Evaluate a model on a suite of the papers, and its figures beside those that the papers report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aoe_train
+from aoe_train import Evaluation
+from aoe_train.tasks import Task
+from pairkit.card import table
+from pairkit.errors import ConfigError, DataError
+from papers.suites import nli, retrieval, transfer
+from papers.suites.published import PUBLISHED, PublishedTable
+
+
+class Suite(NamedTuple):
+    """Tasks in a data folder: their names, the files of each, and how they are read."""
+
+    tasks: tuple[str, ...]
+    files: Callable[[str, Path, str], tuple[Path, ...]]
+    read: Callable[[str, Sequence[Path]], Task]
+
+
+SUITES: dict[str, Suite] = {
+    "transfer": Suite(transfer.TASKS, transfer.files, transfer.read),
+    "nli": Suite(nli.TASKS, nli.files, nli.read),
+    "retrieval": Suite(retrieval.TASKS, retrieval.files, retrieval.read),
+}
+
+
+def find_tasks(
+    suite: str, data_dir: Path, names: Sequence[str] = (), split: str = "test"
+) -> tuple[list[Task], dict[str, str]]:
+    """The tasks that a data folder has, and why the others are left out."""
+    if suite not in SUITES:
+        raise ConfigError(f"--suite {suite}: expected sts, {', '.join(SUITES)}")
+    if split not in ("test", "dev"):
+        raise ConfigError(f"--split {split}: expected test or dev")
+    known = SUITES[suite]
+    if unknown := [name for name in names if name not in known.tasks]:
+        raise ConfigError(f"no task {unknown[0]!r}; there are {', '.join(known.tasks)}")
+    found: list[Task] = []
+    missing: dict[str, str] = {}
+    for name in [name for name in known.tasks if name in (names or known.tasks)]:
+        files = known.files(name, data_dir, split)
+        absent = [path for path in files if not path.is_file()]
+        if absent or not files:
+            missing[name] = f"no file {absent[0]}" if absent else f"has no {split} split"
+        else:
+            found.append(known.read(name, files))
+    if not found:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+        raise DataError(f"none of the tasks is here ({reasons})", path=data_dir)
+    return found, missing
+
+
+def evaluate(
+    model: Any,
+    suite: str,
+    data_dir: str | Path,
+    *,
+    tasks: Sequence[str] = (),
+    split: str = "test",
+    **options: Any,
+) -> tuple[Evaluation, Mapping[str, str]]:
+    """Evaluate a model on sts or a suite of `SUITES`; `options` are those of `aoe_train.evaluate`.
+
+    Returns:
+        The evaluation, and why tasks were left out.
+    """
+    if suite == "sts":
+        found = aoe_train.evaluate(model, data_dir=data_dir, tasks=tasks, split=split, **options)
+        return found, found.missing
+    own, missing = find_tasks(suite, Path(data_dir), tasks, split)
+    return aoe_train.evaluate(model, suite=suite, tasks=own, **options), missing
+
+
+def beside_published(suite: str, evaluation: Evaluation) -> str:
+    """The model's figures as Markdown, in one table with each of the papers'."""
+    ((model, scores),) = evaluation.scores.items()
+    found = {task: score.result.scores for task, score in scores.items()}
+    parts = [evaluation.to_markdown().rstrip()]
+    for published in PUBLISHED.get(suite, ()):
+        parts += [f"## Beside {published.source}", _beside(published, found, model)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _beside(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
+    """The average is given only if the model has all tasks of it."""
+    own = [scores.get(task, {}).get(published.metric, math.nan) for task in published.tasks]
+    rows = [(f"**{model}**", *(_figure(100 * value) for value in (*own, sum(own) / len(own))))]
+    rows += [(name, *map(_figure, row)) for name, row in published.rows.items()]
+    return table((published.metric, *published.tasks, "Avg."), rows)
+
+
+def _figure(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"

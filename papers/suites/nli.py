@@ -1,0 +1,101 @@
+"""Natural language inference from one vector of premise and hypothesis, as in Table 5 of the AoE paper.
+
+Both are one input with the model's separator between them, and logistic regression on its vector tells
+entailment, neutral and contradiction apart. The paper takes the vector of [CLS]; here it is the model's own
+pooling.
+
+```
+DATA_DIR/nli/snli-{train,dev,test}.tsv.gz            label, premise, hypothesis
+        /nli/mnli-{train,validation-matched,validation-mismatched}.tsv.gz
+        /nli/taxinli-mnli.tsv.gz
+```
+
+Each also without `.gz`.
+
+* **SNLI**: the paper's data; the dev part chooses the penalty.
+* **MultiNLI**: the paper's data. Its tests are the two validation parts, so each is judged with the penalty
+  that the other chose. Our figure is over the examples of both; the paper gives the mean of the two
+  accuracies, which differs by less than 0.01 points, as the parts are of nearly the same size.
+* **SNLI-from-dev**, **TaxiNLI**: if the training parts are not at hand; not to be compared with the paper's
+  figures. The first learns from the 9,842 rows of dev and is judged on test. The second has 10,071 pairs of
+  MultiNLI: a quarter of their premises is judged, and the others are learnt from. In both, folds of what is
+  learnt from choose the penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+
+from pairkit.errors import DataError
+from pairkit.tables import first_row, read_table
+from papers.suites.probe import ClassTask, Examples, JoinedTask
+
+_CLASSES = ("entailment", "neutral", "contradiction")
+_COLUMNS = ("label", "premise", "hypothesis")
+_TEST_SHARE = 4  # one premise in so many is judged
+_ROWS = {
+    "snli-train": 549367,
+    "snli-dev": 9842,
+    "snli-test": 9824,
+    "mnli-train": 392702,
+    "mnli-validation-matched": 9815,
+    "mnli-validation-mismatched": 9832,
+    "taxinli-mnli": 10071,
+}
+_FILES = {
+    "MultiNLI": ("mnli-train", "mnli-validation-matched", "mnli-validation-mismatched"),
+    "SNLI": ("snli-train", "snli-dev", "snli-test"),
+    "SNLI-from-dev": ("snli-dev", "snli-test"),
+    "TaxiNLI": ("taxinli-mnli",),
+}
+TASKS = tuple(_FILES)
+
+
+def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
+    """The files of a task's parts; there are tests only."""
+    packed = [data_dir / "nli" / f"{name}.tsv.gz" for name in _FILES[task]]
+    found = (path.with_suffix("") if path.with_suffix("").is_file() else path for path in packed)
+    return tuple(found) if split == "test" else ()
+
+
+def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
+    """A task's parts, each with as many rows as published."""
+    frames = tuple(_read(path, _ROWS[name]) for path, name in zip(found, _FILES[task], strict=True))
+    parts = tuple(map(_examples, _divide(*frames) if task == "TaxiNLI" else frames))
+    if task != "MultiNLI":
+        return ClassTask(task, parts)
+    train, matched, mismatched = parts
+    tests = {"matched": (train, mismatched, matched), "mismatched": (train, matched, mismatched)}
+    return JoinedTask(task, {name: ClassTask(f"{task} {name}", three) for name, three in tests.items()})
+
+
+def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Train and test without a common premise; the premise alone decides which of them."""
+    judged = pl.Series([crc32(premise.encode()) % _TEST_SHARE == 0 for premise in frame["premise"].to_list()])
+    return frame.filter(~judged), frame.filter(judged)
+
+
+def _read(path: Path, published: int) -> pl.DataFrame:
+    frame = read_table(path)
+    if absent := [name for name in _COLUMNS if name not in frame.columns]:
+        raise DataError(
+            f"no column {', '.join(absent)}; there are {', '.join(frame.columns)}", path=path, row=1
+        )
+    if len(frame) != published:
+        raise DataError(f"{len(frame):,} rows, but {published:,} are published; fetch it again", path=path)
+    frame = frame.select(pl.col(_COLUMNS).fill_null(""))
+    for row, label in enumerate(frame["label"].to_list(), start=first_row(path)):
+        if label not in _CLASSES:
+            raise DataError(f"label {label!r}; expected {', '.join(_CLASSES)}", path=path, row=row)
+    return frame
+
+
+def _examples(frame: pl.DataFrame) -> Examples:
+    classes = np.array([_CLASSES.index(label) for label in frame["label"].to_list()], np.int64)
+    pairs = list(zip(frame["premise"].to_list(), frame["hypothesis"].to_list(), strict=True))
+    return Examples((pairs,), classes)

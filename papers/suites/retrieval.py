@@ -1,0 +1,112 @@
+"""Captions of one image retrieve one another: Flickr30k, five captions an image.
+
+```
+DATA_DIR/flickr30k/flickr30k-{test,val}.tsv.gz      image, caption1 … caption5
+```
+
+Each image's first caption is the query; the candidates are all captions of the split but the query itself.
+Source: arXiv 2309.12871, "Discussion of Text Retrieval". There the query is a candidate too and finds itself
+first, so that "the top five are the five references" means here that the first four are the other four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aoe_train.tasks import MeanMetrics, Vectors
+from pairkit.errors import ConfigError, DataError
+from pairkit.tables import first_row, read_table
+
+_CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
+_FILES = {"test": ("flickr30k/flickr30k-test.tsv.gz", 1000), "dev": ("flickr30k/flickr30k-val.tsv.gz", 1014)}
+_RECALL_AT = (1, 5, 10)
+_DEPTH = max(_RECALL_AT)
+_ROUNDING = 1e-12  # cosines nearer than this are equal
+TASKS = ("Flickr30k",)
+
+
+@dataclass(frozen=True)
+class CaptionTask:
+    """Groups of captions that describe the same image."""
+
+    name: str
+    rows: Sequence[tuple[str, ...]]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """All captions."""
+        return [caption for image in self.rows for caption in image]
+
+    def measure(self, vectors: Vectors) -> MeanMetrics:
+        """Means over the queries, all in [0, 1].
+
+        * `strict_accuracy`: the query and its references, and nothing else, are found at the top.
+        * `recall@k`: share of the references among the first k; with four, 0.25 at most at k = 1.
+        * `ndcg@10`, `mrr@10`: gain of 1 for each reference; 1 / rank of the first, 0 beyond the tenth.
+        """
+        if vectors.similarity not in ("cosine", "dot"):
+            raise ConfigError(
+                f"the model's vectors are compared by {vectors.similarity}, and retrieval ranks by cosine or"
+                " dot; leave this suite out"
+            )
+        found = vectors.matrix[vectors.rows(self.texts)].astype(np.float64)
+        if vectors.similarity == "cosine":
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            found /= np.where(lengths > 0, lengths, 1)
+        return MeanMetrics(_metrics(_ranks(found, len(self.rows[0]))))
+
+
+def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task
+    """The file of the captions."""
+    return (data_dir / _FILES[split][0],)
+
+
+def read(task: str, found: Sequence[Path]) -> CaptionTask:
+    """All images of a split."""
+    (path,) = found
+    frame = read_table(path)
+    if [name for name in _CAPTIONS if name not in frame.columns]:
+        raise DataError(f"expected image, caption1 … caption5; found {', '.join(frame.columns)}", path=path)
+    captions = frame.select(_CAPTIONS)
+    bad = captions.select(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "").arg_true())
+    if bad.height:
+        raise DataError("an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path))
+    published = next(images for name, images in _FILES.values() if Path(name).name == path.name)
+    if len(captions) != published:
+        raise DataError(f"{len(captions):,} rows, but {published:,} are published; fetch it again", path=path)
+    return CaptionTask(task, captions.rows())
+
+
+def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
+    """The rank of each reference among all candidates: (query, reference), ascending.
+
+    Another image's caption that is as near as a reference goes before it, so that a model with equal vectors
+    for all texts finds nothing.
+    """
+    images = np.arange(len(vectors) // size)
+    references = vectors.reshape(-1, size, vectors.shape[1])
+    ranks = np.empty((len(images), size - 1))
+    for image in images:
+        near = vectors @ references[image, 0]
+        own = -np.sort(-near[image * size + 1 : (image + 1) * size])
+        near[image * size : (image + 1) * size] = -np.inf
+        before = (near[None, :] >= own[:, None] - _ROUNDING).sum(axis=1)
+        ranks[image] = 1 + before + np.arange(size - 1)
+    return ranks
+
+
+def _metrics(ranks: np.ndarray) -> dict[str, np.ndarray]:
+    references = ranks.shape[1]
+    gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0).sum(axis=1)
+    ideal = (1 / np.log2(np.arange(min(references, _DEPTH)) + 2)).sum()
+    return {
+        "strict_accuracy": ranks[:, -1] <= references,
+        **{f"recall@{k}": (ranks <= k).mean(axis=1) for k in _RECALL_AT},
+        f"ndcg@{_DEPTH}": gains / ideal,
+        f"mrr@{_DEPTH}": np.where(ranks[:, 0] <= _DEPTH, 1 / ranks[:, 0], 0),
+    }

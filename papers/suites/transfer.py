@@ -1,0 +1,145 @@
+"""SentEval's transfer tasks, as in Table 3 of the AoE paper and Table 6 of the AnglE paper.
+
+```
+DATA_DIR/senteval/{MR,CR,SUBJ,MPQA}.tsv.gz          label, text
+        /senteval/SST2-{train,dev,test}.tsv.gz      label, text; train holds phrases, as SentEval's does
+        /senteval/TREC-{train,test}.tsv.gz          coarse, …, text
+        /pairs/mrpc-{train,test}.tsv.gz             label, sentence1, sentence2
+```
+
+All of a task also without `.gz`; or SentEval's own files in its own folders (`MR/rt-polarity.pos`,
+`SST/binary/…`). Texts are put in SentEval's order, by words and class, so that the folds are its folds. A few
+texts of CR and MPQA are empty; as SentEval's examples do, a full stop is encoded for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pairkit.errors import DataError
+from pairkit.lines import read_whole
+from pairkit.tables import first_row, is_table, read_table
+from papers.suites.probe import ClassTask, Examples
+
+_Row = tuple[int, tuple[str, ...]]
+"""The number of a class, and one text or two."""
+
+_FILES: dict[str, tuple[tuple[str, int], ...]] = {
+    "MR": (("senteval/MR.tsv.gz", 10662),),
+    "CR": (("senteval/CR.tsv.gz", 3775),),
+    "SUBJ": (("senteval/SUBJ.tsv.gz", 10000),),
+    "MPQA": (("senteval/MPQA.tsv.gz", 10606),),
+    "SST2": (
+        ("senteval/SST2-train.tsv.gz", 67349),
+        ("senteval/SST2-dev.tsv.gz", 872),
+        ("senteval/SST2-test.tsv.gz", 1821),
+    ),
+    "TREC": (("senteval/TREC-train.tsv.gz", 5452), ("senteval/TREC-test.tsv.gz", 500)),
+    "MRPC": (("pairs/mrpc-train.tsv.gz", 4076), ("pairs/mrpc-test.tsv.gz", 1725)),
+}
+"""Tables of each task, with the number of rows that is published."""
+
+_ORIGINALS = {
+    "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
+    "CR": ("CR/custrev.pos", "CR/custrev.neg"),
+    "SUBJ": ("SUBJ/subj.objective", "SUBJ/subj.subjective"),
+    "MPQA": ("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
+    "SST2": tuple(f"SST/binary/sentiment-{part}" for part in ("train", "dev", "test")),
+    "TREC": ("TREC/train_5500.label", "TREC/TREC_10.label"),
+    "MRPC": tuple(f"MRPC/msr_paraphrase_{part}.txt" for part in ("train", "test")),
+}
+_CLASSES = {
+    "SUBJ": ("1", "0"),  # subjective is 1 in the table, objective the first file of SentEval
+    "TREC": ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
+}
+TASKS = tuple(_FILES)
+
+
+def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
+    """The files of the first layout that is there, or of the first one; there are tests only."""
+    if split != "test":
+        return ()
+    packed = tuple(data_dir / name for name, _ in _FILES[task])
+    plain = tuple(path.with_suffix("") for path in packed)
+    originals = tuple(data_dir / name for name in _ORIGINALS[task])
+    layouts = (packed, plain, originals)
+    return next((found for found in layouts if all(path.is_file() for path in found)), packed)
+
+
+def read(task: str, found: Sequence[Path]) -> ClassTask:
+    """A task's parts, each with as many examples as published."""
+    if is_table(found[0]):
+        parts = [list(_table_rows(task, path)) for path in found]
+    elif task in ("SST2", "TREC", "MRPC"):
+        parts = [list(_line_rows(task, path)) for path in found]
+    else:
+        parts = [[(1 - side, (text,)) for side, path in enumerate(found) for text in _lines(path)]]
+    for rows, (_, published), path in zip(parts, _FILES[task], found, strict=False):
+        if len(rows) != published:
+            raise DataError(f"{len(rows):,} rows, but {published:,} are published; fetch it again", path=path)
+    return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
+
+
+def _examples(rows: Sequence[_Row]) -> Examples:
+    """Rows in SentEval's order, by words and then class: the folds depend on it."""
+    ordered = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1]), row[0]))
+    columns = zip(*(texts for _, texts in ordered), strict=True)
+    return Examples(
+        tuple([text.strip() or "." for text in column] for column in columns),
+        np.array([label for label, _ in ordered], np.int64),
+    )
+
+
+def _table_rows(task: str, path: Path) -> Iterator[_Row]:
+    label = "coarse" if task == "TREC" else "label"
+    texts = ["sentence1", "sentence2"] if task == "MRPC" else ["text"]
+    frame = read_table(path)
+    if absent := [name for name in (label, *texts) if name not in frame.columns]:
+        raise DataError(
+            f"no column {', '.join(absent)}; there are {', '.join(frame.columns)}", path=path, row=1
+        )
+    rows = frame.select(label, *texts).fill_null("").iter_rows()
+    for number, (name, *row) in enumerate(rows, start=first_row(path)):
+        yield _class(task, name, path, number), tuple(row)
+
+
+def _line_rows(task: str, path: Path) -> Iterator[_Row]:
+    for number, line in enumerate(_lines(path), start=1):
+        if task == "MRPC" and number == 1:  # the only one of the three with a header
+            continue
+        fields = _fields(task, line)
+        if fields is None:
+            raise DataError(f"not a line of SentEval's {task}: {line[:60]!r}", path=path, row=number)
+        name, *texts = fields
+        yield _class(task, name, path, number), tuple(texts)
+
+
+def _fields(task: str, line: str) -> tuple[str, ...] | None:
+    """The class and the texts of a line; None if it is not as expected."""
+    if task == "TREC":  # NUM:dist How far is it …
+        kind, _, text = line.partition(" ")
+        return kind.partition(":")[0], text
+    cells = line.split("\t")
+    if task == "SST2":  # text, class
+        return (cells[1], cells[0]) if len(cells) == 2 else None
+    return (cells[0], cells[3], cells[4]) if len(cells) == 5 else None  # class, two ids, two texts
+
+
+def _class(task: str, name: str, path: Path, row: int) -> int:
+    known = _CLASSES.get(task, ("0", "1"))
+    if name.strip() not in known:
+        raise DataError(f"class {name!r}; expected {', '.join(known)}", path=path, row=row)
+    return known.index(name.strip())
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of UTF-8, or of Latin-1 as SentEval fetches TREC; the last may lack its line end."""
+    data = read_whole(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]

@@ -1,0 +1,56 @@
+"""How far dates give the label away."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit.measures import common_words, distinct_words, gap_auc, split_at_words
+
+
+def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
+    """Rows of (day of the first, day of the second, label)."""
+    times = [(f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y) for one, other, y in rows]
+    return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
+
+
+def test_by_hand() -> None:
+    """Gaps 1 and 5 of positives against 3 and 5 of negatives: 1 < 3, 1 < 5, 5 > 3, 5 = 5."""
+    assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
+    assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
+    assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
+
+
+def test_nothing_to_tell() -> None:
+    assert gap_auc(frame((1, 2, 1))) is None
+    assert gap_auc(frame((1, 2, 0))) is None
+    assert gap_auc(frame((1, 2, 1), (1, 9, 0)).drop("created_at1")) is None
+    unknown = frame((1, 2, 1), (1, 9, 0), (1, 3, 0)).with_columns(
+        created_at2=pl.Series(["2020-01-02T00:00:00Z", None, "some day"])
+    )
+    assert gap_auc(unknown) is None
+    assert gap_auc(frame((1, 2, 1), (1, 9, 0)), label="label") == 1.0
+
+
+def test_words_in_many_texts_are_common() -> None:
+    texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
+    assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
+
+
+def test_in_a_small_dataset_ten_texts_are_not_many() -> None:
+    assert common_words(["startup crash"] * 10) == frozenset()
+    assert common_words(["startup crash"] * 11) == {"startup", "crash"}
+
+
+def test_pieces_keep_case_and_leave_parts_of_words_alone() -> None:
+    assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
+    assert split_at_words("", {"crash"}) == []
+
+
+@given(st.text(), st.sets(st.text(max_size=5), max_size=5))
+def test_the_pieces_are_the_text(text: str, marked: set[str]) -> None:
+    marked |= set(sorted(distinct_words(text))[:2])
+    pieces = split_at_words(text, marked)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(piece.lower() in marked for piece, is_marked in pieces if is_marked)

@@ -1,0 +1,163 @@
+"""`python -m papers figures`, from pairs and a real, small model to pictures and their numbers."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from aoe_train import Encoder
+from pairkit.errors import ConfigError, DataError
+from papers.figures.halves import Zone, distances, halves
+from papers.figures.make import Request, make_figures
+from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
+from tests.aoe_train.tiny import WORDS
+
+SMALL = Zone(above=0.5, perplexity=5)
+RUN: dict[str, Any] = {
+    "origin": {"settings": {"objective": {"weights": {"cosine": 1.0, "ibn": 0.0, "angle": 2.0}}}},
+    "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
+    "history": [
+        {"step": 10, "loss": 9.0, "cosine": 3.0, "angle": 3.0, "learning_rate": 1e-5},
+        {"step": 20, "loss": 7.0, "cosine": 3.0, "angle": 2.0, "learning_rate": 0.0},
+    ],
+    "dev_history": [{"step": 15, "eval_dev": 0.7}, {"step": 20, "eval_dev": 0.6}],
+    "best_step": 15,
+}
+
+
+def write_run(folder: Path, **changes: object) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "run.json").write_text(json.dumps({**RUN, **changes}))
+    return str(folder)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
+    choose = random.Random(0)
+    texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + ["$x^{2$ costs $5", "語\x1b[2J file"]
+    rows = [f"{n % 11 / 2}\t{texts[2 * n]}\t{texts[2 * n + 1]}" for n in range(40)]
+    path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
+    path.write_text("\n".join(["score\tsentence1\tsentence2", *rows]) + "\n")
+    return path
+
+
+def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figures"
+    request = Request([str(bert)], str(pairs), zone=SMALL)
+    printed = make_figures(request, out, lambda _: None)
+    names = [f"{name}.{suffix}" for name in ("densities", "halves-bert") for suffix in ("png", "svg")]
+    assert sorted(files(out)) == sorted([*names, "figures.json"])
+    assert "curves of bert" in printed["left_out"]
+    before = files(out)
+    for name, data in before.items():
+        if name.endswith(".svg"):
+            ElementTree.fromstring(data)
+    record = json.loads(before["figures.json"])
+    rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
+    vectors = Encoder.load(bert, precision="fp32").encode([text for row in rows for text in row[1:]])
+    one, other = vectors[::2].astype(float), vectors[1::2].astype(float)
+    cosines = (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    panel = record["densities"]["models"]["bert"]
+    expected = stats.spearmanr(cosines.round(12), [float(row[0]) for row in rows]).statistic
+    assert panel["spearman"] == pytest.approx(expected, rel=1e-5)
+    assert panel["saturated"] == pytest.approx((np.abs(cosines) > 0.95).mean())
+    found = record["halves"]["bert"]
+    apart = np.linalg.norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
+    assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
+    make_figures(request, out, lambda _: None)
+    assert files(out) == before  # the same bytes again
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds notes\.txt, which is no part of a set of figures"):
+        make_figures(request, out, lambda _: None)
+
+
+def test_curves_of_runs(tmp_path: Path) -> None:
+    models = [write_run(tmp_path / name) for name in ("one", "two")]
+    printed = make_figures(Request(models, kind="curves"), tmp_path / "out", lambda _: None)
+    assert printed["files"] == ["curves.png", "curves.svg"]
+    found = read_curves(models[0])
+    assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
+    assert list(found.parts) == ["cosine", "angle"]  # ibn had no weight; the learning rate is no part
+    assert found.dev is not None
+    assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
+    assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == ([0, 15, 20], [0.5, 0.7, 0.6])
+    none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
+    assert read_curves(none).dev is None
+    with pytest.raises(ConfigError, match="only such models have curves"):
+        read_curves("minilm")
+    for changes, message in (({"history": []}, "its history is empty"), ({"history": 3}, "no readable")):
+        with pytest.raises(DataError, match=message):
+            read_curves(write_run(tmp_path / "bad", **changes))
+
+
+def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one() -> None:
+    values = np.random.default_rng(0).beta(8, 1, 300)
+    curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
+    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=1e-3)
+    width = 0.9 * min(values.std(ddof=1), stats.iqr(values) / 1.34) * 300**-0.2
+    kernels = stats.norm.pdf(curve.x[100], [*values, *(2 - values), *(-2 - values)], width)
+    assert curve.y[100] == pytest.approx(kernels.sum() / 300)
+    assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([0, 1, 1], [0, 1]), (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]), (np.arange(1, 2, 0.1), None)],
+)
+def test_groups_by_gold_score(labels: Any, expected: list[float] | None) -> None:
+    at = levels(np.asarray(labels, float))
+    assert at.tolist() == pytest.approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
+    assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
+    assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
+
+
+def made(dim: int = 8) -> Pairs:
+    draw = np.random.default_rng(0)
+    rows = np.arange(60).reshape(-1, 2)
+    texts = [str(n) for n in range(30)]
+    labels = np.linspace(0, 5, 30)
+    return Pairs("made", texts, texts, labels, draw.normal(size=(60, dim)), rows, np.linspace(-1, 1, 30))
+
+
+def test_halves_of_the_pairs_in_the_zone() -> None:
+    found = halves(made(), Zone(above=0.5, perplexity=3), model="m")
+    assert found.in_zone == len(found.numbers) == 15
+    vectors = made().vectors
+    apart = np.linalg.norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
+    assert found.original.real.values == pytest.approx(apart)
+    fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
+    assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)
+    points = np.array([[0.0, 0], [3, 4]])
+    apart_once = distances(points, 2 * points, np.array([[0, 1]]))
+    assert (apart_once.real.mean, apart_once.imaginary.mean, apart_once.imaginary_larger) == (5, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),
+        (lambda: Zone(above=1), "--above 1"),
+        (lambda: Zone(perplexity=1), "--perplexity 1"),
+        (lambda: Request(["m"], kind="pies"), "--kind pies"),
+        (lambda: Request(["m", "m"]), "given twice"),
+        (lambda: Request(["m"], saturation=1), "--saturation 1"),
+        (lambda: Request(["m"], kind="halves"), "needs --data"),
+        (lambda: halves(made(7), Zone(perplexity=3), model="m"), "an odd dimension"),
+        (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
+    ],
+)
+def test_what_can_not_be_drawn(make: Any, message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        make()

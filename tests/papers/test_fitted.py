@@ -1,0 +1,108 @@
+"""Whitening and flows fitted to vectors, and files of word vectors."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from pairkit.errors import ConfigError, DataError
+from papers.methods.bilstm import bilstm_folder, write_bilstm
+from papers.methods.flow import Flow, fit_flow, surprise, with_flow
+from papers.methods.whitening import whitened, whitening
+from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
+
+
+def drawn(count: int = 400, dim: int = 6) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    found = generator.normal(size=(count, dim)) @ generator.normal(size=(dim, dim)) + 3
+    return np.asarray(found, np.float32)
+
+
+def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions() -> None:
+    vectors = drawn()
+    encode = whitened(lambda texts: vectors[: len(texts)], ["text"] * 400)
+    white = encode(["text"] * 400)
+    assert white.mean(0) == pytest.approx(np.zeros(6), abs=1e-4)
+    assert np.cov(white.T, bias=True) == pytest.approx(np.eye(6), abs=1e-3)
+    weight, _ = whitening(vectors, 2)
+    directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
+    cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
+    assert cosines == pytest.approx(np.eye(2), abs=1e-3)
+    with pytest.raises(ConfigError, match="the model's vectors have 6 numbers"):
+        whitening(vectors, 7)
+    with pytest.raises(DataError, match="span 0 directions"):
+        whitening(vectors[:1].repeat(4, 0), None)
+
+
+def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative() -> None:
+    torch.manual_seed(0)
+    flow = Flow(8).double()
+    for weight in flow.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    vector = torch.randn(8, dtype=torch.float64)
+    derivative = torch.autograd.functional.jacobian(lambda v: flow(v).double(), vector)
+    assert flow.log_volume.item() == pytest.approx(
+        torch.linalg.slogdet(derivative).logabsdet.item(), abs=1e-4
+    )
+
+
+def test_a_fitted_flow_makes_vectors_likelier_and_a_seed_gives_one_flow() -> None:
+    vectors = drawn(300, 8)
+    begun = Flow(8)
+    begun.begin(torch.from_numpy(vectors))
+    fitted = fit_flow(vectors, seed=1)
+    assert surprise(fitted, torch.from_numpy(vectors)) < surprise(begun, torch.from_numpy(vectors))
+    again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
+    with torch.no_grad():
+        assert again(["text"] * 3) == pytest.approx(fitted(torch.from_numpy(vectors[:3])).numpy())
+    with pytest.raises(DataError, match="found 1 vectors"):
+        fit_flow(vectors[:1])
+    with pytest.raises(ConfigError, match="vectors of 2 numbers"):
+        fit_flow(vectors[:, :2])
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
+def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path) -> None:
+    path = written(
+        tmp_path / name, "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
+    )
+    assert is_word_vectors(str(path))
+    vectors, places = read_word_vectors(path)
+    assert (vectors.shape, places[". ."]) == ((4, 2), 3)  # a word may hold spaces; of two the first counts
+    embed = WordVectors(path)
+    assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
+)
+def test_what_is_not_a_file_of_word_vectors_is_named_by_its_row(text: str, row: int, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
+        read_word_vectors(written(tmp_path / "w.txt", text))
+    with pytest.raises(DataError, match="no word vectors"):
+        read_word_vectors(written(tmp_path / "empty.txt", ""))
+
+
+def test_a_bilstm_of_word_vectors_is_a_model_that_padding_does_not_change(tmp_path: Path) -> None:
+    words = written(tmp_path / "w.txt", "a 1 0 0\ndog 0 1 0\nruns 0 0 1\n")
+    write_bilstm(words, tmp_path / "bilstm", size=4)
+    model: Any = AutoModel.from_pretrained(tmp_path / "bilstm")
+    tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
+    assert tokenizer.tokenize("A dog runs, it's") == ["a", "dog", "runs", "[UNK]", "[UNK]", "[UNK]"]
+    together = tokenizer(["a dog runs", "dog"], padding=True, return_tensors="pt")
+    alone = tokenizer(["dog"], return_tensors="pt")
+    found = model(**together).last_hidden_state[1, : alone["input_ids"].shape[1]]
+    torch.testing.assert_close(found, model(**alone).last_hidden_state[0])
+    assert bilstm_folder(words, tmp_path) == bilstm_folder(words, tmp_path)

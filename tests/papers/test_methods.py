@@ -1,0 +1,342 @@
+"""The methods: losses by hand, each trained, killed and continued, and read again from its folder."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import aoe_train
+from aoe_train import Encoder, TextBatch
+from pairkit.errors import ConfigError
+from papers.methods import NAMES, method
+from papers.methods.bilstm import write_bilstm
+from papers.methods.consert import features_cut, shuffled, without_dropout
+from papers.methods.ct import tension_loss
+from papers.methods.infersent import classes, features
+from papers.methods.isbert import NGrams, information_loss
+from papers.methods.objectives import Phase, ibn_angle_emb, phase_similarity
+from papers.methods.promptbert import bias, framed, templates
+from papers.methods.tsdae import damaged
+from papers.methods.whitenedcse import group_whitened, inverse_root
+from tests.aoe_train.conftest import Killed
+from tests.aoe_train.tiny import WORDS, save_generator, save_words
+
+TEXT_METHODS = [name for name in NAMES if name not in ("angle-phase", "ibn-angle-emb", "infersent")]
+
+
+def softplus(x: float) -> float:
+    return math.log1p(math.exp(x))
+
+
+def batch_of(*lengths: int) -> TextBatch:
+    """Texts of [CLS], so many tokens, and [SEP]."""
+    ids = [[2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)]
+    numbers = torch.arange(len(lengths))
+    tokens = torch.tensor([token for text in ids for token in text])
+    return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
+
+
+def own(batch: TextBatch) -> torch.Tensor:
+    return ~torch.isin(batch.input_ids, torch.tensor([2, 3]))
+
+
+def begun(name: str, encoder: Encoder, kind: str = "single", **options: Any) -> Any:
+    made: Any = method(name, **options)
+    made.begin(encoder, kind)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    words = random.Random(4)
+    return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(24)]
+
+
+@pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent"])
+def test_killed_and_continued_it_ends_at_the_same_weights(
+    name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
+) -> None:
+    data: Any = texts
+    backbone, options = shallow, dict[str, str]()
+    if name == "infersent":
+        data = [{"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))]
+        backbone = tmp_path / "bilstm"
+        write_bilstm(save_words(tmp_path / "words.txt"), backbone, size=8)
+    if name == "diffcse":
+        options = {"generator": str(tmp_path / "generator")}
+        save_generator(shallow, tmp_path / "generator")
+
+    def train(out: str) -> aoe_train.Trained:
+        settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made(name, options).encoder)}
+        return aoe_train.train(
+            data,
+            backbone=backbone,
+            out=tmp_path / out,
+            objective=made(name, options),
+            batch_size=8,
+            epochs=2,
+            settings=settings,
+            progress=False,
+        )
+
+    whole = train("whole")
+    assert whole.steps == 6
+    assert all(np.isfinite(entry["loss"]) for entry in whole.history)
+    assert made(name, options).__class__.__name__ in (tmp_path / "whole/README.md").read_text()
+    kill_at(5)
+    with pytest.raises(Killed):
+        train("killed")
+    train("killed")
+    files = sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors"))
+    assert files == (
+        ["model.safetensors", "ngrams.safetensors"] if name == "isbert" else ["model.safetensors"]
+    )
+    for file in files:
+        expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
+        assert all(torch.equal(expected[key], found[key]) for key in expected)
+    encoder = Encoder.load(tmp_path / "whole", device="cpu", inference_only=True)
+    read = made(name, options).reader(encoder, tmp_path / "whole")
+    assert read(texts[:3]).shape == (3, encoder.dim)
+    assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
+
+
+def made(name: str, options: dict[str, str]) -> Any:
+    return method(name, **options)
+
+
+@pytest.mark.parametrize("name", ["ct", "infersent"])
+def test_rows_that_it_can_not_learn_from_are_refused(name: str, shallow: Path) -> None:
+    with pytest.raises(ConfigError, match="found positive rows, expected"):
+        begun(name, Encoder.load(shallow, device="cpu"), "positive")
+    with pytest.raises(ConfigError, match="method 'bow': expected one of"):
+        method("bow")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("tsdae", {"dense": [8]}, "vectors of 32 numbers"),
+        ("diffcse", {"dense": [8]}, "leave encoder.dense out"),
+        ("consert", {"prompts": {"query": "q: "}}, "leave prompts out"),
+        ("infersent", {}, "trains a BiLSTM over word vectors"),
+    ],
+)
+def test_models_that_it_is_not_for_are_refused(
+    name: str, given: dict[str, Any], words: str, shallow: Path
+) -> None:
+    options = {"generator": "none"} if name == "diffcse" else {}
+    with pytest.raises(ConfigError, match=words):
+        begun(name, Encoder.load(shallow, device="cpu", **given), begun_kind(name), **options)
+
+
+def begun_kind(name: str) -> str:
+    return "binary" if name == "infersent" else "single"
+
+
+def test_ct_by_hand() -> None:
+    first = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    second = torch.tensor([[1.0, 1.0], [0.0, 1.0], [2.0, 0.0]])
+    # Scores: [[1, 0, 2], [2, 2, 0], [2, 1, 2]]; one negative each: (0, 1), (1, 2), (2, 0)
+    same = softplus(-1) + softplus(-2) + softplus(-2)
+    other = softplus(0) + softplus(0) + softplus(2)
+    assert tension_loss(first, second, torch.arange(3), 1).item() == pytest.approx((same + other) / 6)
+    every = other + softplus(2) + softplus(2) + softplus(1)
+    assert tension_loss(first, second, torch.arange(3), 7).item() == pytest.approx((same + every) / 9)
+    copies = tension_loss(first[[0, 0]], first[[0, 0]], torch.tensor([4, 4]), 7)
+    assert copies.item() == pytest.approx(softplus(-1))  # a copy of a text is not a negative
+
+
+def test_isbert_by_hand() -> None:
+    local = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])  # two tokens of one text, one of the other
+    vectors = torch.tensor([[1.0, 1.0], [3.0, 0.0]])
+    # Scores: own 1, 2 and 3; others' 3, 0 and 2
+    same = (softplus(-1) + softplus(-2) + softplus(-3)) / 3
+    others = (softplus(3) + softplus(0) + softplus(2)) / 3
+    owners = torch.tensor([0, 0, 1])
+    assert information_loss(local, vectors, owners, torch.arange(2)).item() == pytest.approx(same + others)
+    copies = information_loss(local, vectors, owners, torch.zeros(2, dtype=torch.long))
+    assert copies.item() == pytest.approx(same)
+
+
+def test_ngrams_see_no_text_but_their_own() -> None:
+    torch.manual_seed(0)
+    filters, tokens = NGrams([1, 3, 5], 8), torch.randn(7, 8)
+    together = filters(tokens, torch.tensor([0, 0, 0, 1, 2, 2, 2]))
+    alone = [filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])]
+    torch.testing.assert_close(together, torch.cat(alone))
+    width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
+    padded = torch.cat([torch.zeros(1, 8), tokens[:3], torch.zeros(1, 8)])
+    expected = torch.relu((width.weight * padded[0:3].T[None]).sum((1, 2)) + width.bias)
+    torch.testing.assert_close(together[0, 3:6], expected)
+
+
+def test_consert_by_hand_and_its_views(bert: Path) -> None:
+    # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
+    found = ibn_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
+    assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
+    torch.manual_seed(0)
+    batch = batch_of(3, 9, 9)
+    mixed = shuffled(batch, own(batch))
+    assert not torch.equal(mixed.input_ids, batch.input_ids)
+    for before, after in zip(batch.sequences(), mixed.sequences(), strict=True):
+        assert sorted(after.tolist()) == sorted(before.tolist())
+        assert (after[0], after[-1]) == (2, 3)
+    model = Encoder.load(bert, device="cpu").model.train()
+    with without_dropout(model):
+        one, other = batch.vectors(model), batch.vectors(model)
+    assert torch.equal(one, other)
+    assert one.requires_grad
+    assert model.training
+
+
+@pytest.mark.parametrize("packing", [True, False])
+def test_a_text_lacks_the_same_features_at_every_token(packing: bool, bert: Path) -> None:
+    model = Encoder.load(bert, device="cpu", packing=packing).model
+    seen: list[torch.Tensor] = []
+    batch = batch_of(2, 5, 5)
+    torch.manual_seed(1)
+    with features_cut(model, batch.lengths, 0.5):
+        handle = model.backbone.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+        batch.vectors(model)
+        handle.remove()
+    states = seen[0] if not packing else torch.split(seen[0][0], batch.lengths.tolist())
+    for state, length in zip(states, batch.lengths, strict=True):
+        zero = state[:length] == 0
+        assert (zero == zero[0]).all()
+        assert 4 <= zero[0].sum() <= 28
+
+
+def test_infersent_by_hand() -> None:
+    one, other = torch.tensor([1.0, 2.0]), torch.tensor([3.0, -1.0])
+    assert features(one, other).tolist() == [1, 2, 3, -1, 2, 3, 3, -2]
+    assert classes(torch.zeros(2, 1, dtype=torch.long), torch.tensor([1.0, 0.0])).tolist() == [[1], [0]]
+    assert classes(torch.tensor([[4, 5, -1]]), None).tolist() == [[1, 0, -100]]
+
+
+def test_promptbert_reads_texts_within_its_templates(bert: Path) -> None:
+    encoder = Encoder.load(bert, device="cpu", max_length=40)
+    first, _ = templates(encoder)
+    mask = encoder.tokenizer.mask_token_id
+    within = framed(batch_of(2, 40), first)
+    assert within.lengths.tolist() == [len(first.before) + 2 + len(first.after), 40]
+    for tokens in within.sequences():
+        assert tokens[-first.mask] == mask
+    # A text of no tokens is what the template alone says.
+    nothing = framed(batch_of(0), first)
+    model = encoder.model
+    expected = nothing.states(model)[-first.mask]
+    torch.testing.assert_close(bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
+    (shift,) = bias(model, framed(batch_of(3), first), first)
+    assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
+
+
+def test_tsdae_deletes_tokens_but_special_ones_and_shares_the_encoders_weights(bert: Path) -> None:
+    torch.manual_seed(1)
+    whole = batch_of(1, 2000)
+    short, long = (tokens.tolist() for tokens in damaged(whole, 0.6, own(whole)).sequences())
+    assert short == [2, 10, 3]  # the last token of a text stays
+    assert (long[0], long[-1], sorted(long[1:-1])) == (2, 3, long[1:-1])
+    assert len(long) - 2 == pytest.approx(800, abs=70)
+    encoder = Encoder.load(bert, device="cpu")
+    decoder = begun("tsdae", encoder)
+    backbone = {id(weight) for weight in encoder.model.parameters()}
+    free = {name for name, weight in decoder.named_parameters() if id(weight) not in backbone}
+    assert free
+    assert all("crossattention" in name or "predictions" in name for name in free)
+
+
+def test_tsdaes_loss_is_that_of_the_decoders_tokens(bert: Path) -> None:
+    encoder = Encoder.load(bert, device="cpu")
+    tsdae, batch = begun("tsdae", encoder).eval(), batch_of(2, 4)
+    torch.manual_seed(3)
+    loss = tsdae(encoder.model, batch)["loss"]
+    torch.manual_seed(3)
+    vectors = damaged(batch, 0.6, own(batch)).vectors(encoder.model)
+    total = 0.0
+    for tokens, vector in zip(batch.sequences(), vectors, strict=True):  # token by token, without padding
+        for place in range(1, len(tokens)):
+            read = tokens[None, :place]
+            logits = tsdae.decoder(input_ids=read, encoder_hidden_states=vector[None, None]).logits[0, -1]
+            total -= torch.log_softmax(logits, 0)[tokens[place]].item()
+    assert loss.item() == pytest.approx(total / (3 + 5), rel=1e-4)
+
+
+def test_diffcse_replaces_own_tokens_alone(bert: Path, tmp_path: Path) -> None:
+    save_generator(bert, tmp_path / "generator")
+    encoder = Encoder.load(bert, device="cpu")
+    diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
+    ids = torch.tensor([[2, 8, 9, 10, 3], [2, 11, 3, -100, -100]])
+    mask = torch.tensor([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)
+    edited, replaced = diffcse.edited(ids, mask)
+    assert torch.equal(edited[~mask], ids[~mask])
+    assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
+    assert (replaced[ids == -100] == -100).all()
+    with pytest.raises(ConfigError, match="no masked language model in safetensors"):
+        begun("diffcse", encoder, generator=str(tmp_path / "none"))
+
+
+def test_whitenedcse_whitens_groups() -> None:
+    found = inverse_root(torch.diag(torch.tensor([4.0, 0.25]))[None].double())
+    assert found[0].numpy() == pytest.approx(np.diag([0.5, 2]), rel=1e-3)
+    generator = torch.Generator().manual_seed(2)
+    vectors = torch.randn(200, 12, generator=generator) @ torch.randn(12, 12, generator=generator) + 4
+    order = torch.randperm(12, generator=generator)
+    white = group_whitened(vectors, order, 6)
+    for group in order.split(6):
+        assert np.cov(white[:, group].T, bias=True) == pytest.approx(np.eye(6), abs=5e-3)
+    few = torch.randn(2, 12, generator=generator).requires_grad_()
+    group_whitened(few, torch.arange(12), 6).square().sum().backward()
+    assert few.grad is not None
+    assert few.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        ([1, 0], [0, 1], 0.3028225),  # 90 degrees: 1 - sin(45), nearly
+        ([1, 0], [-2, 0], 0.00995),
+        ([1, 2, 0, 0], [1, 0, 0, 3], 1.01 - ((1 - 1 / 7) / 2 + 1e-4) ** 0.5),  # cosines 1, 0; weights 1, 6
+        ([1, 2, 1, 0], [5, 1, 5, 0], 1.0),  # all phases agree, magnitudes don't
+    ],
+)
+def test_phase_by_hand(x: list[float], y: list[float], expected: float) -> None:
+    one, other = (torch.tensor([v], dtype=torch.float64) for v in (x, y))
+    assert phase_similarity(one, other).item() == pytest.approx(expected, abs=1e-6)
+    assert phase_similarity(other, one).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_phase_by_polar_form_and_as_a_ranking() -> None:
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(5, 2, 6, generator=generator, dtype=torch.float64).requires_grad_()
+    one, other = vectors.detach().unbind(1)
+    z, w = (side[:, :3].numpy() + 1j * side[:, 3:].numpy() for side in (one, other))
+    square = np.average(np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w))
+    scores = 1.01 - np.sqrt(square + 1e-4)
+    assert phase_similarity(one, other).numpy() == pytest.approx(scores)
+    labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
+    terms = [math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]]
+    assert Phase()(vectors, labels).item() == pytest.approx(math.log(1 + sum(terms)))
+    assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
+
+
+def test_the_in_batch_negatives_of_angle_emb_by_hand() -> None:
+    # A positive pair e1, e2 at cosine 0, a negative pair (0.6, 0.8) and -e1; tau 1, mean over four texts.
+    # From e1: e2 0, 0.6, -1; from e2: e1 0, 0.8, 0. The negative pair's texts are candidates only.
+    first, second = torch.tensor([[1.0, 0], [0.6, 0.8]]), torch.tensor([[0.0, 1], [-1, 0]])
+    from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
+    from_e2 = math.log(1 + math.exp(0.8) + 1)
+    loss = ibn_angle_emb(first, second, torch.tensor([True, False]), 1.0)
+    assert loss.item() == pytest.approx((from_e1 + from_e2) / 4, abs=1e-6)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
+
+from pairkit.errors import ConfigError, DataError
+from papers.ran.corpus import Corpus
+from papers.ran.masked_lm import RanForMaskedLM
+from papers.ran.masking import MaskedSequences, Vocabulary
+from papers.ran.pretrain import _arguments, _batch, pretrain
+from papers.ran.pretrain import _read_embeddings as read_embeddings
+from papers.ran.settings import MaskSettings, PretrainSettings, RanSizes
+
+SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    choose = random.Random(0)
+    rows = []
+    for _ in range(60):
+        animal, size = choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])
+        rows.append(f"the {size} {animal} is eating the {size} apple and the {animal} is running")
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join([*rows, " ".join(rows[:6])]))
+    return path
+
+
+def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
+    values = {
+        "texts": (texts,),
+        "out": texts.with_name("ran"),
+        "tokenizer": bert,
+        "sizes": SIZES,
+        "length": 32,
+        "steps": 6,
+        "batch_size": 8,
+        "lr": 1e-2,
+        "warmup": 2,
+        "log_steps": 2,
+        "checkpoint_steps": 2,
+    }
+    return PretrainSettings(**values | changes)
+
+
+def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
+    result = pretrain(settings(texts, bert, steps=100, log_steps=10, lr=3e-3), progress=False)
+    assert result["steps"] == 100
+    assert result["loss_last"] < 0.6 * result["loss_first"]
+    out = Path(result["out"])
+    assert not out.with_name("ran.work").exists()
+    run = json.loads((out / "run.json").read_text())
+    assert run["corpus"]["texts"] == 61
+    assert run["corpus"]["sequences"] > 61
+    assert run["inputs"].keys() == {str(texts)}
+    assert run["result"] == result
+    batch = AutoTokenizer.from_pretrained(out)(["a dog"], return_tensors="pt", return_token_type_ids=False)
+    assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sign"),
+    [
+        ({"lr": 1e30, "steps": 30}, "the loss became nan"),
+        ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
+        ({"lr": 1e30, "steps": 5, "log_steps": 100}, "the loss became nan"),  # no entry but the first
+    ],
+    ids=["no number", "far above its beginning", "after the last entry"],
+)
+def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str) -> None:
+    run = settings(texts, bert, **changes)
+    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* lower --lr .*--fresh") as caught:
+        pretrain(run, progress=False)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}")
+    assert not run.out.exists()
+
+
+@pytest.mark.slow
+def test_learns_which_word_belongs_where(texts: Path, bert: Path):
+    learning = settings(texts, bert, steps=300, batch_size=16, lr=3e-3, warmup=20)
+    out = pretrain(learning, progress=False)["out"]
+    tokenizer, model = AutoTokenizer.from_pretrained(out), RanForMaskedLM.from_pretrained(out).eval()
+    text = "the large dog is [MASK] the large apple and the dog is running"
+    batch = tokenizer([text], return_tensors="pt", return_token_type_ids=False)
+    place = (batch["input_ids"] == tokenizer.mask_token_id).nonzero()[0]
+    assert tokenizer.decode(model(**batch).logits[tuple(place)].argmax()) == "eating"
+
+
+def test_epochs_read_every_sequence(texts: Path, bert: Path):
+    result = pretrain(settings(texts, bert, steps=None, epochs=2.0, accumulation=2), progress=False)
+    run = json.loads((Path(result["out"]) / "run.json").read_text())
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    tokens = sum(len(tokenizer(line).input_ids) for line in texts.read_text().split("\n"))
+    assert result["tokens"] == 2 * tokens
+    assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
+
+
+@given(st.integers(0, 40))
+def test_tokens_are_those_of_the_examples(examples: int):
+    corpus = Corpus(np.arange(30), np.array([0, 4, 9, 10, 30]), 3, 0, 0)
+    vocabulary = Vocabulary(1, np.zeros(30, bool), np.arange(30) < 2)
+    sequences = MaskedSequences(corpus, vocabulary, MaskSettings(), seed=1, examples=40)
+    assert sequences.tokens(examples) == sum(len(sequences[n]["input_ids"]) for n in range(examples))
+
+
+def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda self: getattr(self, "_n_gpu", 4) or 4))
+    args = _arguments(settings(texts, bert), tmp_path)
+    assert args._n_gpu == 1
+    assert _batch(args) == 8
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_killed_run_goes_on_to_the_same_weights(
+    texts: Path, bert: Path, monkeypatch: pytest.MonkeyPatch, checkpointing: bool
+):
+    undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
+    expected = pretrain(undisturbed, progress=False)
+    broken = settings(texts, bert, gradient_checkpointing=checkpointing)
+    step = Trainer.training_step
+
+    def killed_later(trainer: Trainer, *args, **kwargs):
+        if trainer.state.global_step == 5:
+            raise Killed
+        return step(trainer, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "training_step", killed_later)
+        with pytest.raises(Killed):
+            pretrain(broken, progress=False)
+    assert not broken.out.exists()
+    # The newest checkpoint was not whole yet.
+    (texts.with_name("ran.work") / "checkpoint-4" / "trainer_state.json").unlink()
+    with pytest.raises(ConfigError, match="other settings or texts"):
+        pretrain(broken.model_copy(update={"lr": 0.5}), progress=False)
+    result = pretrain(broken, progress=False)
+    names = ("steps", "tokens", "loss_first", "loss_last")
+    assert [result[name] for name in names] == [expected[name] for name in names]
+    weights = [load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
+    pretrain(settings(texts, bert, steps=1), progress=False)
+    with pytest.raises(ConfigError, match="already exists"):
+        pretrain(settings(texts, bert, steps=1), progress=False)
+    assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
+
+
+def test_a_damaged_record_of_a_run_says_how_to_go_on(texts: Path, bert: Path) -> None:
+    (texts.with_name("ran.work")).mkdir()
+    (texts.with_name("ran.work") / "run.json").write_text("{")
+    with pytest.raises(ConfigError, match="was begun here; give the same ones, or `fresh`"):
+        pretrain(settings(texts, bert), progress=False)
+
+
+def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
+    sizes = SIZES.model_copy(update={"dim": 999})
+    begun = settings(
+        texts, bert, tokenizer=None, init_from=bert, sizes=sizes, steps=1, lr=1e-9, weight_decay=0
+    )
+    model = AutoModel.from_pretrained(pretrain(begun, progress=False)["out"])
+    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
+
+
+def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):
+    (tmp_path / "blank.txt").write_text("\n \n")
+    with pytest.raises(DataError, match="no such file"):
+        pretrain(settings(tmp_path / "missing.txt", bert), progress=False)
+    with pytest.raises(DataError, match="no text to train on"):
+        pretrain(settings(tmp_path / "blank.txt", bert, out=tmp_path / "other"), progress=False)
+    with pytest.raises(ValidationError, match="expected `tokenizer`"):
+        PretrainSettings(texts=(texts,), out=tmp_path)
+    with pytest.raises(ValidationError, match="more than all"):
+        MaskSettings(masked=0.8, random=0.3)

@@ -1,0 +1,1 @@
+"""What several packages' tests share: servers to test with, builders, measures."""

@@ -1,0 +1,50 @@
+"""Serve saved trackers as GitHub: `python -m tests.support.github DUMP --port N`; see `faults` for bad days.
+
+A command after `--` is run while they are served, with the server's address for `{url}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.github import Options, serve
+
+
+def main() -> int:
+    """Serve until Ctrl-C, or until the command has ended."""
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    command = words[end + 1 :]
+    parser = argparse.ArgumentParser(prog="python -m tests.support.github", description=__doc__)
+    parser.add_argument("dump", nargs="+", type=Path, help="Folders with saved trackers.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one.")
+    parser.add_argument("--faults", type=Path, help="A TOML file that says what goes wrong.")
+    parser.add_argument("--latency", type=float, default=0.0, help="The least seconds that an answer takes.")
+    parser.add_argument("--replicate", type=int, default=1, help="Names to serve each repository under.")
+    parser.add_argument("--points", type=int, default=5000, help="Points of a token in each window.")
+    parser.add_argument("--window", type=float, default=3600.0, help="Seconds of a window.")
+    given = parser.parse_args(words[:end])
+    with serve(
+        given.dump,
+        host=given.host,
+        port=given.port,
+        faults=given.faults,
+        latency_s=given.latency,
+        replicate=given.replicate,
+        options=Options(points=given.points, window_s=given.window),
+    ) as server:
+        print(f"a local GitHub at {server.url}", flush=True)
+        if command:
+            filled = [part.replace("{url}", server.url) for part in command]
+            return subprocess.run(filled, env=os.environ | {"GITHUB_TOKEN": "any"}, check=False).returncode
+        server.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

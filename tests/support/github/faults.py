@@ -1,0 +1,255 @@
+"""Faults on purpose: which request goes wrong, and how. A plan and a seed decide: a serial run repeats.
+
+A plan is a TOML file:
+
+```toml
+seed = 7              # decides every draw
+retry_after_s = 60.0  # what Retry-After and the reset of a faked limit say
+stall_s = 30.0        # how long a stalled connection hangs before it is dropped
+clock_skew_s = 0.0    # the server's clock is ahead by this: Date and reset headers show it
+
+[[rules]]
+kind = "502"          # see `Kind`
+probability = 0.05    # of each request
+limit = 10            # at most so often; left out: no limit
+
+[[rules]]
+kind = "secondary_403"
+at = [3, 4]           # the 3rd and 4th request, counted from 1
+retry_after = true    # whether there is a Retry-After header
+
+[[rules]]
+kind = "502"
+page_over = 50        # GraphQL queries with a larger first or last: a timeout of heavy queries
+```
+
+The first rule that strikes wins. A rule needs at least one of `probability`, `at` and `page_over`; with
+`page_over` alone it strikes every such query.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from pairkit.config import Settings, load_settings
+from tests.support.github.limits import Standing
+
+
+class Kind(StrEnum):
+    """What goes wrong. Points are spent unless a limit is what is faked."""
+
+    BAD_GATEWAY = "502"
+    GATEWAY_TIMEOUT = "504"
+    RATE_LIMITED = "rate_limited_200"
+    SECONDARY_403 = "secondary_403"
+    SECONDARY_200 = "secondary_200"
+    TOO_MANY = "too_many_429"
+    PARTIAL = "partial"  # some nodes are null, and an error says why
+    TRUNCATED = "truncated"  # a whole HTTP answer, whose JSON breaks off
+    DROPPED = "dropped"  # the connection closes before the answer or in its middle
+    STALLED = "stalled"  # nothing comes, then the connection closes
+
+
+class Rule(Settings):
+    """One kind of fault and when it strikes."""
+
+    kind: Kind  # what goes wrong
+    probability: float | None = Field(default=None, ge=0, le=1)  # how often a request goes wrong
+    at: tuple[int, ...] = ()  # which requests go wrong, counted from 1
+    # GraphQL queries whose first or last is larger go wrong
+    page_over: int | None = Field(default=None, ge=0)
+    limit: int | None = Field(default=None, ge=1)  # how often the rule strikes at most
+    retry_after: bool = True  # whether a limit has a Retry-After header
+    # the type of the error in rate_limited_200 and partial; unset: GitHub's usual one
+    error_type: str | None = None
+
+    @model_validator(mode="after")
+    def _can_strike(self) -> Self:
+        if self.probability is None and not self.at and self.page_over is None:
+            raise ValueError("a rule needs probability, at or page_over")
+        return self
+
+
+class FaultPlan(Settings):
+    """Every rule, and the figures that they share."""
+
+    seed: int = 0  # decides every draw
+    retry_after_s: float = Field(default=60.0, ge=0)  # what Retry-After and the reset of a faked limit say
+    stall_s: float = Field(default=30.0, ge=0)  # how long a stalled connection hangs
+    clock_skew_s: float = 0.0  # how far the server's clock is ahead
+    rules: tuple[Rule, ...] = ()
+
+
+def read_plan(path: Path) -> FaultPlan:
+    """Read a plan from a TOML file."""
+    return load_settings(FaultPlan, file=path)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault that strikes now."""
+
+    rule: Rule
+    draw: random.Random  # for what the fault itself leaves to chance
+
+
+class Injector:
+    """Decides for one request after another; safe to use from several threads."""
+
+    def __init__(self, plan: FaultPlan) -> None:
+        self._plan = plan
+        self._seen: Counter[int] = Counter()  # requests by rule
+        self._struck: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def next_fault(self, *, largest_page: int = 0) -> Fault | None:
+        """The fault that strikes the next request, if any; `largest_page` is its largest first or last."""
+        with self._lock:
+            chosen: Fault | None = None
+            for index, rule in enumerate(self._plan.rules):
+                if rule.page_over is not None and largest_page <= rule.page_over:
+                    continue
+                # Every rule counts every request, so that one rule's strike does not shift another's draws.
+                self._seen[index] += 1
+                draw = random.Random(f"{self._plan.seed}:{index}:{self._seen[index]}")
+                is_spent = rule.limit is not None and self._struck[index] >= rule.limit
+                if chosen is None and not is_spent and self._strikes(rule, self._seen[index], draw):
+                    self._struck[index] += 1
+                    chosen = Fault(rule, draw)
+            return chosen
+
+    @staticmethod
+    def _strikes(rule: Rule, request: int, draw: random.Random) -> bool:
+        if request in rule.at:
+            return True
+        if rule.probability is not None:
+            return draw.random() < rule.probability
+        return not rule.at  # page_over alone
+
+
+class Fate(Enum):
+    """What happens to an answer on its way out."""
+
+    SENT = "sent"
+    TRUNCATED = "truncated"
+    DROPPED_BEFORE = "dropped before the answer"
+    DROPPED_WITHIN = "dropped in the answer"
+    STALLED = "stalled"
+
+
+@dataclass
+class Reply:
+    """One HTTP answer; `payload` becomes JSON unless it is text."""
+
+    status: int
+    payload: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    fate: Fate = Fate.SENT
+
+    def body(self) -> bytes:
+        """The bytes to send."""
+        if self.payload is None or isinstance(self.payload, str):
+            return (self.payload or "").encode()
+        # A lone surrogate in a dump can't be UTF-8; GitHub would not have it either.
+        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+_PARTIAL_SHARE = 4  # one node in so many is lost
+# Of these the query is really executed, and its answer is spoilt on the way out.
+SPOILS_ANSWER = frozenset({Kind.PARTIAL, Kind.TRUNCATED})
+# Of these nothing is spent: the server says that a limit is reached.
+FAKES_LIMIT = frozenset({Kind.RATE_LIMITED, Kind.SECONDARY_403, Kind.SECONDARY_200, Kind.TOO_MANY})
+
+
+def replacing_reply(fault: Fault, plan: FaultPlan, standing: Standing, now: float) -> Reply:
+    """The answer in place of the true one, for faults that leave nothing of it."""
+    kind = fault.rule.kind
+    wait = {"retry-after": str(math.ceil(plan.retry_after_s))} if fault.rule.retry_after else {}
+    if kind is Kind.GATEWAY_TIMEOUT:
+        return Reply(504, "<html><body><h1>504 Gateway Time-out</h1></body></html>", _HTML)
+    if kind is Kind.RATE_LIMITED:
+        reset = math.ceil(now + plan.retry_after_s)
+        return exhausted_reply(standing, reset=reset, error_type=fault.rule.error_type)
+    if kind is Kind.SECONDARY_200:
+        return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": _SECONDARY}]}, wait)
+    if kind is Kind.SECONDARY_403:
+        return Reply(403, {"message": _SECONDARY, "status": "403"}, wait)
+    if kind is Kind.TOO_MANY:
+        return Reply(429, {"message": _SECONDARY, "status": "429"}, wait)
+    if kind is Kind.DROPPED:
+        within = fault.draw.random() < 0.5
+        return Reply(200, fate=Fate.DROPPED_WITHIN if within else Fate.DROPPED_BEFORE)
+    if kind is Kind.STALLED:
+        return Reply(200, fate=Fate.STALLED)
+    return Reply(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", _HTML)
+
+
+def exhausted_reply(standing: Standing, *, reset: int | None = None, error_type: str | None = None) -> Reply:
+    """Nothing is left of the limit."""
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-used": str(standing.limit)}
+    if reset is not None:
+        headers["x-ratelimit-reset"] = str(reset)
+    message = "API rate limit exceeded for user ID 1."
+    return Reply(200, {"errors": [{"type": error_type or "RATE_LIMITED", "message": message}]}, headers)
+
+
+def spoil(reply: Reply, fault: Fault) -> None:
+    """Take some of a true answer away, in place."""
+    if fault.rule.kind is Kind.TRUNCATED:
+        reply.fate = Fate.TRUNCATED
+        return
+    answer = reply.payload
+    _lose_nodes(answer.get("data"), fault.draw)
+    error: dict[str, Any] = {
+        "message": "Something went wrong while executing your query. This may be the result of a timeout, "
+        "or it could be a GitHub bug. Please include `E0E0:1F:0:0:0` when reporting this issue."
+    }
+    if fault.rule.error_type:
+        error = {"type": fault.rule.error_type, **error}
+    answer["errors"] = [*answer.get("errors", []), error]
+
+
+_HTML = {"content-type": "text/html"}
+_SECONDARY = (
+    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again. If you reach "
+    "out to GitHub Support for help, please include the request ID E0E0:1F:0:0:0."
+)
+
+
+def _lose_nodes(data: Any, draw: random.Random) -> None:
+    """Null at least one node of each outermost list; where there is no list, one whole field."""
+    lists = [nodes for nodes in _outermost_lists(data) if nodes]
+    for nodes in lists:
+        for position in draw.sample(range(len(nodes)), max(1, len(nodes) // _PARTIAL_SHARE)):
+            nodes[position] = None
+    if lists or not isinstance(data, dict):
+        return
+    holder = next((value for value in data.values() if _has_objects(value)), data)
+    fields = [key for key, value in holder.items() if isinstance(value, dict)]
+    for key in draw.sample(fields, min(len(fields), max(1, len(fields) // _PARTIAL_SHARE))):
+        holder[key] = None
+
+
+def _outermost_lists(value: Any) -> Iterator[list[Any]]:
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        if key == "nodes" and isinstance(inner, list):
+            yield inner
+        else:
+            yield from _outermost_lists(inner)
+
+
+def _has_objects(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values())

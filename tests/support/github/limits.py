@@ -1,0 +1,68 @@
+"""Rate limits: so many points a window for each token and kind of request."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a token stands in its present window."""
+
+    resource: str
+    limit: int
+    used: int
+    reset: int  # Unix time of the end of the window, by the server's clock
+
+    @property
+    def remaining(self) -> int:
+        """Points left; never negative."""
+        return max(0, self.limit - self.used)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that every answer carries."""
+        return {
+            "x-ratelimit-limit": str(self.limit),
+            "x-ratelimit-remaining": str(self.remaining),
+            "x-ratelimit-reset": str(self.reset),
+            "x-ratelimit-used": str(self.used),
+            "x-ratelimit-resource": self.resource,
+        }
+
+
+class RateLimits:
+    """What each token has spent; a window begins with a token's first request after the last one ended."""
+
+    def __init__(
+        self,
+        points: int,
+        window_s: float,
+        *,
+        skew_s: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._points, self._window_s = points, window_s
+        self._skew_s = skew_s
+        self._clock = clock
+        self._spent: dict[tuple[str, str], tuple[int, int]] = {}  # points, end of the window
+        self._lock = threading.Lock()
+
+    def standing(self, token: str, resource: str) -> Standing:
+        """Where `token` stands, without spending."""
+        return self.spend(token, resource, 0)
+
+    def spend(self, token: str, resource: str, points: int) -> Standing:
+        """Spend `points` and say what is left. The last points of a window may be overspent, as on GitHub."""
+        with self._lock:
+            used, end = self._spent.get((token, resource), (0, 0))
+            if self._clock() >= end:
+                # The end is a whole second, because the header has whole seconds.
+                used, end = 0, math.ceil(self._clock() + self._window_s)
+            used = min(self._points, used + points)
+            self._spent[token, resource] = used, end
+        return Standing(resource, self._points, used, end + round(self._skew_s))

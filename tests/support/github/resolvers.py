@@ -1,0 +1,320 @@
+"""The trackers as the GraphQL schema names them: plain dicts, which the executor walks fastest.
+
+A field is a value, or a function that the executor calls with the field's arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, TypeVar
+
+from graphql import FieldNode, GraphQLResolveInfo
+
+from tests.support.github.limits import Standing
+from tests.support.github.search import REACHABLE, Search, SearchRefusal
+from tests.support.github.trackers import Account, Catalogue, Comment, Event, Issue, Repository, Tracker
+
+T = TypeVar("T")
+Node = dict[str, Any]
+Info: TypeAlias = GraphQLResolveInfo[Any]
+
+MAX_PAGE = 100
+_COUNTS = {"totalCount", "issueCount"}  # may be asked for without first or last
+_TYPES = {
+    "closed": "ClosedEvent",
+    "reopened": "ReopenedEvent",
+    "marked_as_duplicate": "MarkedAsDuplicateEvent",
+    "unmarked_as_duplicate": "UnmarkedAsDuplicateEvent",
+}
+
+
+class GraphQLRefusal(Exception):  # noqa: N818 - it becomes one entry of an answer's `errors`
+    """One field can't be resolved; `kind` is GitHub's `type` of the error."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the resolvers of one request need besides the fields' arguments."""
+
+    catalogue: Catalogue
+    search: Search
+    sees_repositories: bool  # False: the token may read none of them
+    points: int
+    nodes: int
+    standing: Standing  # this query included
+
+
+def connection(
+    info: Info,
+    items: Sequence[T],
+    render: Callable[[T], Node],
+    *,
+    reachable: int | None = None,
+    first: int | None = None,
+    last: int | None = None,
+    after: str | None = None,
+    before: str | None = None,
+) -> Node:
+    """A Relay connection over `items`, of which only the first `reachable` can be had."""
+    _check_size(info, first, last)
+    total = len(items) if reachable is None else min(len(items), reachable)
+    low = 0 if after is None else min(total, _position(after) + 1)
+    high = total if before is None else max(low, min(total, _position(before)))
+    start, stop = (low, min(high, low + (first or 0))) if last is None else (max(low, high - last), high)
+    return {
+        "totalCount": len(items),
+        "pageInfo": {
+            "hasNextPage": stop < total,
+            "hasPreviousPage": start > 0,
+            "startCursor": encode_cursor(start) if stop > start else None,
+            "endCursor": encode_cursor(stop - 1) if stop > start else None,
+        },
+        "nodes": [render(item) for item in items[start:stop]],
+    }
+
+
+def encode_cursor(position: int) -> str:
+    """The cursor of the item at `position`, as opaque as GitHub's."""
+    return base64.b64encode(f"cursor:v2:{position}".encode()).decode()
+
+
+def _position(cursor: str) -> int:
+    try:
+        return int(base64.b64decode(cursor, validate=True).decode().removeprefix("cursor:v2:"))
+    except (binascii.Error, ValueError):
+        words = f"`{cursor}` does not appear to be a valid cursor."
+        raise GraphQLRefusal("INVALID_CURSOR_ARGUMENTS", words) from None
+
+
+def _check_size(info: Info, first: int | None, last: int | None) -> None:
+    name = info.field_name
+    for argument, size in (("first", first), ("last", last)):
+        if size is not None and not 0 <= size <= MAX_PAGE:
+            raise GraphQLRefusal(
+                "EXCESSIVE_PAGINATION",
+                f"Requesting {size} records on the `{name}` connection exceeds the `{argument}` limit of "
+                f"{MAX_PAGE} records.",
+            )
+    if first is None and last is None and not _asked(info) <= _COUNTS:
+        raise GraphQLRefusal(
+            "MISSING_PAGINATION_BOUNDARIES",
+            f"You must provide a `first` or `last` value to properly paginate the `{name}` connection.",
+        )
+
+
+def _asked(info: Info) -> set[str]:
+    chosen = [node.selection_set for node in info.field_nodes if node.selection_set]
+    return {
+        member.name.value if isinstance(member, FieldNode) else "…"
+        for one in chosen
+        for member in one.selections
+    }
+
+
+def _actor(account: Account | None) -> Node | None:
+    """An account; a bot's login lacks the `[bot]` that REST shows."""
+    if account is None:
+        return None
+    login = account.login.removesuffix("[bot]") if account.kind == "Bot" else account.login
+    return {"__typename": account.kind, "login": login}
+
+
+def _repository_node(repository: Repository) -> Node:
+    tracker = repository.tracker
+    first = next(iter(tracker.issues.values()), None)
+    born = first.created_at if first else "2010-01-01T00:00:00Z"
+    return {
+        "__typename": "Repository",
+        "nameWithOwner": repository.name,
+        "createdAt": tracker.info.get("created_at") or born,
+        "hasIssuesEnabled": repository.has_issues,
+        "isPrivate": False,
+        "issueOrPullRequest": partial(_by_number, repository),
+        "issues": partial(_issues, repository),
+        "pullRequests": partial(_pull_requests, repository),
+        "labels": partial(_labels, repository),
+    }
+
+
+def _issue_node(repository: Repository, issue: Issue) -> Node:
+    return {
+        "__typename": "PullRequest" if issue.is_pull else "Issue",
+        "number": issue.number,
+        "title": issue.title,
+        "body": issue.body or "",
+        "state": issue.state.upper(),
+        "closed": issue.state == "closed",
+        "createdAt": issue.created_at,
+        "updatedAt": issue.updated_at,
+        "closedAt": issue.closed_at,
+        "author": _actor(issue.author),
+        "authorAssociation": issue.association,
+        "repository": lambda _info: _repository_node(repository),
+        "labels": lambda info, **page: connection(info, issue.labels, _label_node, **page),
+        "comments": lambda info, **page: connection(
+            info, issue.comments, partial(_comment_node, repository), **page
+        ),
+        "timelineItems": partial(_timeline, repository, issue),
+        "stateReason": partial(_state_reason, issue),
+        "duplicateOf": partial(_duplicate_of, repository, issue),
+    }
+
+
+def _comment_node(repository: Repository, comment: Comment) -> Node:
+    return {
+        "fullDatabaseId": str(repository.unique_id(comment.id)),
+        "author": _actor(comment.author),
+        "authorAssociation": comment.association,
+        "createdAt": comment.created_at,
+        "body": comment.body or "",
+    }
+
+
+def _label_node(name: str) -> Node:
+    return {"name": name}
+
+
+def _event_node(repository: Repository, issue: Issue, event: Event) -> Node:
+    is_duplicate = event.kind == "closed" and event.state_reason == "duplicate"
+    target = partial(_follow, repository, issue.canonical if is_duplicate else event.canonical)
+    return {
+        "__typename": _TYPES[event.kind],
+        "actor": _actor(event.actor),
+        "createdAt": event.created_at,
+        "stateReason": event.state_reason.upper() if event.state_reason else None,
+        "canonical": target,
+        "duplicateOf": target,
+    }
+
+
+def _issues(
+    repository: Repository,
+    info: Info,
+    *,
+    filterBy: dict[str, str] | None = None,  # noqa: N803 - GitHub's names, here and below
+    orderBy: dict[str, str] | None = None,  # noqa: N803
+    **page: Any,
+) -> Node:
+    since = (filterBy or {}).get("since", "")
+    listed = _listed(repository.tracker, is_pull=False, **_order(orderBy))
+    found = [issue for issue in listed if issue.updated_at >= since]
+    return connection(info, found if repository.has_issues else [], partial(_issue_node, repository), **page)
+
+
+def _pull_requests(
+    repository: Repository,
+    info: Info,
+    *,
+    orderBy: dict[str, str] | None = None,  # noqa: N803
+    **page: Any,
+) -> Node:
+    found = _listed(repository.tracker, is_pull=True, **_order(orderBy))
+    return connection(info, found, partial(_issue_node, repository), **page)
+
+
+def _order(order: dict[str, str] | None) -> dict[str, bool]:
+    order = order or {}
+    return {"by_update": order.get("field") == "UPDATED_AT", "descending": order.get("direction") == "DESC"}
+
+
+@lru_cache(32)
+def _listed(tracker: Tracker, *, is_pull: bool, by_update: bool, descending: bool) -> list[Issue]:
+    return sorted(
+        (issue for issue in tracker.issues.values() if issue.is_pull is is_pull),
+        key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
+        reverse=descending,
+    )
+
+
+def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any) -> Node:
+    """The labels in use, those whose name contains `query`."""
+    used = {label for issue in repository.tracker.issues.values() for label in issue.labels}
+    return connection(info, sorted(n for n in used if query.lower() in n.lower()), _label_node, **page)
+
+
+def _timeline(
+    repository: Repository,
+    issue: Issue,
+    info: Info,
+    *,
+    itemTypes: list[str],  # noqa: N803
+    **page: Any,
+) -> Node:
+    events = [event for event in issue.events if f"{event.kind.upper()}_EVENT" in itemTypes]
+    return connection(info, events, partial(_event_node, repository, issue), **page)
+
+
+def _state_reason(issue: Issue, _info: Info, *, enableDuplicate: bool | None = False) -> str | None:  # noqa: N803
+    """Why an issue is in its state: NOT_PLANNED for a duplicate unless duplicates are asked for."""
+    if issue.state_reason == "duplicate" and not enableDuplicate:
+        return "NOT_PLANNED"
+    return issue.state_reason.upper() if issue.state_reason else None
+
+
+def _duplicate_of(repository: Repository, issue: Issue, info: Info) -> Node | None:
+    """What a closed issue is marked as a duplicate of; null if that is a pull request."""
+    found = _follow(repository, issue.canonical, info)
+    return found if found and found["__typename"] == "Issue" else None
+
+
+def _follow(repository: Repository, reference: str | None, info: Info) -> Node | None:
+    target = info.context.catalogue.follow(reference, repository) if reference else None
+    return _issue_node(*target) if target else None
+
+
+def _by_number(repository: Repository, info: Info, number: int) -> Node:
+    """What has this number now: the number of a transferred issue leads to its new repository."""
+    target = info.context.catalogue.follow(f"{repository.tracker.name}#{number}", repository)
+    if target is None:
+        words = f"Could not resolve to an issue or pull request with the number of {number}."
+        raise GraphQLRefusal("NOT_FOUND", words)
+    return _issue_node(*target)
+
+
+def _rate_limit(info: Info) -> Node:
+    context: Context = info.context
+    reset = datetime.fromtimestamp(context.standing.reset, UTC)
+    return {
+        "cost": context.points,
+        "nodeCount": context.nodes,
+        "limit": context.standing.limit,
+        "used": context.standing.used,
+        "remaining": context.standing.remaining,
+        "resetAt": f"{reset:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _repository(info: Info, owner: str, name: str, *, followRenames: bool = True) -> Node:  # noqa: N803
+    context: Context = info.context
+    found = context.catalogue.find(f"{owner}/{name}", follow_renames=followRenames)
+    if found is None or not context.sees_repositories:
+        words = f"Could not resolve to a Repository with the name '{owner}/{name}'."
+        raise GraphQLRefusal("NOT_FOUND", words)
+    return _repository_node(found)
+
+
+def _search(info: Info, query: str, type: str, **page: Any) -> Node:  # noqa: A002
+    context: Context = info.context
+    try:
+        hits = context.search.run(query) if context.sees_repositories else []
+    except SearchRefusal as refusal:
+        raise GraphQLRefusal("INVALID", str(refusal)) from refusal
+    found = connection(info, hits, lambda hit: _issue_node(*hit), reachable=REACHABLE, **page)
+    return {**found, "issueCount": len(hits)}
+
+
+ROOT = {
+    "rateLimit": _rate_limit,
+    "viewer": {"__typename": "User", "login": "test-user"},
+    "repository": _repository,
+    "search": _search,
+}

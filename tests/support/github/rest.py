@@ -1,0 +1,96 @@
+"""The lists of the REST API that perceval asks for (`benchmarks/peers.py`): issues, comments and accounts."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from tests.support.github.trackers import Account, Catalogue, Comment, Issue, Repository
+
+T = TypeVar("T")
+View = dict[str, Any]
+
+_LIST = re.compile(r"/repos/(?P<repo>[^/]+/[^/]+)/issues(?:/(?P<number>\d+)/comments)?")
+_USER = re.compile(r"/users/(?P<login>[^/]+)(?P<orgs>/orgs)?")
+_GHOST = Account("ghost")
+
+
+class RestApi:
+    """Answers requests."""
+
+    def __init__(self, catalogue: Catalogue, base: str) -> None:
+        self._catalogue, self._base = catalogue, base
+
+    def answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, Any, dict[str, str]]:
+        """Status, payload and headers."""
+        if user := _USER.fullmatch(path):
+            return 200, [] if user["orgs"] else _account(Account(user["login"])), {}
+        found = _LIST.fullmatch(path)
+        repository = self._catalogue.find(found["repo"]) if found else None
+        if found is None or repository is None:
+            return 404, {"message": "Not Found", "status": "404"}, {}
+        if found["number"] is None:
+            return self._page(
+                path, parameters, _issues(repository, parameters), lambda i: _issue(repository, i)
+            )
+        issue = repository.issue(int(found["number"]))
+        comments = issue.comments if issue else []
+        return self._page(path, parameters, comments, lambda comment: _comment(repository, comment))
+
+    def _page(
+        self, path: str, parameters: Mapping[str, str], items: Sequence[T], view: Callable[[T], View]
+    ) -> tuple[int, Any, dict[str, str]]:
+        size, number = int(parameters.get("per_page", 30)), int(parameters.get("page", 1))
+        stop = size * number
+        following = f"{self._base}{path}?{urlencode({**parameters, 'page': number + 1})}"
+        link = {"link": f'<{following}>; rel="next"'} if stop < len(items) else {}
+        return 200, [view(item) for item in items[stop - size : stop]], link
+
+
+def _issues(repository: Repository, parameters: Mapping[str, str]) -> list[Issue]:
+    is_open_only = parameters.get("state", "open") != "all"
+    by_update = parameters.get("sort") == "updated"
+    return sorted(
+        (i for i in repository.tracker.issues.values() if not is_open_only or i.state == "open"),
+        key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
+        reverse=parameters.get("direction", "desc") == "desc",
+    )
+
+
+def _issue(repository: Repository, issue: Issue) -> View:
+    view: View = {
+        "id": repository.unique_id(issue.id),
+        "number": issue.number,
+        "title": issue.title,
+        "user": _account(issue.author or _GHOST),
+        "labels": [{"name": label} for label in issue.labels],
+        "state": issue.state,
+        "assignee": None,
+        "assignees": [],
+        "comments": len(issue.comments),
+        "created_at": issue.created_at,
+        "updated_at": issue.updated_at,
+        "closed_at": issue.closed_at,
+        "body": issue.body,
+        "html_url": f"https://github.com/{repository.name}/issues/{issue.number}",
+        "reactions": {"total_count": 0},
+    }
+    return view | ({"pull_request": {}} if issue.is_pull else {})
+
+
+def _comment(repository: Repository, comment: Comment) -> View:
+    return {
+        "id": repository.unique_id(comment.id),
+        "user": _account(comment.author or _GHOST),
+        "created_at": comment.created_at,
+        "updated_at": comment.updated_at,
+        "body": comment.body,
+        "reactions": {"total_count": 0},
+    }
+
+
+def _account(account: Account) -> View:
+    return {"login": account.login, "id": zlib.crc32(account.login.lower().encode()), "type": account.kind}

@@ -1,0 +1,142 @@
+"""The server on a socket."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request as HttpRequest
+from werkzeug.wrappers import Response
+
+from tests.support.github.faults import Fate, FaultPlan, Reply, read_plan
+from tests.support.github.service import Options, Request, Service, Stats
+from tests.support.github.trackers import Catalogue
+
+
+class Server:
+    """A running server, in a thread of its own. Use it as a context manager, or `close` it."""
+
+    def __init__(
+        self, catalogue: Catalogue, host: str, port: int, options: Options, plan: FaultPlan, latency_s: float
+    ) -> None:
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no banner
+        self._http = make_server(host, port, self._app, threaded=True, request_handler=_Handler)
+        self._http.handle_error = _report
+        self.url = f"http://{host}:{self._http.server_port}"
+        self._service = Service(catalogue, self.url, options=options, faults=plan)
+        self._stall_s, self._latency_s = plan.stall_s, latency_s
+        self._closing = threading.Event()
+        self._connections: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    @property
+    def stats(self) -> Stats:
+        """What it has done so far."""
+        return self._service.stats
+
+    def wait(self) -> None:
+        """Block until the server is closed from another thread, or by Ctrl-C."""
+        # The dump stays to the end: going over it in each collection would cost 0.3 s now and then.
+        gc.collect()
+        gc.freeze()
+        self._thread.join()
+
+    def close(self) -> None:
+        """Stop serving and drop every connection. Closing twice is harmless."""
+        self._closing.set()
+        self._http.shutdown()
+        for connection in list(self._connections):
+            _hang_up(connection)
+        self._http.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        started, connection = time.monotonic(), environ["werkzeug.socket"]
+        self._connections.add(connection)
+        asked = HttpRequest(environ)
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        target = f"{asked.path}?{asked.query_string.decode()}"
+        reply = self._service.handle(Request(asked.method, target, headers, asked.get_data()))
+        self._closing.wait(max(0.0, self._latency_s - (time.monotonic() - started)))
+        return self._response(reply, connection)(environ, start_response)
+
+    def _response(self, reply: Reply, connection: socket.socket) -> Response:
+        body = reply.body()
+        if reply.fate is Fate.TRUNCATED:
+            body = body[: len(body) // 2]
+        response = Response(body, reply.status, reply.headers)
+        if reply.fate is Fate.STALLED:
+            self._closing.wait(self._stall_s)
+        if reply.fate in (Fate.STALLED, Fate.DROPPED_BEFORE):
+            _hang_up(connection)
+        if reply.fate is Fate.DROPPED_WITHIN:
+            response.response = _half(body, connection)
+            response.headers["content-length"] = str(len(body))
+        return response
+
+
+def serve(
+    dump: str | Path | Sequence[Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    faults: FaultPlan | Path | None = None,
+    latency_s: float = 0.0,
+    replicate: int = 1,
+    options: Options | None = None,
+) -> Server:
+    """Start a local GitHub that serves a dump, and return it running."""
+    plan = read_plan(faults) if isinstance(faults, Path) else faults or FaultPlan()
+    roots = [Path(dump)] if isinstance(dump, str | Path) else dump
+    catalogue = Catalogue(roots, replicate=replicate)
+    return Server(catalogue, host, port, options or Options(), plan, latency_s)
+
+
+class _Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # one write for head and body, or Nagle's algorithm costs 40 ms an answer
+    disable_nagle_algorithm = True
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Only the status: the date is the service's, whose clock may be wrong."""
+        self.send_response_only(code, message)
+
+    def log(self, *_: object, **__: object) -> None:
+        """Nothing: clients that went away are expected."""
+
+    def connection_dropped(self, *_: object) -> None:
+        """Nothing, see `log`."""
+
+
+def _report(*_: object) -> None:
+    """Print what is a bug of this server; clients that went away are expected."""
+    if not isinstance(sys.exception(), ConnectionError):
+        traceback.print_exc()
+
+
+def _half(body: bytes, connection: socket.socket) -> Iterable[bytes]:
+    yield body[: len(body) // 2]
+    _hang_up(connection)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # it is gone already

@@ -1,0 +1,168 @@
+"""The server without its sockets: a request goes in, an answer comes out."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import formatdate
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import Field
+
+from pairkit.config import Settings
+from tests.support.github.faults import (
+    FAKES_LIMIT,
+    SPOILS_ANSWER,
+    Fate,
+    Fault,
+    FaultPlan,
+    Injector,
+    Reply,
+    exhausted_reply,
+    replacing_reply,
+    spoil,
+)
+from tests.support.github.graphql_api import GraphQLApi, Prepared, Refused, build_schema
+from tests.support.github.limits import RateLimits, Standing
+from tests.support.github.resolvers import Context
+from tests.support.github.rest import RestApi
+from tests.support.github.search import Search
+from tests.support.github.trackers import Catalogue
+
+BAD_TOKEN = "bad"  # the one token that is refused
+BLIND_TOKEN = "noaccess"  # a token that may read no repository
+STATS_PATH = "/stats"
+_GRAPHQL_PATHS = frozenset({"/graphql", "/api/graphql"})
+_INSTALLATION = re.compile(r"/app/installations/\d+/access_tokens")
+
+
+class Options(Settings):
+    """How the server behaves."""
+
+    points: int = Field(default=5000, ge=1)  # a token and window, for GraphQL and REST each
+    window_s: float = Field(default=3600.0, gt=0)
+    without_duplicate_of: bool = False  # hide the fields that GitHub's schema got in May 2025
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request; the names of headers are in lower case."""
+
+    method: str
+    target: str  # path and query string
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass
+class Stats:
+    """Counts since the server was started."""
+
+    requests: int = 0  # of every kind, faulty ones included
+    points: int = 0  # spent on GraphQL
+    faults: Counter[str] = field(default_factory=Counter)  # by kind
+
+
+class Service:
+    """Everything that is decided about a request. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        base: str,
+        *,
+        options: Options,
+        faults: FaultPlan,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._catalogue, self._plan, self._clock = catalogue, faults, clock
+        self._search = Search(catalogue)
+        self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
+        self._rest = RestApi(catalogue, base)
+        self._injector = Injector(faults)
+        self._limits = RateLimits(options.points, options.window_s, skew_s=faults.clock_skew_s, clock=clock)
+        self._lock = threading.Lock()
+        self.stats = Stats()
+
+    def handle(self, request: Request) -> Reply:
+        """Answer one request."""
+        url = urlsplit(request.target)
+        path = url.path.removeprefix("/api/v3")
+        if path == STATS_PATH:
+            return Reply(200, asdict(self.stats))
+        with self._lock:
+            self.stats.requests += 1
+        reply = self._answer(request, path, dict(parse_qsl(url.query)))
+        reply.headers = {
+            "date": formatdate(self._clock() + self._plan.clock_skew_s, usegmt=True),
+            "content-type": "application/json; charset=utf-8",
+            **reply.headers,
+        }
+        return reply
+
+    def _answer(self, request: Request, path: str, parameters: dict[str, str]) -> Reply:
+        token = request.headers.get("authorization", "").partition(" ")[2].strip()
+        if token in ("", BAD_TOKEN):
+            return Reply(401, {"message": "Bad credentials", "status": "401"})
+        if path in _GRAPHQL_PATHS and request.method == "POST":
+            return self._answer_graphql(request.body, token)
+        if request.method == "POST" and _INSTALLATION.fullmatch(path):
+            expiry = datetime.fromtimestamp(self._clock() + 3600, UTC)
+            granted = {"token": "ghs_test", "expires_at": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
+            return Reply(201, granted)
+        standing = self._limits.spend(token, "core", 1)
+        if path == "/rate_limit":
+            core = {**asdict(standing), "remaining": standing.remaining}
+            return Reply(200, {"resources": {"core": core}, "rate": core}, standing.headers)
+        status, payload, headers = self._rest.answer(path, parameters)
+        return Reply(status, payload, standing.headers | headers)
+
+    def _answer_graphql(self, body: bytes, token: str) -> Reply:
+        try:
+            prepared = self._graphql.prepare(body)
+        except Refused as refused:
+            standing = self._limits.standing(token, "graphql")  # what is not run costs nothing
+            return Reply(refused.status, {"errors": refused.errors}, standing.headers)
+        points = prepared.price.points
+        fault = self._injector.next_fault(largest_page=prepared.price.largest_page)
+        standing = self._limits.standing(token, "graphql")
+        if fault is not None:
+            with self._lock:
+                self.stats.faults[fault.rule.kind] += 1
+            reply = self._faulty(fault, prepared, token, standing)
+            points = 0 if fault.rule.kind in FAKES_LIMIT else points
+        elif standing.remaining <= 0:
+            reply, points = exhausted_reply(standing), 0
+        else:
+            reply = self._execute(prepared, token, standing)
+        with self._lock:
+            self.stats.points += points
+        reply.headers = {**self._limits.spend(token, "graphql", points).headers, **reply.headers}
+        return reply
+
+    def _execute(self, prepared: Prepared, token: str, standing: Standing) -> Reply:
+        price = prepared.price
+        context = Context(
+            catalogue=self._catalogue,
+            search=self._search,
+            sees_repositories=token != BLIND_TOKEN,
+            points=price.points,
+            nodes=price.nodes,
+            standing=replace(standing, used=min(standing.limit, standing.used + price.points)),
+        )
+        return Reply(200, self._graphql.execute(prepared, context))
+
+    def _faulty(self, fault: Fault, prepared: Prepared, token: str, standing: Standing) -> Reply:
+        if fault.rule.kind in SPOILS_ANSWER:
+            reply = self._execute(prepared, token, standing)
+            spoil(reply, fault)
+            return reply
+        reply = replacing_reply(fault, self._plan, standing, self._clock() + self._plan.clock_skew_s)
+        if reply.fate is Fate.DROPPED_WITHIN:
+            reply.payload = self._execute(prepared, token, standing).payload
+        return reply

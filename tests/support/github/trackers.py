@@ -1,0 +1,239 @@
+"""The trackers that are served, read from dumps into memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gis_builder._dump import Row, closing_event, find_dumps
+
+_GHOST = "ghost"  # REST's name for the author whose account was deleted; GraphQL has null
+_REPLICA_IDS = 10_000_000_000  # replicas of one repository share their texts, but not their ids
+_MOST_MOVES = 8  # of one issue: a ring of transfers leads nowhere
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """An author or actor."""
+
+    login: str
+    kind: str = "User"  # User | Bot | Organization | Mannequin
+
+
+@dataclass(slots=True, eq=False)
+class Comment:
+    """One comment."""
+
+    id: int
+    author: Account | None
+    association: str
+    created_at: str
+    updated_at: str
+    body: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One event of a timeline."""
+
+    kind: str
+    actor: Account | None
+    created_at: str
+    state_reason: str | None = None
+    canonical: str | None = None  # owner/name#number
+
+
+@dataclass(slots=True, eq=False)
+class Issue:
+    """One issue or pull request; comments in order of id, events in order of time."""
+
+    id: int
+    number: int
+    title: str
+    body: str | None
+    state: str
+    state_reason: str | None
+    author: Account | None
+    association: str
+    labels: tuple[str, ...]
+    created_at: str
+    updated_at: str
+    closed_at: str | None
+    is_pull: bool
+    comments: list[Comment] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def canonical(self) -> str | None:
+        """The issue that a closed issue is marked as a duplicate of: the last mark that was not undone."""
+        marks: list[str] = []
+        for event in self.events if self.state == "closed" else ():
+            if event.kind == "marked_as_duplicate" and event.canonical:
+                marks.append(event.canonical)
+            elif event.kind == "unmarked_as_duplicate":
+                marks = [mark for mark in marks if event.canonical and mark != event.canonical]
+        return marks[-1] if marks else None
+
+
+@dataclass(eq=False)
+class Tracker:
+    """The issues of one repository."""
+
+    name: str
+    info: Mapping[str, Any] = field(default_factory=dict)  # repo.json
+    issues: dict[int, Issue] = field(default_factory=dict)
+    moved: dict[int, str] = field(default_factory=dict)  # where transferred issues went
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """A yes-or-no property from `repo.json`."""
+        return bool(self.info.get(key, default))
+
+
+@dataclass(eq=False)
+class Repository:
+    """A tracker under one of the names that it is served under."""
+
+    name: str
+    tracker: Tracker
+    replica: int = 0
+
+    @property
+    def has_issues(self) -> bool:
+        """Whether the tracker is switched on."""
+        return self.tracker.flag("has_issues", default=True)
+
+    def issue(self, number: int) -> Issue | None:
+        """The issue or pull request with this number, if it can be seen."""
+        issue = self.tracker.issues.get(number)
+        return issue if issue is None or issue.is_pull or self.has_issues else None
+
+    def unique_id(self, id_in_dump: int) -> int:
+        """The id under which this repository serves what the dump calls `id_in_dump`."""
+        return id_in_dump + self.replica * _REPLICA_IDS
+
+
+class Catalogue:
+    """Every repository that is served, by name and former name; private ones as if they did not exist."""
+
+    def __init__(self, roots: Iterable[Path], *, replicate: int = 1) -> None:
+        self._by_name: dict[str, Repository] = {}
+        self._by_former_name: dict[str, Repository] = {}
+        for tracker in _Reader().read(roots):
+            for replica in range(replicate):
+                name = _replica_name(tracker.name, replica)
+                repository = self._by_name[name.lower()] = Repository(name, tracker, replica)
+                for former in tracker.info.get("previous_names", ()):
+                    self._by_former_name[_replica_name(former, replica).lower()] = repository
+
+    def find(self, name: str, *, follow_renames: bool = True) -> Repository | None:
+        """The visible repository called `name`, in any case."""
+        found = self._by_name.get(name.lower())
+        if found is None and follow_renames:
+            found = self._by_former_name.get(name.lower())
+        return None if found is None or found.tracker.flag("private") else found
+
+    def follow(self, reference: str, seen_from: Repository) -> tuple[Repository, Issue] | None:
+        """The issue that `owner/name#number` means in a text of `seen_from`, through transfers."""
+        for _ in range(_MOST_MOVES):
+            name, _, number = reference.partition("#")
+            target = self.find(_replica_name(name, seen_from.replica))
+            if target is None:
+                return None
+            if issue := target.issue(int(number)):
+                return target, issue
+            reference = target.tracker.moved.get(int(number), "")
+        return None
+
+
+def _replica_name(name: str, replica: int) -> str:
+    return name if replica == 0 else f"{name}-{replica + 1}"
+
+
+class _Reader:
+    """Reads dumps; accounts are kept once each."""
+
+    def __init__(self) -> None:
+        self._trackers: dict[str, Tracker] = {}
+        self._accounts: dict[str, Account] = {}
+
+    def read(self, roots: Iterable[Path]) -> list[Tracker]:
+        """All trackers by name; a repository may be spread over several folders."""
+        for dump in (dump for root in roots for dump in find_dumps(root)):
+            if dump.repo is not None:
+                self._tracker(dump.repo).info = dump.info
+            for row in dump.issues():
+                issue = self._tracker(row.repo).issues[row.number] = self._issue(row)
+                if not dump.has_events and (event := closing_event(row.value)):
+                    issue.events.append(self._event(event))
+            for said in dump.comments():
+                if thread := self._thread(said):
+                    thread.comments.append(self._comment(said.value))
+            for happened in dump.events():
+                if thread := self._thread(happened):
+                    thread.events.append(self._event(happened.value))
+            for gone in dump.missing():
+                if gone.record.to:
+                    self._tracker(gone.repo).moved[gone.number] = gone.record.to
+        for tracker in self._trackers.values():
+            tracker.issues = dict(sorted(tracker.issues.items()))
+            for issue in tracker.issues.values():
+                distinct = {comment.id: comment for comment in issue.comments}
+                issue.comments = sorted(distinct.values(), key=lambda comment: comment.id)
+                issue.events.sort(key=lambda event: event.created_at)
+        return [tracker for _, tracker in sorted(self._trackers.items())]
+
+    def _tracker(self, name: str) -> Tracker:
+        return self._trackers.setdefault(name.lower(), Tracker(name))
+
+    def _thread(self, row: Row[Any]) -> Issue | None:
+        return self._tracker(row.repo).issues.get(row.number)
+
+    def _issue(self, row: Row[Any]) -> Issue:
+        value = row.value
+        return Issue(
+            id=value.get("id") or zlib.crc32(row.repo.lower().encode()) % 2000 * 1_000_000 + row.number,
+            number=row.number,
+            title=value["title"],
+            body=value.get("body"),
+            state=value["state"],
+            state_reason=value.get("state_reason"),
+            author=self._account(value.get("user")),
+            association=value.get("author_association") or "NONE",
+            labels=tuple(label["name"] for label in value.get("labels") or ()),
+            created_at=value["created_at"],
+            updated_at=value["updated_at"],
+            closed_at=value.get("closed_at"),
+            is_pull="pull_request" in value,
+        )
+
+    def _comment(self, value: dict[str, Any]) -> Comment:
+        return Comment(
+            id=value["id"],
+            author=self._account(value.get("user")),
+            association=value.get("author_association") or "NONE",
+            created_at=value["created_at"],
+            updated_at=value.get("updated_at") or value["created_at"],
+            body=value.get("body"),
+        )
+
+    def _event(self, value: dict[str, Any]) -> Event:
+        return Event(
+            kind=value["event"],
+            actor=self._account(value.get("actor")),
+            created_at=value["created_at"],
+            state_reason=value.get("state_reason"),
+            canonical=value.get("canonical"),
+        )
+
+    def _account(self, value: dict[str, Any] | None) -> Account | None:
+        if value is None or value["login"] == _GHOST:
+            return None
+        login = value["login"]
+        account = self._accounts.setdefault(
+            login, Account(login, "Bot" if login.endswith("[bot]") else "User")
+        )
+        account.kind = value.get("type") or account.kind
+        return account

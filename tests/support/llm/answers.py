@@ -1,0 +1,107 @@
+"""Answers by fixed rules: something of the right shape, with no meaning behind it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pairkit.keyed import keyed_hash
+
+Messages = list[dict[str, Any]]
+
+_SENTENCE = (
+    re.compile(r"Input sentence: (.*)\. Output:", re.DOTALL),  # the papers' prompt
+    re.compile(r"^(?:Sentence|Passage|Question): (\".*\")\s*$", re.MULTILINE),  # JSON quotes
+)
+_NEGATIVE = re.compile(r"antonym|opposite|contradict|negative|misled|does not answer|wrong", re.IGNORECASE)
+_NUMBERED = re.compile(r"^\s*(\d+)[.):]\s*(.*)$", re.MULTILINE)
+_LEADS = ("In other words,", "That is to say,", "Put differently,", "Said again:", "To rephrase,")
+_NEGATIVE_LEADS = ("It is not so that", "It is wrong that", "Nobody says that", "Never did", "By no means")
+_MOST = 100
+
+
+def text_of(messages: Messages) -> str:
+    """All that was said, in one string."""
+    return "\n".join(str(message.get("content", "")) for message in messages)
+
+
+def answer(model: str, messages: Messages, schema: Any = None) -> str:
+    """The answer to a chat: a numbered list, lines of votes, or JSON that fits the schema."""
+    prompt = text_of(messages[-1:])
+    asked = text_of(messages)
+    if "## Negative" in asked:  # distilabel's GenerateSentencePair
+        return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
+    if "unrelated" in asked or "\n- related:" in asked:
+        items = _votes(prompt)
+    else:
+        items = _candidates(model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))))
+    if "search questions" in asked:
+        items = [f"Is it so that {item.rstrip('.?')}?" for item in items]
+    if isinstance(schema, dict):
+        return json.dumps(_fitting(schema, items), ensure_ascii=False)
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
+
+
+def _of(prompt: str) -> str:
+    """The sentence that the prompt is about."""
+    for pattern in _SENTENCE:
+        if found := pattern.search(prompt):
+            return str(found[1])
+    return prompt.strip().rpartition("\n")[2]
+
+
+def _candidates(model: str, prompt: str, *, is_negative: bool) -> list[str]:
+    quoted = _of(prompt)
+    sentence = json.loads(quoted) if quoted.startswith('"') and _is_json(quoted) else quoted
+    wanted = re.search(r"\b(\d{1,3})\b", prompt.replace(quoted, ""))
+    size = min(_MOST, int(wanted[1])) if wanted else 3
+    leads = _NEGATIVE_LEADS if is_negative else _LEADS
+    words = str(sentence).split() or [""]
+    turn = keyed_hash(0, model) % len(leads)  # models agree in part
+    found = []
+    for index in range(size):
+        cut = (index // len(leads) + 1) * len(words) // 2 % len(words)
+        times = "" if index < len(leads) else f" {index}"
+        rest = " ".join(words[cut:] + words[:cut])
+        found.append(f"{leads[(turn + index) % len(leads)]}{times} {rest}")
+    return found
+
+
+def _votes(prompt: str) -> list[str]:
+    """A word for each sentence of a judge's question: those of `_candidates` are known by how they begin."""
+    try:
+        sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        sentences = [text.strip("\"' ") for _, text in _NUMBERED.findall(prompt)]
+    return ["opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same" for sentence in sentences]
+
+
+def _fitting(schema: dict[str, Any], items: list[str]) -> Any:
+    """Something that fits a JSON schema as far as its types go: lists hold the items, objects one in each."""
+    kind = schema.get("type")
+    if kind == "object":
+        inner = schema.get("properties", {})
+        found = {}
+        for name, part in inner.items():
+            found[name] = _fitting(part, items)
+            # A word of a list that none of the items is takes none of them.
+            taken = _is_plain(part) and (not part.get("enum") or items[:1] == [found[name]])
+            items = items[1:] if taken else items
+        return found
+    if kind == "array":
+        return [_fitting(schema.get("items", {}), [item]) for item in items]
+    choices = schema.get("enum")
+    first = items[0] if items else ""
+    return first if not choices or first in choices else choices[0]
+
+
+def _is_plain(schema: dict[str, Any]) -> bool:
+    return schema.get("type") not in ("object", "array")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), str)
+    except json.JSONDecodeError:
+        return False

@@ -1,0 +1,66 @@
+"""The test server in a thread: uvicorn on loopback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Self
+
+import uvicorn
+
+from tests.support.llm.service import Faults, Options, Recorded, Service, Stats
+
+
+class Server:
+    """A running server. Use it as a context manager, or `close` it."""
+
+    def __init__(self, options: Options, faults: Faults, host: str, port: int) -> None:
+        self._service = Service(options, faults)
+        self._socket = socket.create_server((host, port), backlog=1024)
+        config = uvicorn.Config(
+            self._service.app,
+            log_config=None,
+            log_level="critical",
+            lifespan="off",
+            ws="none",
+            interface="asgi3",
+            timeout_graceful_shutdown=0,
+        )
+        self._server = uvicorn.Server(config)
+        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+
+    @property
+    def base_url(self) -> str:
+        """The address for clients of OpenAI's protocol."""
+        return f"{self.url}/v1"
+
+    @property
+    def stats(self) -> Stats:
+        """The counts so far."""
+        return self._service.stats
+
+    @property
+    def requests(self) -> list[Recorded]:
+        """The first hundred requests, in order."""
+        return list(self._service.requests)
+
+    def close(self) -> None:
+        """Stop, and drop every connection. Closing twice is harmless."""
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def serve(
+    options: Options | None = None, faults: Faults | None = None, *, host: str = "127.0.0.1", port: int = 0
+) -> Server:
+    """Start a server; clients can connect when this returns."""
+    return Server(options or Options(), faults or Faults(), host, port)

@@ -1,0 +1,378 @@
+"""What the test server answers, and what goes wrong on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
+
+from llm_labeler._records import digest
+from pairkit.keyed import keyed_hash, keyed_unit
+from tests.support.llm.answers import answer, text_of
+
+FaultKind = Literal[
+    "rate_limited",  # 429 with Retry-After
+    "quota",  # 429 that no waiting helps
+    "server_error",  # 500
+    "unavailable",  # 503
+    "broken_json",  # status 200, JSON that breaks off
+    "html",  # status 200, a page
+    "disconnect",  # the connection closes in the middle of the answer
+    "hang",  # no answer
+    "empty_choices",  # an answer without choices
+    "no_usage",  # a good answer without usage
+    "refusal",  # the model declines
+    "cut",  # the answer stops at the token limit
+]
+FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+# These are answers, which are paid for and kept.
+_ANSWERING = frozenset(("no_usage", "refusal", "cut"))
+# Any patient client gets over these.
+PASSING: tuple[FaultKind, ...] = (
+    *("rate_limited", "server_error", "unavailable", "broken_json", "html", "disconnect", "empty_choices"),
+)
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_PAGE = "<!DOCTYPE html><html><body>Please log in to this network.</body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Which share of the calls fails, and how."""
+
+    share: float = 0.0
+    kinds: tuple[FaultKind, ...] = PASSING
+    seed: int = 0
+    first: int | None = None  # only the first so many attempts of a question may fail
+    retry_after_s: float = 1.0
+
+    def strikes(self, question: str, attempt: int) -> FaultKind | None:
+        """The fault of a question's attempt, counted from 1."""
+        if not self.share or (self.first is not None and attempt > self.first):
+            return None
+        if keyed_unit(self.seed, question, attempt) >= self.share:
+            return None
+        return self.kinds[keyed_hash(self.seed, "kind", question, attempt) % len(self.kinds)]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything but the faults."""
+
+    models: tuple[str, ...] = ("emulated",)
+    api_key: str | None = None
+    latency_s: float = 0.0
+    usage: bool = True
+    refuses: frozenset[str] = frozenset()
+    context_chars: int | None = None
+    lists_models: bool = True
+    batch_s: float = 0.0
+    batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts; a question is a model and its messages."""
+
+    requests: int = 0
+    answered: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    batches: int = 0
+    first_s: float = 0.0  # this machine's monotonic clock at the first and the last call
+    last_s: float = 0.0
+
+    @property
+    def asked_again(self) -> int:
+        """Answers to questions that had been answered before."""
+        return self.answered - len(self.answers)
+
+    def summary(self) -> dict[str, Any]:
+        """The counts as JSON."""
+        return {
+            "requests": self.requests,
+            "answered": self.answered,
+            "questions": len(self.asked),
+            "questions_answered": len(self.answers),
+            "asked_again": self.asked_again,
+            "batches": self.batches,
+            "faults": dict(self.faults),
+            "first_s": self.first_s,
+            "last_s": self.last_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request as it came; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class CutOff(Response):
+    """Half of a response; then the connection closes."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        half = bytes(self.body)[: len(self.body) // 2]
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+
+
+class Hang(Response):
+    """No response."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+@dataclass(slots=True)
+class Job:
+    """A batch: its tag, its questions as (custom id, body), and its results once it has ended."""
+
+    name: str
+    tag: str
+    file: str
+    questions: Sequence[tuple[str, Mapping[str, Any]]]
+    ready_s: float
+    files: dict[str, str] | None = None
+
+
+def error(status: int, message: str, *, code: str = "", param: str | None = None, **headers: str) -> Response:
+    """An error in OpenAI's words."""
+    body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return JSONResponse({"error": body}, status, named)
+
+
+class Service:
+    """The whole API as a starlette app, `app`."""
+
+    def __init__(self, options: Options, faults: Faults) -> None:
+        self.stats = Stats()
+        self.requests: list[Recorded] = []
+        self._options, self._faults = options, faults
+        self._files: dict[str, bytes] = {}
+        self._jobs: dict[str, Job] = {}
+        api = [
+            Route("/models", self._models),
+            Route("/chat/completions", self._chat, methods=["POST"]),
+            Route("/files", self._upload, methods=["POST"]),
+            Route("/files/{name}/content", self._download),
+            Route("/batches", self._create, methods=["POST"]),
+            Route("/batches", self._list),
+            Route("/batches/{name}", self._look),
+        ]
+        roots = [Mount("/v1", routes=api), Mount("/api/paas/v4", routes=api)]
+        stats = Route("/stats", lambda _: JSONResponse(self.stats.summary()))
+        handlers: Any = {
+            404: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
+            405: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
+            ValueError: lambda *_: error(400, "We could not make sense of your request."),
+        }
+        self._routes = Starlette(routes=[stats, *roots], exception_handlers=handlers)
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Record a request, see to its key and the delay, and answer it."""
+        request = Request(scope, receive)
+        body = await request.body()
+        told = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def again() -> Any:
+            return next(told, None) or await receive()
+
+        if request.url.path != "/stats":
+            if len(self.requests) < 100:
+                self.requests.append(Recorded(request.method, request.url.path, request.headers, body))
+            key = self._options.api_key
+            if key is not None and request.headers.get("authorization") != f"Bearer {key}":
+                await error(401, "Incorrect API key provided.", code="invalid_api_key")(scope, again, send)
+                return
+            await asyncio.sleep(self._options.latency_s)
+        await self._routes(scope, again, send)
+
+    async def _models(self, request: Request) -> Response:
+        if not self._options.lists_models:
+            return error(404, f"Invalid URL ({request.method} {request.url.path})")
+        models = [{"id": name, "object": "model"} for name in self._options.models]
+        return JSONResponse({"object": "list", "data": models})
+
+    async def _chat(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        if not isinstance(body, dict):
+            raise ValueError("no JSON object")  # noqa: TRY004
+        return self._refusal(404, body) or self._reply(body)
+
+    def _refusal(self, no_model: int, body: Mapping[str, Any]) -> Response | None:
+        """Why a request can't be answered at all, if so."""
+        options, messages = self._options, body.get("messages")
+        if (model := body.get("model")) not in options.models:
+            message = f"The model `{model}` does not exist or you do not have access to it."
+            return error(no_model, message, code="model_not_found", param="model")
+        if not isinstance(messages, list) or not messages:
+            return error(400, "Invalid 'messages': empty array.", param="messages")
+        for name in sorted(options.refuses & body.keys()):
+            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            return error(400, message, code="unsupported_parameter", param=name)
+        if options.context_chars is not None and len(text_of(messages)) > options.context_chars:
+            message = "This model's maximum context length is exceeded."
+            return error(400, message, code="context_length_exceeded", param="messages")
+        return None
+
+    def _reply(self, body: Mapping[str, Any]) -> Response:
+        """The response to one call, counted."""
+        stats = self.stats
+        question = digest(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
+        stats.last_s = time.monotonic()
+        stats.first_s = stats.first_s or stats.last_s
+        stats.requests += 1
+        stats.asked[question] += 1
+        kind = self._faults.strikes(question, stats.asked[question])
+        if kind is not None:
+            stats.faults[kind] += 1
+        if kind is None or kind in _ANSWERING:
+            stats.answered += 1
+            stats.answers[question] += 1
+            return JSONResponse(self._completion(body, question, kind))
+        return self._fault(kind, self._completion(body, question, None))
+
+    def _fault(self, kind: FaultKind, good: dict[str, Any]) -> Response:
+        wait, whole = f"{self._faults.retry_after_s:g}", json.dumps(good)
+        match kind:
+            case "rate_limited":
+                return error(429, "Rate limit reached.", code="rate_limit_exceeded", retry_after=wait)
+            case "quota":
+                return error(429, "You exceeded your current quota.", code="insufficient_quota")
+            case "server_error":
+                return error(500, "The server had an error.")
+            case "unavailable":
+                return error(503, "Overloaded.", retry_after=wait)
+            case "empty_choices":
+                return JSONResponse({**good, "choices": []})
+            case "html":
+                return Response(_PAGE, headers={"content-type": "text/html"})
+            case "broken_json":
+                return Response(whole[: len(whole) // 2], media_type="application/json")
+            case "hang":
+                return Hang()
+            case _:
+                return CutOff(whole, media_type="application/json")
+
+    def _completion(self, body: Mapping[str, Any], question: str, kind: FaultKind | None) -> dict[str, Any]:
+        messages = body["messages"]
+        wanted = body.get("response_format") or {}
+        text = answer(str(body["model"]), messages, (wanted.get("json_schema") or {}).get("schema"))
+        limit = next((int(body[name]) for name in _LIMITS if body.get(name)), 1 << 30)
+        if kind == "cut":
+            limit = min(limit, max(1, _tokens(text) // 2))
+        shown = text.encode("utf-8", "replace")[: 4 * limit].decode("utf-8", "ignore")
+        message: dict[str, Any] = {"role": "assistant", "content": shown, "refusal": None}
+        if kind == "refusal":
+            message |= {"content": None, "refusal": "I can't help with that."}
+        finish = "length" if _tokens(text) > limit else "stop"
+        completion = {
+            "id": f"chatcmpl-{question}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        }
+        if self._options.usage and kind != "no_usage":
+            read, written = _tokens(text_of(messages)), min(limit, _tokens(text))
+            used = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+            completion["usage"] = used
+        return completion
+
+    async def _upload(self, request: Request) -> Response:
+        boundary = request.headers["content-type"].partition("boundary=")[2].encode()
+        parts = (part.partition(b"\r\n\r\n") for part in (await request.body()).split(b"--" + boundary))
+        content = next(content.removesuffix(b"\r\n") for head, _, content in parts if b'name="file"' in head)
+        return JSONResponse({"id": self._keep(content), "object": "file", "purpose": "batch"})
+
+    def _keep(self, content: bytes) -> str:
+        name = f"file-{len(self._files) + 1}"
+        self._files[name] = content
+        return name
+
+    async def _download(self, request: Request) -> Response:
+        content = self._files.get(request.path_params["name"])
+        return error(404, "no such file") if content is None else Response(content)
+
+    async def _create(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        if (content := self._files.get(body.get("input_file_id"))) is None:
+            return error(400, "no such file", param="input_file_id")
+        lines = [json.loads(line) for line in content.splitlines()]
+        questions = [(line["custom_id"], line["body"]) for line in lines]
+        tag = (body.get("metadata") or {}).get("tag", "")
+        name, ready_s = f"batch_{len(self._jobs) + 1}", time.monotonic() + self._options.batch_s
+        self._jobs[name] = job = Job(name, tag, body["input_file_id"], questions, ready_s)
+        self.stats.batches += 1
+        return JSONResponse(self._shown(job))
+
+    async def _look(self, request: Request) -> Response:
+        job = self._jobs.get(request.path_params["name"])
+        return error(404, "no such batch") if job is None else JSONResponse(self._shown(job))
+
+    async def _list(self, request: Request) -> Response:
+        after, size = request.query_params.get("after", ""), int(request.query_params.get("limit", "20"))
+        names = [*reversed(self._jobs)]
+        start = names.index(after) + 1 if after in self._jobs else 0
+        shown = [self._shown(self._jobs[name]) for name in names[start : start + size]]
+        return JSONResponse({"object": "list", "data": shown, "has_more": start + size < len(names)})
+
+    def _shown(self, job: Job) -> dict[str, Any]:
+        """A batch as it is now."""
+        ends = self._options.batch_ends
+        shown: dict[str, Any] = {"id": job.name, "object": "batch", "input_file_id": job.file}
+        shown |= {"metadata": {"tag": job.tag}, "status": "in_progress", "endpoint": "/v1/chat/completions"}
+        if time.monotonic() < job.ready_s:
+            return shown
+        if ends == "failed":
+            problem = {"code": "invalid_json_line", "line": 1, "message": "emulated"}
+            return {**shown, "status": ends, "errors": {"data": [problem]}}
+        if job.files is None:
+            job.files = self._results(job)
+        return {**shown, "status": ends, **job.files}
+
+    def _results(self, job: Job) -> dict[str, str]:
+        """Result files, in another order; a batch that expires or is cancelled leaves out each second one."""
+        ends = self._options.batch_ends
+        done = job.questions if ends == "completed" else job.questions[::2]
+        lines: dict[str, list[str]] = {"output_file_id": [], "error_file_id": []}
+        for name, body in reversed(done):
+            response = self._refusal(400, body) or self._reply(body)
+            try:
+                found = {"status_code": response.status_code, "body": json.loads(bytes(response.body))}
+            except ValueError:  # a fault of the connection, which a batch has not
+                found = {"status_code": 500, "body": {"error": {"message": "The server had an error."}}}
+            place = "output_file_id" if found["status_code"] == 200 else "error_file_id"
+            lines[place].append(json.dumps({"custom_id": name, "response": found, "error": None}))
+        if ends == "expired":  # OpenAI says nothing of cancelled ones
+            late = {"response": None, "error": {"code": "batch_expired"}}
+            lines["error_file_id"] += [
+                json.dumps({"custom_id": name, **late}) for name, _ in job.questions[1::2]
+            ]
+        return {
+            place: self._keep("".join(f"{line}\n" for line in of).encode())
+            for place, of in lines.items()
+            if of
+        }
+
+
+def _tokens(text: str) -> int:
+    """Four bytes a token, rounded up."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)
