@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Self, TypeVar
 
-from gis_builder._github import Advanced, Began, CrawlEvent, Finished, Waiting
+from gis_builder._github.events import Advanced, Began, CrawlEvent, Finished, Waiting
 from pairkit.progress import Display, Listener, Progress
 from pairkit.terminal import say
 
