@@ -11,94 +11,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.face import lazy_names
+from pairkit.app.startup import lazy_names
 
 if TYPE_CHECKING:
-    from aoe_train import losses
-    from aoe_train._distill.static import Distilled
-    from aoe_train._encode import Encoded
-    from aoe_train._encoder import Encoder
-    from aoe_train._evaluate.evaluation import Evaluation
-    from aoe_train._export.export import Exported
-    from aoe_train._face.distilling import distill
-    from aoe_train._face.encoding import encode, merge_shards
-    from aoe_train._face.evaluation import evaluate
-    from aoe_train._face.exporting import export, push
-    from aoe_train._face.mining import Mined, mine
-    from aoe_train._face.searching import duplicates, index, open_index, search, search_every
-    from aoe_train._face.serving import serve
-    from aoe_train._face.training import Plan, Trained, TrainOptions, plan, train
-    from aoe_train._hybrid import Hybrid
-    from aoe_train._search.alike import Alike
-    from aoe_train._search.ask import Hit, SearchIndex
-    from aoe_train._search.build import Indexed
-    from aoe_train._search.every import Every
-    from aoe_train._serve.server import EmbeddingServer
-    from aoe_train._text_model import TextBatch
-    from aoe_train._text_objective import TextObjective
+    from aoe_train.api.distilling import distill as distill
+    from aoe_train.api.encoding import encode as encode
+    from aoe_train.api.encoding import merge_shards as merge_shards
+    from aoe_train.api.evaluation import evaluate as evaluate
+    from aoe_train.api.exporting import export as export
+    from aoe_train.api.exporting import push as push
+    from aoe_train.api.mining import Mined as Mined
+    from aoe_train.api.mining import mine as mine
+    from aoe_train.api.searching import duplicates as duplicates
+    from aoe_train.api.searching import index as index
+    from aoe_train.api.searching import open_index as open_index
+    from aoe_train.api.searching import search as search
+    from aoe_train.api.searching import search_every as search_every
+    from aoe_train.api.serving import serve as serve
+    from aoe_train.api.training import Plan as Plan
+    from aoe_train.api.training import Trained as Trained
+    from aoe_train.api.training import TrainOptions as TrainOptions
+    from aoe_train.api.training import plan as plan
+    from aoe_train.api.training import train as train
+    from aoe_train.encoding import Encoded as Encoded
+    from aoe_train.evaluation import tasks as tasks
+    from aoe_train.evaluation.evaluation import Evaluation as Evaluation
+    from aoe_train.exporting.distill.static import Distilled as Distilled
+    from aoe_train.exporting.export import Exported as Exported
+    from aoe_train.model import ran as ran
+    from aoe_train.model.encoder import Encoder as Encoder
+    from aoe_train.model.hybrid import Hybrid as Hybrid
+    from aoe_train.model.text_model import TextBatch as TextBatch
+    from aoe_train.objectives import losses as losses
+    from aoe_train.searching.alike import Alike as Alike
+    from aoe_train.searching.ask import Hit as Hit
+    from aoe_train.searching.ask import SearchIndex as SearchIndex
+    from aoe_train.searching.build import Indexed as Indexed
+    from aoe_train.searching.every import Every as Every
+    from aoe_train.searching.serve.server import EmbeddingServer as EmbeddingServer
+    from aoe_train.training.text_objective import TextObjective as TextObjective
 
-__all__ = [
-    "Alike",
-    "Distilled",
-    "EmbeddingServer",
-    "Encoded",
-    "Encoder",
-    "Evaluation",
-    "Every",
-    "Exported",
-    "Hit",
-    "Hybrid",
-    "Indexed",
-    "Mined",
-    "Plan",
-    "SearchIndex",
-    "TextBatch",
-    "TextObjective",
-    "TrainOptions",
-    "Trained",
-    "distill",
-    "duplicates",
-    "encode",
-    "evaluate",
-    "export",
-    "index",
-    "losses",
-    "merge_shards",
-    "mine",
-    "open_index",
-    "plan",
-    "push",
-    "search",
-    "search_every",
-    "serve",
-    "train",
-]
-
-_PLACES = {
-    "aoe_train._distill.static": ("Distilled",),
-    "aoe_train._encode": ("Encoded",),
-    "aoe_train._encoder": ("Encoder",),
-    "aoe_train._export.export": ("Exported",),
-    "aoe_train._face.distilling": ("distill",),
-    "aoe_train._face.encoding": ("encode", "merge_shards"),
-    "aoe_train._evaluate.evaluation": ("Evaluation",),
-    "aoe_train._face.evaluation": ("evaluate",),
-    "aoe_train._face.exporting": ("export", "push"),
-    "aoe_train._face.mining": ("Mined", "mine"),
-    "aoe_train._face.searching": ("duplicates", "index", "open_index", "search", "search_every"),
-    "aoe_train._face.serving": ("serve",),
-    "aoe_train._face.training": ("Plan", "TrainOptions", "Trained", "plan", "train"),
-    "aoe_train._hybrid": ("Hybrid",),
-    "aoe_train._search.alike": ("Alike",),
-    "aoe_train._search.ask": ("Hit", "SearchIndex"),
-    "aoe_train._search.build": ("Indexed",),
-    "aoe_train._search.every": ("Every",),
-    "aoe_train._serve.server": ("EmbeddingServer",),
-    "aoe_train._text_model": ("TextBatch",),
-    "aoe_train._text_objective": ("TextObjective",),
-    "aoe_train.losses": ("losses",),
-}
-
-__getattr__, __dir__ = lazy_names(
-    __name__, {name: module for module, names in _PLACES.items() for name in names}
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,11 +1,11 @@
 """`aoe`, and `python -m aoe_train`; so `torchrun -m aoe_train train …` trains in several processes."""
 
-from pairkit.face import start
+from pairkit.app.startup import start
 
 
 def main() -> None:
     """Run the command line."""
-    start("aoe_train._cli")
+    start("aoe_train.cli")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ import torch
 from peers_aoe.environments import DATA
 from scipy.stats import spearmanr
 
-from aoe_train._encoder import Encoder
-from aoe_train._evaluate.pairs import read_pair_task
-from aoe_train._evaluate.tasks import Vectors
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train.evaluation.pairs import read_pair_task
+from aoe_train.evaluation.task import Vectors
+from aoe_train.model.encoder import Encoder
+from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
 
 MEASURES = {"cosine": cosine, "angle, reference": angle_reference, "angle, phase": angle_phase}
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from pairkit.errors import PairkitError
+from pairkit.app.errors import PairkitError
 
 Parser = Callable[[str], object]
 
@@ -24,7 +24,7 @@ def _unless_refused(parse: Parser) -> Parser:
 
 def _tokens() -> Parser:
     """A text of a dataset, cut into tokens and pieces in both usual ways."""
-    from aoe_train._tokens import TokenStore
+    from aoe_train.model.tokens.tokens import TokenStore
     from tests.aoe_train.tiny import bytelevel, wordpiece
 
     tokenizers = (wordpiece(), bytelevel())
@@ -39,7 +39,7 @@ def _tokens() -> Parser:
 
 def _prompt() -> Parser:
     """The prompt of a model's folder."""
-    from aoe_train._template import with_prompt
+    from aoe_train.model.tokens.template import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()
@@ -48,15 +48,15 @@ def _prompt() -> Parser:
 
 def _digests() -> Parser:
     """A text that a model was trained on."""
-    from aoe_train._evaluate.overlap import digests
+    from aoe_train.evaluation.overlap import digests
 
     return _unless_refused(lambda text: digests([text]))
 
 
 def _names() -> Parser:
     """Where a model's folder says that it and its parts are from."""
-    from aoe_train._backbones.load import _HUB_ID, hub_origin
-    from aoe_train._model_folder.modules import Listed
+    from aoe_train.model.backbones.load import _HUB_ID, hub_origin
+    from aoe_train.model.folder.modules import Listed
 
     def read(text: str) -> None:
         _HUB_ID.fullmatch(text)
@@ -84,7 +84,7 @@ def _senteval() -> Parser:
 
 def _printed() -> Parser:
     """Words of others in a message."""
-    from pairkit.printable import one_line
+    from pairkit.app.printable import one_line
 
     return _unless_refused(one_line)
 

@@ -23,7 +23,7 @@ from machine import processor
 _READ = """
 import sys
 from pathlib import Path
-from gis_builder._archive.extract import extract_hour
+from gis_builder.gh_archive.extract import extract_hour
 Path(sys.argv[2]).write_bytes(b"".join(extract_hour(Path(sys.argv[1]), "2015-01-01-0")))
 """
 

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import polars as pl
 
-from gis_builder._archive.extract import extract_hour
-from gis_builder._archive.rows import read_rows
-from gis_builder._archive.threads import threads_of
-from gis_builder._detection import judge_thread
-from gis_builder._records import Outcome, Verdict
-from gis_builder._settings import DetectSettings
-from gis_builder._store import Store
-from gis_builder._verdicts import read_verdicts
-from pairkit.keyed import keyed_unit
+from gis_builder.detection.run import judge_thread
+from gis_builder.detection.verdicts import read_verdicts
+from gis_builder.gh_archive.extract import extract_hour
+from gis_builder.gh_archive.rows import read_rows
+from gis_builder.gh_archive.threads import threads_of
+from gis_builder.settings import DetectSettings
+from gis_builder.store import Store
+from gis_builder.store.records import Outcome, Verdict
+from pairkit.system.seeded import keyed_unit
 from tests.gis_builder.archive_world import events_of, lines_of, write_hours
 
 _HOURS = tuple(f"2015-01-01-{hour}" for hour in range(12))

@@ -31,9 +31,9 @@ import polars as pl
 from machine import processor
 
 import gis_builder
-from gis_builder._archive.hours import hours_between
-from gis_builder._store import Store
-from pairkit.progress import Progress
+from gis_builder.gh_archive.hours import hours_between
+from gis_builder.store import Store
+from pairkit.app.progress import Progress
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
 
 RANGE = "2015-02-01..2016-12-31"

@@ -31,8 +31,8 @@ from peers_aoe.texts import stsb, table
 from ran_runs import Ledger
 
 import aoe_train
-from aoe_train._evaluate.dev import dev_metric
-from aoe_train._examples import read_examples
+from aoe_train.data.examples import read_examples
+from aoe_train.evaluation.dev import dev_metric
 
 BACKBONE = "as it comes"
 THEIRS = "Summarize sentence {text} in one word:"

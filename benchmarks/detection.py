@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gis_builder._detect import KindOf, decide
-from gis_builder._dump import find_dumps
-from gis_builder._records import Comment, IssueRef, Kind, Outcome, Thread, Verdict
-from gis_builder._rest_records import comment_record, issue_record
+from gis_builder.detection import KindOf, decide
+from gis_builder.store.records import Comment, IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder.trackers.dump import find_dumps
+from gis_builder.trackers.rest_records import comment_record, issue_record
 
 HERE = Path(__file__).resolve().parent
 LABELS = HERE / "rust_threads.tsv"

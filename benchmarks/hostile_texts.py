@@ -216,8 +216,8 @@ def parsers() -> dict[str, Callable[[], Parser]]:
 
 def _verdict() -> Parser:
     """The verdict on a thread whose title, body and comments all are the text."""
-    from gis_builder._detect import decide
-    from gis_builder._records import Comment, Issue, Kind, Thread
+    from gis_builder.detection import decide
+    from gis_builder.store.records import Comment, Issue, Kind, Thread
 
     noon = "2020-01-10T12:00:00Z"
 
@@ -231,22 +231,22 @@ def _verdict() -> Parser:
 
 def _rendering() -> Parser:
     """The text of an issue as it stands in a dataset."""
-    from gis_builder._pairs.text import clean
+    from gis_builder.pairing.text import clean
 
     return clean
 
 
 def _answer() -> Parser:
     """An LLM's answer, in `label`."""
-    from llm_labeler._parse import parse_answer
+    from llm_labeler.parsing import parse_answer
 
     return lambda text: parse_answer(text, text="The cat sat on the mat.")
 
 
 def _filters() -> Parser:
     """A sentence proposed for a text, in `label`."""
-    from llm_labeler._filters import turned_down
-    from llm_labeler._settings import FilterSettings
+    from llm_labeler.dataset.filters import turned_down
+    from llm_labeler.settings.labelling import FilterSettings
 
     settings = FilterSettings(max_length_ratio=1e9)
 
@@ -259,9 +259,9 @@ def _filters() -> Parser:
 
 def _judge() -> Parser:
     """A judge's answer, in `label`."""
-    from llm_labeler._judge import judge_asks, judge_batches, read_votes
-    from llm_labeler._records import Candidate, Text
-    from llm_labeler._settings import JudgeSettings
+    from llm_labeler.judging import judge_asks, judge_batches, read_votes
+    from llm_labeler.records import Candidate, Text
+    from llm_labeler.settings.labelling import JudgeSettings
 
     source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
     candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]
@@ -272,7 +272,7 @@ def _judge() -> Parser:
 
 def units(count: int, seed: int) -> list[str]:
     """So many distinct units: all single ones, then pairs and triples of them, drawn at random."""
-    from gis_builder._detect.rules import RULES
+    from gis_builder.detection.rules import RULES
 
     single = dict.fromkeys(
         [*LINES, *MARKUP, *SIGNS, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()]
@@ -287,14 +287,14 @@ def units(count: int, seed: int) -> list[str]:
 
 
 def _words() -> Iterable[str]:
-    from gis_builder._detect.lexicon import WORDS
+    from gis_builder.detection.lexicon import WORDS
 
     return WORDS
 
 
 def _phrase_parts() -> Iterator[str]:
     """The words that phrases are spelt with, alone and in a row."""
-    from gis_builder._detect.phrases import PHRASES, UNSPACED_PHRASES
+    from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
 
     for _, rule in (*PHRASES, *UNSPACED_PHRASES):
         words = re.findall(r"(?<!\\)[^\W\d_]{2,}", rule)
@@ -313,7 +313,7 @@ def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
 
 
 def _words_by_code() -> dict[str, list[str]]:
-    from gis_builder._detect.lexicon import WORDS
+    from gis_builder.detection.lexicon import WORDS
 
     by_code = {"R": ["#1", "#2"], ",": [",", ":"], "?": ["?"], "F": ["in favour of"], "S": ["same issue as"]}
     by_code |= {"s": ["the same issue"], "m": ["merged into"], "K": ["tracked in"], "A": ["already reported"]}

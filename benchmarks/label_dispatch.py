@@ -19,14 +19,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_labeler._budget import Budget, Spending
-from llm_labeler._dispatch import ask_all
-from llm_labeler._prompts import load_template
-from llm_labeler._provider import Prices
-from llm_labeler._records import Ask, Reply, Text, Usage
-from llm_labeler._settings import BreakerSettings, BudgetSettings, PromptSettings
-from llm_labeler._store import Store
-from llm_labeler._tasks import generation_asks
+from llm_labeler.clients.provider import Prices
+from llm_labeler.dispatch import ask_all
+from llm_labeler.prompts.templates import load_template
+from llm_labeler.records import Ask, Reply, Text, Usage
+from llm_labeler.runs.tasks import generation_asks
+from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings, PromptSettings
+from llm_labeler.store import Store
+from llm_labeler.store.budget import Budget, Spending
 
 
 class Waiting:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import llm_labeler
-from llm_labeler._gathered import proposed
-from llm_labeler._records import Proposal
-from llm_labeler._store import Store
-from llm_labeler._workplace import STORE_FILE, recall
-from pairkit.errors import DataError
+from llm_labeler.records import Proposal
+from llm_labeler.runs.candidates_by_text import proposed
+from llm_labeler.store import Store
+from llm_labeler.store.workplace import STORE_FILE, recall
+from pairkit.app.errors import DataError
 
 SENTENCES = (
     "The ferry to the northern islands leaves every morning at seven.",

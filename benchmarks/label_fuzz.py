@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from llm_labeler._filters import REASONS as FILTER_REASONS
-from llm_labeler._filters import screen
-from llm_labeler._judge import judge_asks, judge_batches, read_votes
-from llm_labeler._parse import REASONS, parse_answer
-from llm_labeler._records import AskKey, Candidate, Text
-from llm_labeler._settings import FilterSettings, JudgeSettings
+from llm_labeler.dataset.filters import REASONS as FILTER_REASONS
+from llm_labeler.dataset.filters import screen
+from llm_labeler.judging import judge_asks, judge_batches, read_votes
+from llm_labeler.parsing import REASONS, parse_answer
+from llm_labeler.records import AskKey, Candidate, Text
+from llm_labeler.settings.labelling import FilterSettings, JudgeSettings
 from tests.llm_labeler.answer_formats import FOLDER, Format, read
 
 MOST_SECONDS = 1.0

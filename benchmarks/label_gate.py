@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_labeler._filters import turned_down
-from llm_labeler._settings import FilterSettings
+from llm_labeler.dataset.filters import turned_down
+from llm_labeler.settings.labelling import FilterSettings
 
 MOST_DROPPED = 0.02
 _REASONS = ("nothing_shared", "not_a_question")

@@ -32,16 +32,16 @@ _BATCH = 2_000  # texts whose answers are kept in one step
 
 def make(folder: str, count: int, judges: int) -> None:
     """A working folder with so many texts and every answer about them."""
-    from llm_labeler._flags import read_given
-    from llm_labeler._gathered import judge_questions, proposed
-    from llm_labeler._label import Notes, begin, prepare
-    from llm_labeler._records import Answer, Reply
-    from llm_labeler._store import Store, chunks
-    from llm_labeler._store.rows import answer_row
-    from llm_labeler._store.store import _SAVE_ANSWER
-    from llm_labeler._tasks import task_of
-    from llm_labeler._workplace import STORE_FILE, remember
-    from pairkit.database import transaction
+    from llm_labeler.records import Answer, Reply
+    from llm_labeler.runs.candidates_by_text import judge_questions, proposed
+    from llm_labeler.runs.given import read_given
+    from llm_labeler.runs.label import Notes, begin, prepare
+    from llm_labeler.runs.tasks import task_of
+    from llm_labeler.store import Store, chunks
+    from llm_labeler.store.rows import answer_row
+    from llm_labeler.store.store import _SAVE_ANSWER
+    from llm_labeler.store.workplace import STORE_FILE, remember
+    from pairkit.system.database import transaction
 
     random_ = random.Random(1)  # noqa: S311 - texts
     templates = [_sentence(random_, random_.randrange(10, 18)) for _ in range(1000)]
@@ -103,7 +103,7 @@ def measure(work: str, out: str) -> dict[str, float]:
 
 def read(work: str) -> dict[str, float]:
     """MiB of the texts alone."""
-    from llm_labeler._workplace import recall
+    from llm_labeler.store.workplace import recall
 
     _, texts = recall(Path(work))
     return {"texts_mib": _peak(), "texts": len(texts)}

@@ -51,8 +51,8 @@ def _text(random_: random.Random, templates: list[list[str]]) -> str:
 
 def measure(count: int) -> dict[str, float]:
     """Seconds of processor time and MiB at most, in this process."""
-    from llm_labeler._settings import SplitSettings
-    from llm_labeler._split import split_texts
+    from llm_labeler.dataset.split import split_texts
+    from llm_labeler.settings.labelling import SplitSettings
 
     said, owners = sentences(random.Random(1), count)  # noqa: S311 - texts
     ids = [f"{place:016x}" for place in range(len(said) // _A_TEXT)]

@@ -36,11 +36,11 @@ from peers_aoe.texts import stsb
 from ran_runs import Ledger
 
 import aoe_train
-from aoe_train._evaluate.dev import dev_metric
-from aoe_train._examples import read_examples
-from aoe_train._objectives.pearson import pearson_loss
-from aoe_train._objectives.ranking import ranking_loss
-from aoe_train._objectives.similarity import angle_phase, angle_reference, cosine
+from aoe_train.data.examples import read_examples
+from aoe_train.evaluation.dev import dev_metric
+from aoe_train.objectives.pearson import pearson_loss
+from aoe_train.objectives.ranking import ranking_loss
+from aoe_train.objectives.similarity import angle_phase, angle_reference, cosine
 
 
 def geodesic(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

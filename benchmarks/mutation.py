@@ -58,7 +58,7 @@ def _named(pattern: str, names: str) -> tuple[str, ...]:
 
 AREAS = {
     "detect": Area(
-        _named("gis_builder/_detect/{}.py", "references ledger weight claims grammar targets verdict"),
+        _named("gis_builder/detection/{}.py", "references ledger weight claims grammar targets verdict"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
             "verdict markers turns weight ledger rules lexicon prefilter relations explain clusters sample "
@@ -68,10 +68,10 @@ AREAS = {
     "pairs": Area(
         (
             *_named(
-                "gis_builder/_pairs/{}.py",
+                "gis_builder/pairing/{}.py",
                 "references text positives negatives matching timeline guard stubs",
             ),
-            "gis_builder/_split.py",
+            "gis_builder/pairing/split.py",
         ),
         _named(
             "tests/gis_builder/test_{}.py",
@@ -80,8 +80,8 @@ AREAS = {
     ),
     "budget": Area(
         (
-            "llm_labeler/_budget.py",
-            "llm_labeler/_dispatch/limits.py",
+            "llm_labeler/store/budget.py",
+            "llm_labeler/dispatch/limits.py",
             "pairkit/openai_api/refusals.py",
         ),
         (
@@ -90,11 +90,11 @@ AREAS = {
         ),
     ),
     "parse": Area(
-        ("llm_labeler/_parse/*.py", "llm_labeler/_filters/*.py"),
+        ("llm_labeler/parsing/*.py", "llm_labeler/dataset/filters/*.py"),
         ("tests/llm_labeler/test_parse*.py", "tests/llm_labeler/test_filters*.py"),
     ),
     "objectives": Area(
-        ("aoe_train/_objectives/*.py",),
+        ("aoe_train/objectives/*.py",),
         ("tests/aoe_train/test_objectives_*.py",),
     ),
     "similar": Area(

@@ -58,7 +58,7 @@ def build(name: str, length: int, dim: int, layers: int) -> Any:
             max_position_embeddings=length,
         )
         return BertModel(config, add_pooling_layer=False)
-    from aoe_train._backbones.ran import RanConfig, RanModel
+    from aoe_train.model.backbones.ran import RanConfig, RanModel
 
     heads = max(1, dim // 64)
     model = RanModel(

@@ -167,7 +167,7 @@ def random_ran(like: Path, seed: int, out: Path) -> Path:
     import torch
     from transformers import AutoConfig, AutoTokenizer
 
-    from aoe_train._backbones.quiet import quietly
+    from aoe_train.model.backbones.quiet import quietly
     from papers.ran.masked_lm import RanForMaskedLM
 
     torch.manual_seed(seed)

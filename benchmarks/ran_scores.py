@@ -50,7 +50,7 @@ def masked_loss(model: Path, texts: Path, *, length: int, text_length: int) -> d
     import torch
     from transformers import AutoTokenizer
 
-    from aoe_train._backbones.quiet import quietly
+    from aoe_train.model.backbones.quiet import quietly
     from papers.ran.corpus import read_texts, tokenize_corpus
     from papers.ran.masked_lm import RanForMaskedLM
     from papers.ran.masking import IGNORED, MaskedSequences, Vocabulary, pad_examples

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from aoe_train._objectives.ranking import ranking_loss
+from aoe_train.objectives.ranking import ranking_loss
 
 SCALE = 20.0
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from detection import DUMP, kind_lookup, read_dump
 
-from gis_builder._detect import decide
-from gis_builder._records import Outcome, Relation
-from pairkit.keyed import keyed_hash
+from gis_builder.detection import decide
+from gis_builder.store.records import Outcome, Relation
+from pairkit.system.seeded import keyed_hash
 
 JUDGED = Path(__file__).resolve().parent / "rust_relations.tsv"
 Z = 1.96

@@ -24,7 +24,7 @@ from pathlib import Path
 from detection import DUMP, read_dump
 from planted_secrets import Planted, plant
 
-from gis_builder._secrets import KINDS, scrub_secrets
+from gis_builder.pairing.secrets import KINDS, scrub_secrets
 
 PEER = "detect-secrets==1.5.0"
 _SCAN = """

@@ -33,7 +33,7 @@ from peers_aoe.environments import add_flags
 from static_models import nli
 
 import aoe_train
-from aoe_train._backbones.load import find_folder
+from aoe_train.model.backbones.load import find_folder
 
 _STARTS_S = 300  # with its model
 ENCODED = 20_000  # texts that encoding alone is measured with

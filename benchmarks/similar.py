@@ -91,7 +91,7 @@ MAKERS = {"mixed": mixed, "tied": _template(3), "below": _template(9), "slots": 
 
 def measure(kind: str, count: int) -> dict[str, float]:
     """Seconds of processor time, MiB at most, and what was found, in this process."""
-    from pairkit.similar import near_identical
+    from pairkit.similarity.near_duplicates import near_identical
 
     texts = MAKERS[kind](random.Random(1), count)  # noqa: S311 - texts
     before = _peak()

@@ -25,7 +25,7 @@ from peers_aoe.texts import stsb, table
 from scipy.stats import spearmanr
 
 import aoe_train
-from aoe_train._backbones.load import find_folder
+from aoe_train.model.backbones.load import find_folder
 
 TEACHER = "minilm"
 BATCHES = (32, 1024)  # of sentence-transformers: its default, and what is best for static models

@@ -21,62 +21,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.face import lazy_names
+from pairkit.app.startup import lazy_names
 
 if TYPE_CHECKING:
-    from gis_builder._face import archive as archive
-    from gis_builder._face import backtest as backtest
-    from gis_builder._face import build as build
-    from gis_builder._face import crawl as crawl
-    from gis_builder._face import demo as demo
-    from gis_builder._face import detect as detect
-    from gis_builder._face import explain as explain
-    from gis_builder._face import import_tracker as import_tracker
-    from gis_builder._face import pair as pair
-    from gis_builder._face import plan as plan
-    from gis_builder._face import render as render
-    from gis_builder._face import status as status
-    from gis_builder._face import suggest as suggest
-    from gis_builder._plan import Plan as Plan
-    from gis_builder._results import ArchiveBuilt as ArchiveBuilt
-    from gis_builder._results import Built as Built
-    from gis_builder._results import Crawled as Crawled
-    from gis_builder._results import Detected as Detected
-    from gis_builder._results import Explanation as Explanation
-    from gis_builder._results import IncompleteCrawlError as IncompleteCrawlError
-    from gis_builder._results import Rendered as Rendered
-    from gis_builder._status import Status as Status
-    from gis_builder._suggest import Backtested as Backtested
-    from gis_builder._suggest import Suggested as Suggested
+    from gis_builder.api import archive as archive
+    from gis_builder.api import backtest as backtest
+    from gis_builder.api import build as build
+    from gis_builder.api import crawl as crawl
+    from gis_builder.api import demo as demo
+    from gis_builder.api import detect as detect
+    from gis_builder.api import explain as explain
+    from gis_builder.api import import_tracker as import_tracker
+    from gis_builder.api import pair as pair
+    from gis_builder.api import plan as plan
+    from gis_builder.api import render as render
+    from gis_builder.api import status as status
+    from gis_builder.api import suggest as suggest
+    from gis_builder.crawling.plan import Plan as Plan
+    from gis_builder.crawling.status import Status as Status
+    from gis_builder.results import ArchiveBuilt as ArchiveBuilt
+    from gis_builder.results import Built as Built
+    from gis_builder.results import Crawled as Crawled
+    from gis_builder.results import Detected as Detected
+    from gis_builder.results import Explanation as Explanation
+    from gis_builder.results import IncompleteCrawlError as IncompleteCrawlError
+    from gis_builder.results import Rendered as Rendered
+    from gis_builder.suggestions import Backtested as Backtested
+    from gis_builder.suggestions import Suggested as Suggested
 
-_FUNCTIONS = (
-    *(
-        "archive",
-        "backtest",
-        "build",
-        "crawl",
-        "demo",
-        "detect",
-        "explain",
-        "import_tracker",
-        "pair",
-        "plan",
-        "render",
-        "status",
-        "suggest",
-    ),
-)
-_PLACES = {
-    **dict.fromkeys(_FUNCTIONS, "gis_builder._face"),
-    **dict.fromkeys(
-        ("ArchiveBuilt", "Built", "Crawled", "Detected", "Explanation", "Rendered"),
-        "gis_builder._results",
-    ),
-    "IncompleteCrawlError": "gis_builder._results",
-    "Backtested": "gis_builder._suggest",
-    "Plan": "gis_builder._plan",
-    "Status": "gis_builder._status",
-    "Suggested": "gis_builder._suggest",
-}
-__all__ = list(_PLACES)
-__getattr__, __dir__ = lazy_names(__name__, _PLACES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

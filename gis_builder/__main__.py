@@ -1,11 +1,11 @@
 """`gis`, and `python -m gis_builder`."""
 
-from pairkit.face import start
+from pairkit.app.startup import start
 
 
 def main() -> None:
     """Run the command line."""
-    start("gis_builder._cli")
+    start("gis_builder.cli")
 
 
 if __name__ == "__main__":

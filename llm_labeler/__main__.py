@@ -1,11 +1,11 @@
 """`label`, and `python -m llm_labeler`."""
 
-from pairkit.face import start
+from pairkit.app.startup import start
 
 
 def main() -> None:
     """Run the command line."""
-    start("llm_labeler._cli")
+    start("llm_labeler.cli")
 
 
 if __name__ == "__main__":

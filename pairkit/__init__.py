@@ -10,65 +10,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.face import lazy_names
+from pairkit.app.startup import lazy_names
 
 if TYPE_CHECKING:
-    from pairkit._audit import AuditReport as AuditReport
-    from pairkit._face import apply as apply
-    from pairkit._face import audit as audit
-    from pairkit._face import export as export
-    from pairkit._face import merge as merge
-    from pairkit._face import mine as mine
-    from pairkit._face import push as push
-    from pairkit._face import read as read
-    from pairkit._face import report as report
-    from pairkit._face import review as review
-    from pairkit._face import show as show
-    from pairkit._face import split as split
-    from pairkit._face import write as write
-    from pairkit._made import MadeDataset as MadeDataset
-    from pairkit._report import Report as Report
-    from pairkit._review import Review as Review
-    from pairkit._review import ReviewReport as ReviewReport
-    from pairkit._review import ReviewServer as ReviewServer
-    from pairkit._show import ShownPair as ShownPair
-    from pairkit.errors import AuthError as AuthError
-    from pairkit.errors import BadReply as BadReply
-    from pairkit.errors import ConfigError as ConfigError
-    from pairkit.errors import DataError as DataError
-    from pairkit.errors import LeakError as LeakError
-    from pairkit.errors import PairkitError as PairkitError
-    from pairkit.errors import RateLimited as RateLimited
-    from pairkit.errors import RemoteError as RemoteError
-    from pairkit.hub import Pushed as Pushed
-    from pairkit.progress import Progress as Progress
-    from pairkit.records import PairDataset as PairDataset
-    from pairkit.version import __version__ as __version__
+    from pairkit.api import apply as apply
+    from pairkit.api import audit as audit
+    from pairkit.api import export as export
+    from pairkit.api import merge as merge
+    from pairkit.api import mine as mine
+    from pairkit.api import push as push
+    from pairkit.api import read as read
+    from pairkit.api import report as report
+    from pairkit.api import review as review
+    from pairkit.api import show as show
+    from pairkit.api import split as split
+    from pairkit.api import write as write
+    from pairkit.app.errors import AuthError as AuthError
+    from pairkit.app.errors import BadReply as BadReply
+    from pairkit.app.errors import ConfigError as ConfigError
+    from pairkit.app.errors import DataError as DataError
+    from pairkit.app.errors import LeakError as LeakError
+    from pairkit.app.errors import PairkitError as PairkitError
+    from pairkit.app.errors import RateLimited as RateLimited
+    from pairkit.app.errors import RemoteError as RemoteError
+    from pairkit.app.progress import Progress as Progress
+    from pairkit.app.version import __version__ as __version__
+    from pairkit.dataset.audit import AuditReport as AuditReport
+    from pairkit.dataset.hub import Pushed as Pushed
+    from pairkit.dataset.made import MadeDataset as MadeDataset
+    from pairkit.dataset.records import PairDataset as PairDataset
+    from pairkit.dataset.show import ShownPair as ShownPair
+    from pairkit.reports import Report as Report
+    from pairkit.reviews import Review as Review
+    from pairkit.reviews import ReviewReport as ReviewReport
+    from pairkit.reviews import ReviewServer as ReviewServer
 
-_PLACES = {
-    **dict.fromkeys(
-        (
-            *("apply", "audit", "export", "merge", "mine", "push", "read", "report"),
-            *("review", "show", "split", "write"),
-        ),
-        "pairkit._face",
-    ),
-    "AuditReport": "pairkit._audit",
-    "MadeDataset": "pairkit._made",
-    "Pushed": "pairkit.hub",
-    "Report": "pairkit._report",
-    "Review": "pairkit._review",
-    "ReviewReport": "pairkit._review",
-    "ReviewServer": "pairkit._review",
-    "ShownPair": "pairkit._show",
-    "PairDataset": "pairkit.records",
-    "Progress": "pairkit.progress",
-    **dict.fromkeys(
-        ("AuthError", "BadReply", "ConfigError", "DataError", "LeakError", "PairkitError", "RateLimited"),
-        "pairkit.errors",
-    ),
-    "RemoteError": "pairkit.errors",
-    "__version__": "pairkit.version",
-}
-__all__ = list(_PLACES)
-__getattr__, __dir__ = lazy_names(__name__, _PLACES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

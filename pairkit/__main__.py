@@ -1,11 +1,11 @@
 """`pairs`, and `python -m pairkit`."""
 
-from pairkit.face import start
+from pairkit.app.startup import start
 
 
 def main() -> None:
     """Run the command line."""
-    start("pairkit._cli")
+    start("pairkit.cli")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from pairkit.terminal import run
+from pairkit.app.terminal import run
 from papers import commands
 from papers.app import app
 
@@ -17,7 +17,7 @@ def load_commands() -> None:
 
 
 def main() -> None:
-    """Run the command line; see `pairkit.terminal.run` for the exit codes."""
+    """Run the command line; see `pairkit.app.terminal.run` for the exit codes."""
     load_commands()
     run(app)
 

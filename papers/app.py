@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pairkit.application import application, examples
+from pairkit.app.application import application, examples
 
 __all__ = ["app", "examples"]
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pairkit.machine import cores
+from pairkit.system.machine import cores
 
 # What a command of ours compiles is kept for the next one, wherever Python is told not to.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -26,7 +26,7 @@ from features_texts import (
 from runner import job
 
 import aoe_train
-from pairkit.errors import PairkitError
+from pairkit.app.errors import PairkitError
 
 RESUMED = {"preset": "cosent-paper", "lr": 1e-3, "batch_size": 8, "epochs": 2}
 
@@ -106,7 +106,7 @@ def how_to_resume() -> dict:
 
 def die(bert: str, out: Path) -> None:
     """Train, and be killed on the way."""
-    from aoe_train._trainer.trainer import PairTrainer
+    from aoe_train.training.trainer.trainer import PairTrainer
 
     step = PairTrainer.training_step
 

@@ -26,11 +26,11 @@ DOCS = ROOT / "docs"
 # Settings by console script and heading: where the model is, and the table of its flags.
 SETTINGS = {
     "gis": {
-        "Build": ("gis_builder._settings:BuildSettings", "gis_builder._flags:FLAGS"),
-        "Archive": ("gis_builder._settings:ArchiveSettings", "gis_builder._flags:ARCHIVE"),
+        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.settings.flags:FLAGS"),
+        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.settings.flags:ARCHIVE"),
     },
-    "label": {"Labelling": ("llm_labeler._settings:LabelSettings", "llm_labeler._flags:FLAGS")},
-    "aoe": {"Training": ("aoe_train._settings:TrainSettings", "aoe_train._flags:TRAIN")},
+    "label": {"Labelling": ("llm_labeler.settings.labelling:LabelSettings", "llm_labeler.runs.given:FLAGS")},
+    "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.settings.flags:TRAIN")},
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 

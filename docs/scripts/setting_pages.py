@@ -18,7 +18,7 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pairkit.config import Settings
+from pairkit.app.settings import Settings
 
 _MOST_ITEMS = 8
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+)$", re.MULTILINE)

@@ -20,11 +20,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pairkit.address import Address
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
+from pairkit.app.version import __version__
 from pairkit.openai_api.credentials import Key, Masking, headers_for
 from pairkit.openai_api.refusals import NoAnswer
-from pairkit.version import __version__
+from pairkit.system.address import Address
 
 if TYPE_CHECKING:
     from pairkit.openai_api.door import Sdk

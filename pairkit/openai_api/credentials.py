@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 
 OPENAI_HOST = "api.openai.com"
 ANTHROPIC_HOST = "api.anthropic.com"

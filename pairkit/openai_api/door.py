@@ -16,11 +16,11 @@ import httpx2
 import openai
 from openai import OpenAIError
 
-from pairkit.address import Address, origin_of
-from pairkit.errors import BadReply
+from pairkit.app.errors import BadReply
+from pairkit.app.printable import one_line
 from pairkit.openai_api.credentials import Masking
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
-from pairkit.printable import one_line
+from pairkit.system.address import Address, origin_of
 
 # A request says in this header how many bytes its answer may have; it is for the door alone.
 MOST_BYTES_HEADER = "X-Most-Bytes"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from pairkit.printable import one_line
+from pairkit.app.printable import one_line
 
 _READ = 1 << 20  # bytes of a body that are looked at
 _READ_MORE = 500  # characters of what a gateway quotes from its upstream

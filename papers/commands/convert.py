@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pairkit.terminal import next_step
-from pairkit.terminal import out as stdout
+from pairkit.app.terminal import next_step
+from pairkit.app.terminal import out as stdout
 from papers.app import app, examples
 
 

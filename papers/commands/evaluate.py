@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, say
+from pairkit.app.terminal import out as stdout
+from pairkit.app.terminal import print_json, say
 from papers.app import app, examples
 
 
@@ -37,7 +37,7 @@ def evaluate(
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress and no notes.")] = False,
 ) -> None:
     """Evaluate a model on a suite of the papers' tables, beside the figures that they report."""
-    from pairkit.files import write_text
+    from pairkit.system.files import write_text
     from papers import suites
     from papers.suites.evaluate import beside_published
 

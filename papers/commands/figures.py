@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from pairkit.terminal import out as stdout
-from pairkit.terminal import print_json, say
+from pairkit.app.terminal import out as stdout
+from pairkit.app.terminal import print_json, say
 from papers.app import app, examples
 
 

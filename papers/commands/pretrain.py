@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from pairkit.terminal import next_step, print_json, say
-from pairkit.terminal import out as stdout
+from pairkit.app.terminal import next_step, print_json, say
+from pairkit.app.terminal import out as stdout
 from papers.app import app, examples
 
 
@@ -46,7 +46,7 @@ def pretrain(
 
     `papers/ran/settings.py` lists all settings.
     """
-    from pairkit.config import merge
+    from pairkit.app.settings import merge
     from papers.ran.pretrain import pretrain as run
     from papers.ran.settings import PretrainSettings
 

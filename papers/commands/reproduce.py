@@ -9,11 +9,11 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from pairkit.errors import ConfigError
-from pairkit.printable import printable
-from pairkit.result_table import ResultTable
-from pairkit.terminal import next_step, print_json, say
-from pairkit.terminal import out as stdout
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import printable
+from pairkit.app.result_table import ResultTable
+from pairkit.app.terminal import next_step, print_json, say
+from pairkit.app.terminal import out as stdout
 from papers.app import app, examples
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 
 FEW = 8  # pairs: below it, marks say more than a density
 _NARROWEST = 0.005  # of the axis: equal values are drawn as a narrow peak

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.files import write_bytes
-from pairkit.pictures import drawing, image
-from pairkit.printable import one_line
+from pairkit.app.printable import one_line
+from pairkit.reports.pictures import drawing, image
+from pairkit.system.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

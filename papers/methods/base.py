@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from aoe_train import TextObjective
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
     from aoe_train import Encoder, TextBatch

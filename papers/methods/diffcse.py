@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from papers.methods.base import Method, OwnTokens
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from papers.methods.base import Method
 
 if TYPE_CHECKING:

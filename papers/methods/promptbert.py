@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from papers.methods.base import Encode, Method
 
 if TYPE_CHECKING:

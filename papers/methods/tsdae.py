@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from papers.methods.base import Method, OwnTokens
 
 if TYPE_CHECKING:

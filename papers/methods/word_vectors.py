@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pairkit.errors import DataError
-from pairkit.lines import read_text_lines
+from pairkit.app.errors import DataError
+from pairkit.system.lines import read_text_lines
 
 _SUFFIXES = ".txt", ".vec"  # perhaps with .gz behind
 _LONGEST = 10_000  # numbers of a vector

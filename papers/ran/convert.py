@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aoe_train.ran import RanConfig
-from pairkit.errors import ConfigError, DataError
-from pairkit.files import whole_folder
+from aoe_train import ran
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.system.files import whole_folder
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
 from papers.ran.tokenizer import load_tokenizer
@@ -76,7 +76,7 @@ def _published_config(folder: Path) -> dict[str, int]:
 
 def _config(
     variables: Mapping[str, np.ndarray], heads: int | None, published: Mapping[str, int], prefix: Path
-) -> RanConfig:
+) -> ran.RanConfig:
     query = variables.get("rannet/ran-0/encode-attn/dense-q/kernel")
     embeddings = variables.get(_EMBEDDINGS)
     if query is None or embeddings is None:
@@ -93,7 +93,7 @@ def _config(
     inner = query.shape[1]
     if heads < 1 or inner % heads or inner // heads % 2:
         raise ConfigError(f"{heads} heads don't divide an attention of {inner} into heads of an even size")
-    return RanConfig(
+    return ran.RanConfig(
         vocab_size=embeddings.shape[0],
         hidden_size=embeddings.shape[1],
         num_hidden_layers=len(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairkit.errors import DataError
-from pairkit.lines import read_text_lines
-from pairkit.printable import one_line
-from pairkit.tables import is_table, read_table
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.tables import is_table, read_table
+from pairkit.system.lines import read_text_lines
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

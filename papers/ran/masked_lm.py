@@ -10,33 +10,33 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from transformers.modeling_outputs import MaskedLMOutput
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.ran import RanConfig, RanLayerNorm, RanModel, RanPreTrainedModel
+from aoe_train import ran
 from papers.ran.masking import IGNORED
 
 
 class MaskedLMHead(nn.Module):
     """What turns a token's vector into one that is compared with the embeddings."""
 
-    def __init__(self, config: RanConfig) -> None:
+    def __init__(self, config: ran.RanConfig) -> None:
         super().__init__()
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.norm = RanLayerNorm(config)
+        self.norm = ran.RanLayerNorm(config)
 
     def forward(self, hidden: Float[Tensor, "token dim"]) -> Float[Tensor, "token dim"]:
         """LN(swish(dense(x)))."""
         return self.norm(F.silu(self.dense(self.dropout(hidden))))  # type: ignore[no-any-return]
 
 
-class RanForMaskedLM(RanPreTrainedModel):  # type: ignore[no-untyped-call]
+class RanForMaskedLM(ran.RanPreTrainedModel):  # type: ignore[no-untyped-call]
     """RAN for pre-training; the output matrix is the embedding matrix."""
 
     _tied_weights_keys = {"lm_head.weight": "ran.embed_tokens.weight"}  # noqa: RUF012
     accepts_loss_kwargs = True  # the trainer then says over how many labels to average
 
-    def __init__(self, config: RanConfig) -> None:
+    def __init__(self, config: ran.RanConfig) -> None:
         super().__init__(config)
-        self.ran = RanModel(config)
+        self.ran = ran.RanModel(config)
         self.head = MaskedLMHead(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         self.post_init()  # type: ignore[no-untyped-call]

@@ -16,12 +16,12 @@ import torch
 from transformers import AutoModel, PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer import TRAINING_ARGS_NAME
 
-from aoe_train.ran import RanConfig
+from aoe_train import ran
 from pairkit import __version__
-from pairkit.errors import ConfigError, DataError
-from pairkit.files import sha256, whole_folder, write_json
-from pairkit.folders import read_own
-from pairkit.progress import Display, Listener, Progress
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.progress import Display, Listener, Progress
+from pairkit.system.files import sha256, whole_folder, write_json
+from pairkit.system.folders import read_own
 from papers.ran.corpus import Corpus, read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import MaskedSequences, Vocabulary, pad_examples
@@ -147,7 +147,7 @@ def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> Ra
     sizes = settings.sizes
     dim = sizes.dim if embeddings is None else embeddings.shape[1]
     model = RanForMaskedLM(
-        RanConfig(
+        ran.RanConfig(
             vocab_size=len(tokenizer) if embeddings is None else len(embeddings),
             hidden_size=dim,
             num_hidden_layers=sizes.layers,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pairkit.config import Settings
+from pairkit.app.settings import Settings
 
 
 class RanSizes(Settings):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pairkit.errors import ConfigError
-from pairkit.printable import one_line
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
 from papers.reproduce.recipe import NO_DEV
 
 if TYPE_CHECKING:

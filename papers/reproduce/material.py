@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairkit import __version__
-from pairkit.errors import ConfigError, DataError
-from pairkit.files import sha256, write_bytes, write_text
-from pairkit.labels import LabelRules
-from pairkit.reader import read_rows, split_names
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.labels import LabelRules
+from pairkit.dataset.reader import read_rows, split_names
+from pairkit.system.files import sha256, write_bytes, write_text
 from papers.reproduce.recipe import NO_DEV
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pairkit.labels import Meaning
+    from pairkit.dataset.labels import Meaning
     from papers.reproduce.plan import Places
     from papers.reproduce.recipe import Source, Texts
 

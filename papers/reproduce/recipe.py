@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pairkit.config import Settings, load_settings
-from pairkit.errors import ConfigError
-from pairkit.labels import LabelValues
-from pairkit.printable import printable
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import printable
+from pairkit.app.settings import Settings, load_settings
+from pairkit.dataset.labels import LabelValues
 
 Scale = Literal["smoke", "small", "full"]
 Tree = dict[str, Any]

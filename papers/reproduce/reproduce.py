@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.errors import ConfigError, DataError, PairkitError
-from pairkit.files import remove, write_json, write_text
-from pairkit.folders import held_folder
+from pairkit.app.errors import ConfigError, DataError, PairkitError
+from pairkit.system.files import remove, write_json, write_text
+from pairkit.system.folders import held_folder
 from papers.reproduce.bench import Bench, Record
 from papers.reproduce.material import absent, prepare
 from papers.reproduce.plan import Places, Run, plan

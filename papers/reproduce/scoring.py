@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import aoe_train
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 from papers import suites
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from pairkit.card import table
+from pairkit.dataset.card import table
 
 if TYPE_CHECKING:
     from papers.reproduce.bench import Record

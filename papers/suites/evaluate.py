@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aoe_train
-from aoe_train import Evaluation
-from aoe_train.tasks import Task
-from pairkit.card import table
-from pairkit.errors import ConfigError, DataError
+from aoe_train import Evaluation, tasks
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.card import table
 from papers.suites import nli, retrieval, transfer
 from papers.suites.published import PUBLISHED, PublishedTable
 
@@ -21,7 +20,7 @@ class Suite(NamedTuple):
 
     tasks: tuple[str, ...]
     files: Callable[[str, Path, str], tuple[Path, ...]]
-    read: Callable[[str, Sequence[Path]], Task]
+    read: Callable[[str, Sequence[Path]], tasks.Task]
 
 
 SUITES: dict[str, Suite] = {
@@ -33,7 +32,7 @@ SUITES: dict[str, Suite] = {
 
 def find_tasks(
     suite: str, data_dir: Path, names: Sequence[str] = (), split: str = "test"
-) -> tuple[list[Task], dict[str, str]]:
+) -> tuple[list[tasks.Task], dict[str, str]]:
     """The tasks that a data folder has, and why the others are left out."""
     if suite not in SUITES:
         raise ConfigError(f"--suite {suite}: expected sts, {', '.join(SUITES)}")
@@ -42,7 +41,7 @@ def find_tasks(
     known = SUITES[suite]
     if unknown := [name for name in names if name not in known.tasks]:
         raise ConfigError(f"no task {unknown[0]!r}; there are {', '.join(known.tasks)}")
-    found: list[Task] = []
+    found: list[tasks.Task] = []
     missing: dict[str, str] = {}
     for name in [name for name in known.tasks if name in (names or known.tasks)]:
         files = known.files(name, data_dir, split)

@@ -31,8 +31,8 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from pairkit.errors import DataError
-from pairkit.tables import first_row, read_table
+from pairkit.app.errors import DataError
+from pairkit.dataset.tables import first_row, read_table
 from papers.suites.probe import ClassTask, Examples, JoinedTask
 
 _CLASSES = ("entailment", "neutral", "contradiction")

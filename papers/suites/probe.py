@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from aoe_train.tasks import Input, MeanMetrics, Metrics, TaskMetrics, Vectors
-from pairkit.errors import DataError
+from aoe_train import tasks
+from pairkit.app.errors import DataError
 
 FOLDS, SEED = 10, 1111
 _NARROW = tuple(2.0**power for power in range(-2, 4))
@@ -43,10 +43,10 @@ _Part = tuple[np.ndarray, np.ndarray]
 class Examples:
     """Inputs, in one column or two, and their classes."""
 
-    columns: tuple[Sequence[Input], ...]
+    columns: tuple[Sequence[tasks.Input], ...]
     classes: np.ndarray
 
-    def features(self, vectors: Vectors) -> _Part:
+    def features(self, vectors: tasks.Vectors) -> _Part:
         """Each input's vector; for two columns |u - v| and u * v side by side (SentEval's MRPC)."""
         sides = [vectors.matrix[vectors.rows(column)] for column in self.columns]
         if len(sides) == 1:
@@ -64,7 +64,7 @@ class ClassTask:
     has_f1: bool = False
 
     @property
-    def texts(self) -> Sequence[Input]:
+    def texts(self) -> Sequence[tasks.Input]:
         """Those of all parts: a classifier needs vectors to learn from."""
         return [item for part in self.parts for column in part.columns for item in column]
 
@@ -76,7 +76,7 @@ class ClassTask:
             for example in zip(*self.parts[-1].columns, strict=True)
         ]
 
-    def measure(self, vectors: Vectors) -> Metrics:
+    def measure(self, vectors: tasks.Vectors) -> tasks.Metrics:
         """Accuracy, and F1 of class 1 if wanted."""
         gold = self.parts[-1].classes
         try:
@@ -85,7 +85,7 @@ class ClassTask:
             raise DataError(str(error), path=self.name) from error
         if self.has_f1:
             return Detection(predicted == 1, gold == 1)
-        return MeanMetrics({"accuracy": predicted == gold})
+        return tasks.MeanMetrics({"accuracy": predicted == gold})
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class JoinedTask:
     tests: Mapping[str, ClassTask]
 
     @property
-    def texts(self) -> Sequence[Input]:
+    def texts(self) -> Sequence[tasks.Input]:
         """Those of all tests."""
         return [item for test in self.tests.values() for item in test.texts]
 
@@ -105,18 +105,20 @@ class JoinedTask:
         """The texts of each test example."""
         return [row for test in self.tests.values() for row in test.rows]
 
-    def measure(self, vectors: Vectors) -> TaskMetrics:
+    def measure(self, vectors: tasks.Vectors) -> tasks.TaskMetrics:
         """Accuracy over the examples of all tests, and of each."""
         found = {name: test.measure(vectors) for name, test in self.tests.items()}
         right = [
-            metrics.outcomes["accuracy"] for metrics in found.values() if isinstance(metrics, MeanMetrics)
+            metrics.outcomes["accuracy"]
+            for metrics in found.values()
+            if isinstance(metrics, tasks.MeanMetrics)
         ]
         parts = {name: (metrics, metrics.n) for name, metrics in found.items()}
-        return TaskMetrics(MeanMetrics({"accuracy": np.concatenate(right)}), parts)
+        return tasks.TaskMetrics(tasks.MeanMetrics({"accuracy": np.concatenate(right)}), parts)
 
 
 @dataclass(frozen=True)
-class Detection(Metrics):
+class Detection(tasks.Metrics):
     """How well a class was detected: `accuracy`, and `f1` of that class."""
 
     predicted: np.ndarray

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.tasks import MeanMetrics, Vectors
-from pairkit.errors import ConfigError, DataError
-from pairkit.tables import first_row, read_table
+from aoe_train import tasks
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.tables import first_row, read_table
 
 _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
 _FILES = {"test": ("flickr30k/flickr30k-test.tsv.gz", 1000), "dev": ("flickr30k/flickr30k-val.tsv.gz", 1014)}
@@ -42,7 +42,7 @@ class CaptionTask:
         """All captions."""
         return [caption for image in self.rows for caption in image]
 
-    def measure(self, vectors: Vectors) -> MeanMetrics:
+    def measure(self, vectors: tasks.Vectors) -> tasks.MeanMetrics:
         """Means over the queries, all in [0, 1].
 
         * `strict_accuracy`: the query and its references, and nothing else, are found at the top.
@@ -58,7 +58,7 @@ class CaptionTask:
         if vectors.similarity == "cosine":
             lengths = np.linalg.norm(found, axis=1, keepdims=True)
             found /= np.where(lengths > 0, lengths, 1)
-        return MeanMetrics(_metrics(_ranks(found, len(self.rows[0]))))
+        return tasks.MeanMetrics(_metrics(_ranks(found, len(self.rows[0]))))
 
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task

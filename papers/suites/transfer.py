@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pairkit.errors import DataError
-from pairkit.lines import read_whole
-from pairkit.tables import first_row, is_table, read_table
+from pairkit.app.errors import DataError
+from pairkit.dataset.tables import first_row, is_table, read_table
+from pairkit.system.lines import read_whole
 from papers.suites.probe import ClassTask, Examples
 
 _Row = tuple[int, tuple[str, ...]]

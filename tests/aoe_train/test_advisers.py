@@ -14,18 +14,18 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train._advisers import advisers_of, consult
-from aoe_train._advisers.scores import given_scores
-from aoe_train._collate import Collate
-from aoe_train._encoder import Encoder as Loaded
-from aoe_train._examples import read_examples
-from aoe_train._plan import plan
-from aoe_train._records import AdviceStore, Examples
-from aoe_train._run_data import Sources
-from aoe_train._settings import TrainSettings
-from aoe_train._train import train
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError, DataError
+from aoe_train.data.collate import Collate
+from aoe_train.data.examples import read_examples
+from aoe_train.data.run_data import Sources
+from aoe_train.model.encoder import Encoder as Loaded
+from aoe_train.records import AdviceStore, Examples
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.advisers import advisers_of, consult
+from aoe_train.training.advisers.scores import given_scores
+from aoe_train.training.plan import plan
+from aoe_train.training.train import train
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.settings import load_settings
 from tests import forked
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -241,7 +241,7 @@ def test_vectors_of_a_file_are_a_teacher(bert: Path, teacher: Path, tmp_path: Pa
     ],
 )
 def test_a_file_that_is_none_is_refused(columns: dict[str, Any], message: str, tmp_path: Path) -> None:
-    from aoe_train._advisers.consult import given_vectors
+    from aoe_train.training.advisers.consult import given_vectors
 
     path = tmp_path / "vectors.parquet"
     pl.DataFrame(columns).write_parquet(path)

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._cli import app
-from aoe_train._evaluate.embedders.embedder import LocalEmbedder
-from aoe_train._evaluate.embedders.open import open_model
-from pairkit.errors import ConfigError, DataError
+from aoe_train.cli import app
+from aoe_train.evaluation.embedders.embedder import LocalEmbedder
+from aoe_train.evaluation.embedders.open import open_model
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.test_distill import sentences
 
 DIM = 12

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train import _batches as module
-from aoe_train._batches import Batches, budget_cuts, one_label_batches, rank_slice
-from aoe_train._records import ABSENT, Examples, Kind
-from pairkit.errors import ConfigError, DataError
+from aoe_train.data import batches as module
+from aoe_train.data.batches import Batches, budget_cuts, one_label_batches, rank_slice
+from aoe_train.records import ABSENT, Examples, Kind
+from pairkit.app.errors import ConfigError, DataError
 
 STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "shuffle"},

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from aoe_train import Encoder
-from aoe_train._packing import layers
+from aoe_train.model.packing import layers
 
 _WITHOUT_ONEDNN = """
 class Nothing:
@@ -46,9 +46,9 @@ assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
 np.save(sys.argv[2], vectors)
 """
 _TRAIN = """
-import aoe_train._train, aoe_train._trainer.sharding, pairkit.machine
-from aoe_train._trainer.sharding import is_sharded
-assert not pairkit.machine.is_out_of_memory(ValueError())
+import aoe_train.training.train, aoe_train.training.trainer.sharding, pairkit.system.machine
+from aoe_train.training.trainer.sharding import is_sharded
+assert not pairkit.system.machine.is_out_of_memory(ValueError())
 assert not is_sharded(torch.nn.Linear(2, 2))
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train._cache_dir import cache_dir
+from aoe_train.model.cache_dir import cache_dir
 
 
 @pytest.mark.parametrize("kind", ["backbones", "mteb", "tokens", "vectors"])

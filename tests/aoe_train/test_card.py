@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from aoe_train._backbones.packaged import PACKAGED, Packaged
-from aoe_train._card import model_card
-from aoe_train._settings import TrainSettings
+from aoe_train.model.backbones.packaged import PACKAGED, Packaged
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.card import model_card
 from tests.aoe_train.tiny import around
 
 

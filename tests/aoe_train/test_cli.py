@@ -17,9 +17,9 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 """
-RUN = "from aoe_train._cli import main; main()"
+RUN = "from aoe_train.cli import main; main()"
 HELP = """
-from aoe_train._cli import app
+from aoe_train.cli import app
 for command in sys.argv[1:]:
     app([command, "--help"], standalone_mode=False)
     print("end of help")

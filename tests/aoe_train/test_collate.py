@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._batch_plan import describe
-from aoe_train._batches import Batches
-from aoe_train._collate import Collate
-from aoe_train._records import ABSENT, Batch, Examples
-from aoe_train._tokens import TokenStore
+from aoe_train.data.batch_plan import describe
+from aoe_train.data.batches import Batches
+from aoe_train.data.collate import Collate
+from aoe_train.model.tokens.tokens import TokenStore
+from aoe_train.records import ABSENT, Batch, Examples
 from tests.aoe_train.tiny import wordpiece
 
 WORDS = ["cat", "the cat", "a cat", "the red cat", "a dog in the city", "dog"]

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aoe_train._column_prompts import column_names, column_prompts
-from aoe_train._records import ABSENT, Examples, Kind
-from aoe_train._settings import EncoderSettings
-from pairkit.errors import ConfigError
+from aoe_train.data.column_prompts import column_names, column_prompts
+from aoe_train.records import ABSENT, Examples, Kind
+from aoe_train.settings.training import EncoderSettings
+from pairkit.app.errors import ConfigError
 
 PLAIN = EncoderSettings()
 NAMED = EncoderSettings(prompts={"query": "q: ", "passage": "p: ", "t": "title: "}, default_prompt_name="t")

@@ -9,7 +9,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from transformers import AutoModel
 
-from aoe_train._packing import flash, sequences
+from aoe_train.model.packing import flash, sequences
 from tests.aoe_train.test_no_waiting import batch, pair_model
 
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [5, 5, 8], [2, 7, 11, 12, 12], [3, 4, 6])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._conflicts import settle
-from aoe_train._examples import read_examples
-from aoe_train._records import Conflicts, Examples, Kind
-from pairkit.errors import DataError
+from aoe_train.data.conflicts import settle
+from aoe_train.data.examples import read_examples
+from aoe_train.records import Conflicts, Examples, Kind
+from pairkit.app.errors import DataError
 
 
 def put(path: Path, text: str) -> Path:

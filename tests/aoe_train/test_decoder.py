@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 import aoe_train
-from aoe_train._backbones.decoder import (
+from aoe_train.model.backbones.decoder import (
     absorb_lora,
     add_lora,
     add_padding,
@@ -23,10 +23,10 @@ from aoe_train._backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train._backbones.load import outline
-from aoe_train._encoder import Encoder
-from aoe_train._settings import LoraSettings
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.backbones.load import outline
+from aoe_train.model.encoder import Encoder
+from aoe_train.settings.training import LoraSettings
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._defaults import (
+from aoe_train.data.defaults import (
     chosen,
     chosen_for_decoder,
     chosen_objective,
@@ -16,10 +16,10 @@ from aoe_train._defaults import (
     told,
     told_of_decoder,
 )
-from aoe_train._objectives.kinds import check_objective
-from aoe_train._records import Kind
-from aoe_train._settings import PRESETS, EncoderSettings, LoraSettings, TrainSettings
-from pairkit.config import load_settings
+from aoe_train.objectives.kinds import check_objective
+from aoe_train.records import Kind
+from aoe_train.settings.training import PRESETS, EncoderSettings, LoraSettings, TrainSettings
+from pairkit.app.settings import load_settings
 
 
 def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:

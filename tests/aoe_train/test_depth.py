@@ -15,9 +15,9 @@ from torch import nn
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._backbones.depth import after_layers, count_layers, keep_layers
-from aoe_train._export.export import difference
-from pairkit.errors import ConfigError
+from aoe_train.exporting.export import difference
+from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_heads import ROWS
 from tests.aoe_train.test_text_model import MODELS

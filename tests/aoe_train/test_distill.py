@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._cli import app
-from aoe_train._distill.static import (
+from aoe_train.cli import app
+from aoe_train.exporting.distill.static import (
     fit,
     held_out,
     kept_axes,
@@ -25,7 +25,7 @@ from aoe_train._distill.static import (
     token_shares,
     written_tokens,
 )
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, bytelevel, wordpiece
 
 
@@ -169,7 +169,7 @@ def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path
 def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
     bert: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("aoe_train._evaluate.embedders.cached._TEXTS", 64)
+    monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
     aoe_train.distill(bert, texts, out=tmp_path / "one", progress=False)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "killed"))

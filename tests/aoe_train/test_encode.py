@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train._encode import Encoded, encode_file, read_ranges
-from aoe_train._small import quantized, value_ranges
-from pairkit.errors import ConfigError, DataError
+from aoe_train.encoding import Encoded, encode_file, read_ranges
+from aoe_train.model.small import quantized, value_ranges
+from pairkit.app.errors import ConfigError, DataError
 
 DIM = 5
 
@@ -215,7 +215,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
         raise KeyboardInterrupt
 
     out = tmp_path / "out.npy"
-    monkeypatch.setattr("aoe_train._encode.partial.Partial.end", kill)
+    monkeypatch.setattr("aoe_train.encoding.partial.Partial.end", kill)
     with pytest.raises(KeyboardInterrupt):
         run(lines, out)
     assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]
@@ -391,7 +391,7 @@ import sys
 from functools import partial
 from pathlib import Path
 import numpy as np
-from aoe_train._encode import encode_file
+from aoe_train.encoding import encode_file
 ones = lambda texts: np.ones((len(texts), 64), np.float32)
 encode_file(Path(sys.argv[1]), Path(sys.argv[2]), partial(map, ones), 64, {})
 # not getrusage: what this process was forked from counts there
@@ -406,7 +406,7 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 
 def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train._encode.parts.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("aoe_train.encoding.parts.MOST_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)

@@ -18,13 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train import _cli  # noqa: F401 - registers the commands
-from aoe_train._commands.app import app
-from aoe_train._encode import encode_file
-from aoe_train._encode.record import record_path
-from aoe_train._encoder import Encoder
-from aoe_train._evaluate import sts
-from pairkit.errors import ConfigError
+from aoe_train import cli as _cli  # noqa: F401 - registers the commands
+from aoe_train.commands.app import app
+from aoe_train.encoding import encode_file
+from aoe_train.encoding.record import record_path
+from aoe_train.evaluation import sts
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import WORDS, around
 
 
@@ -262,8 +262,8 @@ import sys, time
 from functools import partial
 from pathlib import Path
 import torch
-from aoe_train._encode import encode_file
-from aoe_train._encoder import Encoder
+from aoe_train.encoding import encode_file
+from aoe_train.model.encoder import Encoder
 torch.set_num_threads(1)
 encoder = Encoder.load(sys.argv[1])
 def encode(texts):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aoe_train._encode import Shard, encode_file, merge_shards
-from aoe_train._encode.record import record_path
-from pairkit.errors import ConfigError, DataError
+from aoe_train.encoding import Shard, encode_file, merge_shards
+from aoe_train.encoding.record import record_path
+from pairkit.app.errors import ConfigError, DataError
 
 DIM = 5
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train._encode import encode_file
-from aoe_train._encode.on_ray import Actors, _places
-from aoe_train._encode.orders import Orders
-from aoe_train._encode.wanted import Wanted
-from aoe_train._encoder import Encoder
-from pairkit.cluster import Cluster
-from pairkit.errors import ConfigError
+from aoe_train.encoding import encode_file
+from aoe_train.encoding.on_ray import Actors, _places
+from aoe_train.encoding.orders import Orders
+from aoe_train.encoding.wanted import Wanted
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError
+from pairkit.system.cluster import Cluster
 from tests.aoe_train.tiny import write_texts
 from tests.two_nodes import two_nodes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._encode.parts import Shard, ends_of, parts, shards_beside
+from aoe_train.encoding.parts import Shard, ends_of, parts, shards_beside
 
 TEXTS = st.lists(st.text(max_size=3), max_size=40)
 

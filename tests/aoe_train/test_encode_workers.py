@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 import aoe_train
-from aoe_train._encode import encode_file, workers
-from aoe_train._encode.orders import Orders
-from aoe_train._encode.wanted import Wanted
-from aoe_train._encode.workers import Team, workers_devices
-from aoe_train._encoder import Encoder
-from pairkit.errors import ConfigError
+from aoe_train.encoding import encode_file, workers
+from aoe_train.encoding.orders import Orders
+from aoe_train.encoding.wanted import Wanted
+from aoe_train.encoding.workers import Team, workers_devices
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError
 from tests import forked
 from tests.aoe_train.tiny import write_texts
 

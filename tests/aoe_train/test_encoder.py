@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from aoe_train import Encoder
-from aoe_train._memory import batches, tokens_at_once
-from aoe_train._text_model import TextModel
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.memory import batches, tokens_at_once
+from aoe_train.model.text_model import TextModel
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
@@ -240,7 +240,7 @@ def test_what_is_no_text_is_named_by_its_position(bert: Path) -> None:
 def test_encoder_decoders_are_refused(bert: Path) -> None:
     from transformers import AutoTokenizer, T5Config, T5Model
 
-    from aoe_train._settings import EncoderSettings
+    from aoe_train.settings.training import EncoderSettings
 
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model: encoders and decoders only"):
@@ -248,9 +248,9 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
 
 
 def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
-    from aoe_train._encode import encode_file
-    from aoe_train._export.export import export
-    from aoe_train._run_data import Sources
+    from aoe_train.data.run_data import Sources
+    from aoe_train.encoding import encode_file
+    from aoe_train.exporting.export import export
 
     encoder = Encoder.load(str(bert), device="cpu")
     encoder.save(str(tmp_path / "saved"))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train._evaluate.binary import Binary, Thresholds, binary
-from aoe_train._evaluate.resample import compare, intervals
-from pairkit.errors import DataError
+from aoe_train.evaluation.binary import Binary, Thresholds, binary
+from aoe_train.evaluation.resample import compare, intervals
+from pairkit.app.errors import DataError
 
 pairs = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands

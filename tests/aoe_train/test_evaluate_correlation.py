@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train._evaluate.correlation import correlation, spearman
-from aoe_train._similarity import pair_similarities, unit
-from pairkit.errors import DataError
+from aoe_train.evaluation.correlation import correlation, spearman
+from aoe_train.model.similarity import pair_similarities, unit
+from pairkit.app.errors import DataError
 
 MODULE = import_module(correlation.__module__)  # the package has a function of this name
 # Few values, so that ties are frequent.

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
-from aoe_train._records import ABSENT, Examples, Kind
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.records import ABSENT, Examples, Kind
+from pairkit.app.errors import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
 ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._evaluate.duplicates.tables import read_duplicates
-from aoe_train._evaluate.duplicates.task import DuplicatesTask, metrics, task_metrics
-from aoe_train._evaluate.duplicates.tracker import Query, Reports, in_order, track
-from aoe_train._evaluate.tasks import Vectors
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.duplicates.tables import read_duplicates
+from aoe_train.evaluation.duplicates.task import DuplicatesTask, metrics, task_metrics
+from aoe_train.evaluation.duplicates.tracker import Query, Reports, in_order, track
+from aoe_train.evaluation.task import Vectors
+from pairkit.app.errors import ConfigError, DataError
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
 

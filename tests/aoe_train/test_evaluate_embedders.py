@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import torch
 
-from aoe_train._encoder import Encoder
-from aoe_train._evaluate.embedders import cached, embedder
-from aoe_train._evaluate.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train._evaluate.embedders.embedder import Endpoint, LocalEmbedder, Prompted, find_separator
-from aoe_train._evaluate.embedders.open import open_embedder
-from aoe_train._evaluate.embedders.sentence_transformers import SentenceTransformersEmbedder
-from aoe_train._evaluate.embedders.small import Once, Small
-from aoe_train._prompts import NamedPrompts
-from aoe_train._settings import Similarity
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.embedders import cached, embedder
+from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
+from aoe_train.evaluation.embedders.embedder import Endpoint, LocalEmbedder, Prompted, find_separator
+from aoe_train.evaluation.embedders.open import open_embedder
+from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
+from aoe_train.evaluation.embedders.small import Once, Small
+from aoe_train.model.encoder import Encoder
+from aoe_train.settings.prompts import NamedPrompts
+from aoe_train.settings.training import Similarity
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man is playing a flute"]

@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aoe_train._evaluate.embedders import endpoint
-from aoe_train._evaluate.embedders.embedder import Endpoint
-from aoe_train._evaluate.embedders.endpoint import EndpointEmbedder
-from pairkit.errors import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
+from aoe_train.evaluation.embedders import endpoint
+from aoe_train.evaluation.embedders.embedder import Endpoint
+from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+from pairkit.app.errors import (
+    AuthError,
+    BadReply,
+    ConfigError,
+    DataError,
+    PairkitError,
+    RateLimited,
+    RemoteError,
+)
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 

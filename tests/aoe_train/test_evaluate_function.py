@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import aoe_train
-from aoe_train._backbones.load import find_folder
-from aoe_train._evaluate.embedders.function import imported_model
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.embedders.function import imported_model
+from aoe_train.model.backbones.load import find_folder
+from pairkit.app.errors import ConfigError, DataError
 
 MODULE = """
 import pathlib

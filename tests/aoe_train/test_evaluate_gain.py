@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import aoe_train
-from aoe_train._evaluate.binary import Binary
-from aoe_train._evaluate.correlation import Correlation
-from aoe_train._evaluate.gain import Gain, gain
-from aoe_train._evaluate.resample import Comparison, Interval
-from llm_labeler._ensemble import CLASSES, cast_votes, fit_judges
-from llm_labeler._records import Judgement, Vote
-from llm_labeler._settings import EnsembleSettings
+from aoe_train.evaluation.binary import Binary
+from aoe_train.evaluation.correlation import Correlation
+from aoe_train.evaluation.gain import Gain, gain
+from aoe_train.evaluation.resample import Comparison, Interval
+from llm_labeler.judging.ensemble import CLASSES, cast_votes, fit_judges
+from llm_labeler.records import Judgement, Vote
+from llm_labeler.settings.labelling import EnsembleSettings
 from tests.aoe_train.tiny import save_bert
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)

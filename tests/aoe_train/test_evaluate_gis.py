@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from aoe_train._evaluate.pairs import PairTask, length_buckets, read_binary_task
-from aoe_train._evaluate.tasks import Vectors
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.pairs import PairTask, length_buckets, read_binary_task
+from aoe_train.evaluation.task import Vectors
+from pairkit.app.errors import ConfigError, DataError
 
 Row = tuple[str, str, float]
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._evaluate.overlap import DIGESTS_FILE, Overlap, digests, overlap, read_digests, write_digests
-from aoe_train._evaluate.pairs import PairTask, pair_task
-from aoe_train._evaluate.sts import read_sts
-from pairkit.errors import DataError
-from pairkit.reader import read_pairs
+from aoe_train.evaluation.overlap import DIGESTS_FILE, Overlap, digests, overlap, read_digests, write_digests
+from aoe_train.evaluation.pairs import PairTask, pair_task
+from aoe_train.evaluation.sts import read_sts
+from pairkit.app.errors import DataError
+from pairkit.dataset.reader import read_pairs
 from tests.published import REAL, real_data, write_sts, write_table
 
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train._evaluate.correlation import correlation
-from aoe_train._evaluate.resample import MeanMetrics, Metrics, compare, intervals
-from aoe_train._evaluate.tasks import TaskMetrics, summarise
-from pairkit.errors import DataError
+from aoe_train.evaluation.correlation import correlation
+from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare, intervals
+from aoe_train.evaluation.task import TaskMetrics, summarise
+from pairkit.app.errors import DataError
 
 # Cosine, label, how often the row is drawn; few values, so that ties are frequent.
 DRAWN = st.lists(
@@ -149,7 +149,7 @@ def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.M
     found = intervals(judged, draws=300, seed=7)
     assert intervals(judged, draws=300, seed=7) == found
     assert intervals(judged, draws=300, seed=8) != found
-    monkeypatch.setattr("aoe_train._evaluate.resample._CELLS", 1000)
+    monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
     assert intervals(judged, draws=300, seed=7) == found
 
 

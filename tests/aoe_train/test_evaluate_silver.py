@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._evaluate.binary import Binary
-from aoe_train._evaluate.gain import Silver, reliability
+from aoe_train.evaluation.binary import Binary
+from aoe_train.evaluation.gain import Silver, reliability
 
 once = np.ones((1, 4))
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train._evaluate import sts
-from aoe_train._evaluate.pairs import PairTask, read_pair_task
-from aoe_train._evaluate.sts import read_sts
-from aoe_train._evaluate.tasks import Encode, Result, Vectors, measured, summarise
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation import sts
+from aoe_train.evaluation.pairs import PairTask, read_pair_task
+from aoe_train.evaluation.sts import read_sts
+from aoe_train.evaluation.task import Encode, Result, Vectors, measured, summarise
+from pairkit.app.errors import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
 
 
@@ -182,7 +182,7 @@ def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from aoe_train._encoder import Encoder
+    from aoe_train.model.encoder import Encoder
 
     rows = list(graded_pairs(60, 7))
     task = read_pair_task(str(write_table(tmp_path / "own.tsv", "score\tsentence1\tsentence2", rows)))
@@ -202,7 +202,7 @@ def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm:
 @pytest.mark.slow
 @real_data
 def test_minilm_reaches_what_is_known_of_it() -> None:
-    from aoe_train._encoder import Encoder
+    from aoe_train.model.encoder import Encoder
 
     tasks, _ = read_sts(REAL, names=["STS-B"])
     found = evaluate(Encoder.load("minilm").encode, tasks)["STS-B"]

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
-from aoe_train._evaluate.overlap import digests
-from aoe_train._evaluate.resample import Comparison, Interval, MeanMetrics
-from aoe_train._evaluate.score import Draws, Score, score
-from aoe_train._evaluate.table import ahead, comparisons, figures, rankings, side_by_side
-from aoe_train._evaluate.tasks import Input, Result, TaskMetrics, Vectors
-from aoe_train._prompts import NamedPrompts
-from aoe_train._settings import Similarity
-from pairkit.errors import ConfigError
-from pairkit.terminal import out
+from aoe_train.evaluation.overlap import digests
+from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
+from aoe_train.evaluation.score import Draws, Score, score
+from aoe_train.evaluation.table import ahead, comparisons, figures, rankings, side_by_side
+from aoe_train.evaluation.task import Input, Result, TaskMetrics, Vectors
+from aoe_train.settings.prompts import NamedPrompts
+from aoe_train.settings.training import Similarity
+from pairkit.app.errors import ConfigError
+from pairkit.app.terminal import out
 
 
 class Named:

@@ -7,13 +7,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from aoe_train._evaluate.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
-from aoe_train._evaluate.pairs import PairTask
-from aoe_train._evaluate.tasks import Vectors
-from aoe_train._records import Examples
-from aoe_train._settings import Similarity
-from aoe_train._similarity import all_similarities, comparable, pair_similarities
-from pairkit.errors import DataError
+from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.evaluation.pairs import PairTask
+from aoe_train.evaluation.task import Vectors
+from aoe_train.model.similarity import all_similarities, comparable, pair_similarities
+from aoe_train.records import Examples
+from aoe_train.settings.training import Similarity
+from pairkit.app.errors import DataError
 
 
 def lengths(texts: list[str]) -> np.ndarray:

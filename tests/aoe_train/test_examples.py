@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train import _records
-from aoe_train._examples import check_labels, negative_counts, negatives_in_words, read_examples
-from aoe_train._records import ABSENT, Examples
-from pairkit.errors import ConfigError, DataError
-from pairkit.records import shard
+from aoe_train import records as _records
+from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
+from aoe_train.records import ABSENT, Examples
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.records import shard
 from tests.published import REAL, real_data, write_pairs
 
 
@@ -78,7 +78,7 @@ letters = st.sampled_from("abcde")
 
 @given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
 def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]]) -> None:
-    from aoe_train._examples import distinct
+    from aoe_train.data.examples import distinct
 
     frame = pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
     examples = distinct(frame)

@@ -10,13 +10,13 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
-from aoe_train._backbones.decoder import add_lora
-from aoe_train._cli import app
-from aoe_train._encoder import Encoder
-from aoe_train._export import export as exports
-from aoe_train._export.export import difference, export, probes
-from aoe_train._settings import LoraSettings
-from pairkit.errors import ConfigError, DataError
+from aoe_train.cli import app
+from aoe_train.exporting import export as exports
+from aoe_train.exporting.export import difference, export, probes
+from aoe_train.model.backbones.decoder import add_lora
+from aoe_train.model.encoder import Encoder
+from aoe_train.settings.training import LoraSettings
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 THEIRS = "sentence-transformers"

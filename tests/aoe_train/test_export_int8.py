@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 
 import aoe_train
-from aoe_train._encoder import Encoder
-from aoe_train._evaluate.pairs import PairTask, pair_task
-from aoe_train._export import loss as losses
-from aoe_train._export import onnx as graphs
-from aoe_train._export.export import Exported, difference, export, probes
-from aoe_train._export.loss import SAMPLES, Loss, measure
-from aoe_train._export.onnx import GRAPHS, onnx_encoder
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.pairs import PairTask, pair_task
+from aoe_train.exporting import loss as losses
+from aoe_train.exporting import onnx as graphs
+from aoe_train.exporting.export import Exported, difference, export, probes
+from aoe_train.exporting.loss import SAMPLES, Loss, measure
+from aoe_train.exporting.onnx import GRAPHS, onnx_encoder
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError, DataError
 
 needs_onnx = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, graphs._PACKAGES)),

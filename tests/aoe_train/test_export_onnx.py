@@ -12,13 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._encoder import Encoder
-from aoe_train._export import onnx as graphs
-from aoe_train._export.export import difference, export, probes
-from aoe_train._export.onnx import PaddedEncoder, onnx_encoder, pool_padded, write_onnx
-from aoe_train._settings import EncoderSettings
-from aoe_train._text_model import pool
-from pairkit.errors import ConfigError
+from aoe_train.exporting import onnx as graphs
+from aoe_train.exporting.export import difference, export, probes
+from aoe_train.exporting.onnx import PaddedEncoder, onnx_encoder, pool_padded, write_onnx
+from aoe_train.model.encoder import Encoder
+from aoe_train.model.text_model import pool
+from aoe_train.settings.training import EncoderSettings
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 import aoe_train
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.test_heads import ROWS
 from tests.aoe_train.tiny import save_bert, save_llama
 

@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
-from aoe_train import _precision
-from aoe_train._objectives.own import qualified_name
-from pairkit.errors import ConfigError, DataError
-from pairkit.progress import Progress
-from pairkit.records import PairDataset
+from aoe_train.model import precision as _precision
+from aoe_train.objectives.own import qualified_name
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.progress import Progress
+from pairkit.dataset.records import PairDataset
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS
 

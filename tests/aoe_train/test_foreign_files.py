@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._encoder_settings import stored_settings
-from aoe_train._evaluate.overlap import read_digests
-from aoe_train._model_folder import check_settings
-from aoe_train._model_folder.modules import check_modules
-from aoe_train._settings import EncoderSettings
+from aoe_train.evaluation.overlap import read_digests
+from aoe_train.model.encoder_settings import stored_settings
+from aoe_train.model.folder import check_settings
+from aoe_train.model.folder.modules import check_modules
+from aoe_train.settings.training import EncoderSettings
 from benchmarks.mutated import mutated
-from pairkit.errors import PairkitError
+from pairkit.app.errors import PairkitError
 
 HOME = "sentence_transformers.models"
 FILES: dict[str, Any] = {

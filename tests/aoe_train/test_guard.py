@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 import aoe_train
-from aoe_train._cli import app
-from pairkit.errors import ConfigError, DataError
+from aoe_train.cli import app
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_bert
 

@@ -19,11 +19,11 @@ from torch import nn
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._export.export import difference, probes
-from aoe_train._heads import fresh_heads
-from aoe_train._settings import DenseSettings, EncoderSettings, TrainSettings
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError, DataError
+from aoe_train.exporting.export import difference, probes
+from aoe_train.model.heads import fresh_heads
+from aoe_train.settings.training import DenseSettings, EncoderSettings, TrainSettings
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 
@@ -173,7 +173,7 @@ def test_beside_adapters_they_learn_whole(folders: Callable[[Any], Path], tmp_pa
 @pytest.mark.parametrize("make", [labse, pytest.param(sentence_t5, marks=pytest.mark.slow)])
 def test_as_a_graph(make: Any, folders: Callable[[Any], Path], tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from aoe_train._export.onnx import onnx_encoder
+    from aoe_train.exporting.onnx import onnx_encoder
 
     folder = folders(make)
     done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import Hybrid
-from aoe_train._hybrid import WEIGHTS, TfIdf, fused, store_weights
-from pairkit.bm25 import Bm25
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused, store_weights
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.similarity.bm25 import Bm25
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
 VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
-from aoe_train._encoder import Encoder
-from aoe_train._export.export import difference, probes, verify
-from aoe_train._interchange import (
+from aoe_train.exporting.export import difference, probes, verify
+from aoe_train.model.encoder import Encoder
+from aoe_train.model.interchange import (
     needs_toolkit,
     read_sentence_transformers,
     write_sentence_transformers,
 )
-from aoe_train._settings import EncoderSettings
-from aoe_train._template import generic_tokenizer
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.tokens.template import generic_tokenizer
+from aoe_train.settings.training import EncoderSettings
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
@@ -80,7 +80,7 @@ def test_long_texts_by_our_own_module(bert: Path, tmp_path: Path, long_text: str
 def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str) -> None:
     from transformers import AutoTokenizer
 
-    from aoe_train._backbones.ran import RanConfig, RanModel
+    from aoe_train.model.backbones.ran import RanConfig, RanModel
 
     tokenizer = AutoTokenizer.from_pretrained(bert)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}

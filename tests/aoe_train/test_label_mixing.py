@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._batches import mix_labels, one_label_batches
+from aoe_train.data.batches import mix_labels, one_label_batches
 
 
 def test_the_nearest_batch_gives() -> None:

@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from aoe_train._backbones.load import find_folder, load_backbone
-from aoe_train._encoder import Encoder
-from pairkit.errors import ConfigError, DataError, RemoteError
+from aoe_train.model.backbones.load import find_folder, load_backbone
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def own(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Hub must not even be asked."""
-    monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
 
 
 @pytest.mark.usefixtures("offline")
@@ -139,7 +139,7 @@ def test_unpinned_code_is_refused_before_any_download(load: Any, revision: str |
 
 
 def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
@@ -151,7 +151,7 @@ def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: py
 def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = json.loads((own / name).read_text())
     (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.FunctionEmbedder"}}))
-    monkeypatch.setattr("pairkit.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)

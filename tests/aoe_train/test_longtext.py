@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._tokens import head_tail, pieces, windows
-from pairkit.errors import ConfigError
+from aoe_train.model.tokens.tokens import head_tail, pieces, windows
+from pairkit.app.errors import ConfigError
 
 IDS = list(range(10))
 

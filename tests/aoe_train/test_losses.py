@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from aoe_train import Encoder
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Weights
-from aoe_train.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
-from pairkit.errors import ConfigError
+from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Weights
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import save_bert
 
 st = pytest.importorskip("sentence_transformers")

@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder, Mined, _cli  # noqa: F401 - registers the commands
-from aoe_train._commands.app import app
-from aoe_train._mine import rank
-from aoe_train._mine.choose import Chooser, Ranking
-from aoe_train._mine.embed import Table, Vectors
-from aoe_train._mine.known import Known
-from aoe_train._mine.rank import ByModel
-from aoe_train._mine.settings import MineSettings
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_rows
+from aoe_train.commands.app import app
+from aoe_train.searching.mining import rank
+from aoe_train.searching.mining.choose import Chooser, Ranking
+from aoe_train.searching.mining.embed import Table, Vectors
+from aoe_train.searching.mining.known import Known
+from aoe_train.searching.mining.rank import ByModel
+from aoe_train.searching.mining.settings import MineSettings
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.reader import read_rows
 from tests.aoe_train.tiny import WORDS
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._batches import Batches
-from aoe_train._defaults import passes
-from aoe_train._mixture import MixedCollate, Mixture, epoch_of, seen_in_words
-from aoe_train._settings import MixSettings
+from aoe_train.data.batches import Batches
+from aoe_train.data.defaults import passes
+from aoe_train.data.mixture import MixedCollate, Mixture, epoch_of, seen_in_words
+from aoe_train.settings.training import MixSettings
 from tests.aoe_train.test_batches import make
 
 SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)

@@ -14,15 +14,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from aoe_train._backbones.load import load_backbone
-from aoe_train._backbones.packaged import check_published
-from aoe_train._encoder import Encoder
-from aoe_train._evaluate.embedders.open import open_embedder
-from aoe_train._evaluate.overlap import read_digests
-from aoe_train._model_folder import check_settings
-from aoe_train._model_folder.modules import check_modules
-from aoe_train._trainer.checkpoints import check_states
-from pairkit.errors import ConfigError, DataError, PairkitError
+from aoe_train.evaluation.embedders.open import open_embedder
+from aoe_train.evaluation.overlap import read_digests
+from aoe_train.model.backbones.load import load_backbone
+from aoe_train.model.backbones.packaged import check_published
+from aoe_train.model.encoder import Encoder
+from aoe_train.model.folder import check_settings
+from aoe_train.model.folder.modules import check_modules
+from aoe_train.training.trainer.checkpoints import check_states
+from pairkit.app.errors import ConfigError, DataError, PairkitError
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_what_sentence_transformers_writes_is_taken(bert: Path, tmp_path: Path) 
 def test_an_old_library_is_refused_before_it_is_imported(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_modules(copy, "Transformer", "Pooling", "LayerNorm")
     edit(copy / "2_m" / "config.json", dimension=32)
-    monkeypatch.setattr("aoe_train._evaluate.embedders.sentence_transformers.version", lambda _: "5.2.0")
+    monkeypatch.setattr("aoe_train.evaluation.embedders.sentence_transformers.version", lambda _: "5.2.0")
     refused(
         lambda: open_embedder(str(copy), cache=False), ConfigError, "sentence-transformers 5.2.0 may run code"
     )

@@ -14,14 +14,14 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from aoe_train._backbones.ran import RanConfig, RanModel
-from aoe_train._objectives.parts import Advisers, Sample
-from aoe_train._objectives.settings import ObjectiveSettings, Weights
-from aoe_train._objectives.sizes import make_objective
-from aoe_train._packing.run import register, use_fast_layers
-from aoe_train._settings import TrainSettings
-from aoe_train._text_model import TextModel
-from aoe_train._trainer.pair_model import PairModel
+from aoe_train.model.backbones.ran import RanConfig, RanModel
+from aoe_train.model.packing.run import register, use_fast_layers
+from aoe_train.model.text_model import TextModel
+from aoe_train.objectives.parts import Advisers, Sample
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.objectives.sizes import make_objective
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.trainer.pair_model import PairModel
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss, no_negatives
-from aoe_train._records import ABSENT
+from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss, no_negatives
+from aoe_train.records import ABSENT
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

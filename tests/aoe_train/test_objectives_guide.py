@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train._objectives.contrastive import Further, contrastive_loss, ibn_loss
-from aoe_train._objectives.guide import Guide
-from aoe_train._objectives.kinds import check_advisers, check_objective
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.pairs import Advice
-from aoe_train._objectives.parts import Advisers
-from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train._objectives.similarity import unit
-from pairkit.errors import ConfigError
+from aoe_train.objectives.contrastive import Further, contrastive_loss, ibn_loss
+from aoe_train.objectives.guide import Guide
+from aoe_train.objectives.kinds import check_advisers, check_objective
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.similarity import unit
+from pairkit.app.errors import ConfigError
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from aoe_train._objectives.kinds import check_objective, positive_threshold
-from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from aoe_train.objectives.kinds import check_objective, positive_threshold
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 
 KINDS = ["binary", "graded", "positive", "triplet", "single"]
 
@@ -98,7 +98,7 @@ def test_presets_are_the_papers():
 
 
 def test_settings_and_checks_load_no_torch():
-    code = "import sys, aoe_train._objectives.kinds; sys.exit('torch' in sys.modules)"
+    code = "import sys, aoe_train.objectives.kinds; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

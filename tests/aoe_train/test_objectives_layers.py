@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aoe_train._encoder import Encoder
-from aoe_train._objectives.compress import principal
-from aoe_train._objectives.layers import Layers, divergence, layer_weights
-from aoe_train._objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train._objectives.sizes import make_objective
-from aoe_train._records import ABSENT
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from aoe_train.model.encoder import Encoder
+from aoe_train.objectives.compress import principal
+from aoe_train.objectives.layers import Layers, divergence, layer_weights
+from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.sizes import make_objective
+from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import save_bert
 
 TEXTS = [["a cat is playing", "the dog is eating"], ["a red car", "a blue car"], ["the boat", "an error"]]

@@ -11,15 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.own import Own
-from aoe_train._objectives.pairs import as_pairs
-from aoe_train._objectives.ranking import ranking_loss
-from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train._objectives.similarity import angle_reference, cosine
-from aoe_train._records import ABSENT
-from pairkit.errors import ConfigError
+from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.own import Own
+from aoe_train.objectives.pairs import as_pairs
+from aoe_train.objectives.ranking import ranking_loss
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.similarity import angle_reference, cosine
+from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
@@ -322,7 +322,7 @@ def test_the_reference_angle_is_of_the_first_text_to_the_second():
 
 def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """As whoever adds one does it: its weight and temperature come with the line."""
-    from aoe_train._objectives import mix, parts, ranking
+    from aoe_train.objectives import mix, parts, ranking
 
     def halved(given: parts.Given) -> parts.Loss:
         return lambda pairs: ranking_loss(

@@ -4,9 +4,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from aoe_train._objectives.pairs import as_pairs
-from aoe_train._objectives.settings import Weights
-from aoe_train._records import ABSENT
+from aoe_train.objectives.pairs import as_pairs
+from aoe_train.objectives.settings import Weights
+from aoe_train.records import ABSENT
 
 
 def test_triplets_are_cut_into_pairs_with_the_anchor_by_hand() -> None:

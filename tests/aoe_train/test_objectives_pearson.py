@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from torch import nn
 
-from aoe_train._objectives.kinds import check_objective
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.pearson import pearson_loss
-from aoe_train._objectives.settings import ObjectiveSettings, Weights
-from pairkit.errors import ConfigError
+from aoe_train.objectives.kinds import check_objective
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.pearson import pearson_loss
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from pairkit.app.errors import ConfigError
 
 PEARSON = ObjectiveSettings(weights=Weights(pearson=1))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train._objectives.ranking import ranking_loss
+from aoe_train.objectives.ranking import ranking_loss
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._objectives.sbert import regression_loss, softmax_loss
+from aoe_train.objectives.sbert import regression_loss, softmax_loss
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train._objectives.similarity import TINY, angle_reference, cosine, unit
+from aoe_train.objectives.similarity import TINY, angle_reference, cosine, unit
 
 MEASURES = [cosine, angle_reference]
 quick = settings(max_examples=25)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aoe_train._objectives.mix import Objective
-from aoe_train._objectives.own import Own
-from aoe_train._objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train._objectives.sizes import make_objective
-from aoe_train._settings import TrainSettings
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.own import Own
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.sizes import make_objective
+from aoe_train.settings.training import TrainSettings
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
 
 quick = settings(max_examples=10, deadline=None)

@@ -15,14 +15,14 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
-from aoe_train._backbones import gguf_file, packaged
-from aoe_train._backbones.decoder import add_lora
-from aoe_train._backbones.load import load_backbone
-from aoe_train._backbones.packaged import PACKAGED
-from aoe_train._encoder import Encoder
-from aoe_train._settings import LoraSettings
-from pairkit.errors import ConfigError, DataError
-from pairkit.files import sha256
+from aoe_train.model.backbones import gguf_file, packaged
+from aoe_train.model.backbones.decoder import add_lora
+from aoe_train.model.backbones.load import load_backbone
+from aoe_train.model.backbones.packaged import PACKAGED
+from aoe_train.model.encoder import Encoder
+from aoe_train.settings.training import LoraSettings
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.system.files import sha256
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

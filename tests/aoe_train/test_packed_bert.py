@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
 from aoe_train import Encoder, encode
-from aoe_train._backbones.packed_bert import PackedBert, read_bert
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_bert
 
 TEXTS = ["the man is playing", "a dog", "the old city of the river and the small red boat", "a dog", "x"]
@@ -26,7 +26,7 @@ HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
     *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
-    *("aoe_train._trainer", "aoe_train._backbones.ran"),
+    *("aoe_train.training.trainer", "aoe_train.model.backbones.ran"),
 }
 
 
@@ -137,7 +137,7 @@ def test_it_is_not_saved(bert: Path, tmp_path: Path) -> None:
 def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("a dog\n")
     program = (
-        "import sys; from aoe_train._cli import app\n"
+        "import sys; from aoe_train.cli import app\n"
         f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q'], standalone_mode=False)\n"
         "print(*sys.modules)"
     )
@@ -161,7 +161,7 @@ def test_little_work_is_done_on_one_thread(bert: Path, monkeypatch: pytest.Monke
     torch.set_num_threads(2)
     try:
         encoder.encode("a dog")
-        monkeypatch.setattr("aoe_train._encoder._LITTLE", 1)
+        monkeypatch.setattr("aoe_train.model.encoder._LITTLE", 1)
         encoder.encode("a dog")
         assert seen == [1, 2]
         assert torch.get_num_threads() == 2

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from aoe_train._packing import attention
-from aoe_train._packing.attention import packed_attention
-from aoe_train._packing.sequences import Sequences
+from aoe_train.model.packing import attention
+from aoe_train.model.packing.attention import packed_attention
+from aoe_train.model.packing.sequences import Sequences
 
 CPU = torch.device("cpu")
 

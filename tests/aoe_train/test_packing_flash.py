@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from aoe_train._packing import attention
-from aoe_train._packing.flash import flash, has_flash, is_for_flash
-from aoe_train._packing.sequences import Sequences
+from aoe_train.model.packing import attention
+from aoe_train.model.packing.flash import flash, has_flash, is_for_flash
+from aoe_train.model.packing.sequences import Sequences
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 LENGTHS = [1, 4, 4, 9, 130]
@@ -62,7 +62,7 @@ def test_a_full_gpu_is_not_taken_for_one_without(monkeypatch: pytest.MonkeyPatch
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
-    monkeypatch.setattr("aoe_train._packing.flash._kernel", full)
+    monkeypatch.setattr("aoe_train.model.packing.flash._kernel", full)
     with pytest.raises(torch.OutOfMemoryError):
         has_flash(torch.device("cuda"))
     monkeypatch.undo()

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from aoe_train import Encoder, encode, evaluate, train
-from aoe_train._backbones.packed_bert import PackedBert
-from aoe_train._packing.int8 import (
+from aoe_train.model.backbones.packed_bert import PackedBert
+from aoe_train.model.packing.int8 import (
     LEAST_OF_GELU,
     Int8Linear,
     largest_weight_code,
@@ -23,9 +23,9 @@ from aoe_train._packing.int8 import (
     to_codes,
     use_int8,
 )
-from aoe_train._packing.run import use_fast_layers
-from aoe_train._precision import product_time, slow_precision, weights_dtype
-from pairkit.errors import ConfigError
+from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.model.precision import product_time, slow_precision, weights_dtype
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import save_llama
 
 TEXTS = [
@@ -194,6 +194,6 @@ def test_what_a_processor_makes_of_it_is_told(
     int8: float, bf16: float, told: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = {torch.int8: int8, torch.bfloat16: bf16}
-    monkeypatch.setattr("aoe_train._precision.product_time", lambda dtype: times[dtype])
+    monkeypatch.setattr("aoe_train.model.precision.product_time", lambda dtype: times[dtype])
     found = slow_precision("int8", torch.device("cpu"))
     assert found is None if told is None else re.search(told, found or "") is not None

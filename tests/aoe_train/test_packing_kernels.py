@@ -12,7 +12,7 @@ import pytest
 GROWTH = """
 import ctypes
 import torch
-from aoe_train._packing.layers import FastLinear
+from aoe_train.model.packing.layers import FastLinear
 
 class Figures(ctypes.Structure):  # glibc's mallinfo2(3)
     _fields_ = [(name, ctypes.c_size_t) for name in "arena a b c hblkhd d e uordblks f g".split()]

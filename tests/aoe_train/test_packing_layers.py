@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train._memory import keep_freed_memory
-from aoe_train._packing import layers
-from aoe_train._packing.layers import FastDropout, FastLinear
-from aoe_train._packing.randomness import keep_mask
-from aoe_train._packing.run import use_fast_layers
+from aoe_train.model.memory import keep_freed_memory
+from aoe_train.model.packing import layers
+from aoe_train.model.packing.layers import FastDropout, FastLinear
+from aoe_train.model.packing.randomness import keep_mask
+from aoe_train.model.packing.run import use_fast_layers
 
 
 def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from aoe_train._packing.rows import UsedRows, train_all_rows, train_used_rows
+from aoe_train.model.packing.rows import UsedRows, train_all_rows, train_used_rows
 
 USED = np.array([2, 3, 5, 9, 12])
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._packing import sequences
-from aoe_train._packing.sequences import Sequences, best_cuts
+from aoe_train.model.packing import sequences
+from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40).map(sorted)
 

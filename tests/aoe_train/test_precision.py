@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from aoe_train import _precision
-from aoe_train._precision import choose_precision, product_time, slow_precision, training_note
+from aoe_train.model import precision as _precision
+from aoe_train.model.precision import choose_precision, product_time, slow_precision, training_note
 
 SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from aoe_train._encoder import Encoder
-from aoe_train._export.export import difference
-from pairkit.errors import ConfigError, DataError
+from aoe_train.exporting.export import difference
+from aoe_train.model.encoder import Encoder
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 NAMED = {"query": "the man: ", "document": "a road, ", "title": "is a cat on the road"}

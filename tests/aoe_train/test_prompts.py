@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from aoe_train._prompts import NamedPrompts, Prompt, read_prompt, written_out
-from pairkit.errors import ConfigError
+from aoe_train.settings.prompts import NamedPrompts, Prompt, read_prompt, written_out
+from pairkit.app.errors import ConfigError
 
 PAPERS = "Summarize sentence {text} in one word:"
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import aoe_train._commands.push
-from aoe_train._commands.app import app
-from aoe_train._export.hub import listing, push
-from pairkit.errors import DataError
+import aoe_train.commands.push
+from aoe_train.commands.app import app
+from aoe_train.exporting.hub import listing, push
+from pairkit.app.errors import DataError
 
 FILES = {"README.md": "# A model\n", "run.json": "{}\n", "1_Pooling/config.json": '{"a": 1}\n'}
 
@@ -37,7 +37,7 @@ def test_a_model_must_say_what_it_is(model: Path, missing: str) -> None:
 
 
 def test_dry_run_lists_and_sends_nothing(model: Path) -> None:
-    assert aoe_train._commands.push.push.__doc__
+    assert aoe_train.commands.push.push.__doc__
     flags = ["push", "--model", str(model), "--repo", "me/m", "--dry-run"]
     found = CliRunner().invoke(app, flags, catch_exceptions=False)
     assert found.exit_code == 0

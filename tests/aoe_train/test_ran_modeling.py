@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
-from aoe_train._backbones.ran import RanConfig, RanModel
-from aoe_train._backbones.recompute import recompute_layers
+from aoe_train.model.backbones.ran import RanConfig, RanModel
+from aoe_train.model.backbones.recompute import recompute_layers
 
 WINDOW = 8
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._backbones.ran.windows import Layout, count_windows
+from aoe_train.model.backbones.ran.windows import Layout, count_windows
 
 
 @pytest.mark.parametrize(

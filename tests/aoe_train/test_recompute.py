@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aoe_train._backbones.recompute import recompute_argument, recompute_layers
+from aoe_train.model.backbones.recompute import recompute_argument, recompute_layers
 
 
 class Older:

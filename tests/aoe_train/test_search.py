@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._cli import app
-from aoe_train._search import alike
-from aoe_train._search.filters import allowed, is_value
-from aoe_train._search.texts import read_rows
-from pairkit.errors import ConfigError, DataError
+from aoe_train.cli import app
+from aoe_train.searching import alike
+from aoe_train.searching.filters import allowed, is_value
+from aoe_train.searching.texts import read_rows
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert
 
 TEXTS = ["the dog is running", "a red boat on the river", "the compiler panics", "an old house in the city"]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._search import nearest as module
-from aoe_train._search.build import measure
-from aoe_train._search.nearest import INDEX_FILE, Searcher, Vectors, build, nearest, read
-from aoe_train._small import quantized, value_ranges
-from pairkit.errors import DataError
+from aoe_train.model.small import quantized, value_ranges
+from aoe_train.searching import nearest as module
+from aoe_train.searching.build import measure
+from aoe_train.searching.nearest import INDEX_FILE, Searcher, Vectors, build, nearest, read
+from pairkit.app.errors import DataError
 
 
 def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:

@@ -24,9 +24,9 @@ import requests
 
 import aoe_train
 from aoe_train import EmbeddingServer, Encoder
-from aoe_train._evaluate.embedders.embedder import Around, Embedder, LocalEmbedder
-from aoe_train._serve.requests import Limits
-from pairkit.errors import ConfigError
+from aoe_train.evaluation.embedders.embedder import Around, Embedder, LocalEmbedder
+from aoe_train.searching.serve.requests import Limits
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -252,7 +252,7 @@ def test_a_thread_s_model_keeps_its_memory() -> None:
 
 _FAULTS = """
 import ctypes, resource, threading
-from aoe_train._memory import keep_freed_memory, share_memory_among_threads
+from aoe_train.model.memory import keep_freed_memory, share_memory_among_threads
 keep_freed_memory(), share_memory_among_threads()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._prompts import NamedPrompts
-from aoe_train._serve.batching import Batcher
-from aoe_train._serve.requests import RefusalError
+from aoe_train.searching.serve.batching import Batcher
+from aoe_train.searching.serve.requests import RefusalError
+from aoe_train.settings.prompts import NamedPrompts
 
 
 class Words:

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from aoe_train._objectives.settings import PRESETS as OBJECTIVES
-from aoe_train._settings import TrainSettings
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from aoe_train.objectives.settings import PRESETS as OBJECTIVES
+from aoe_train.settings.training import TrainSettings
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 
 
 @pytest.mark.parametrize("preset", OBJECTIVES)
@@ -64,7 +64,7 @@ def test_what_is_refused(assignment: str, words: str) -> None:
 
 def test_settings_and_commands_import_no_torch() -> None:
     program = (
-        "import sys, aoe_train._cli, aoe_train._settings; "
+        "import sys, aoe_train.cli, aoe_train.settings.training; "
         "print([name for name in ('torch', 'transformers', 'polars') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train._small import (
+from aoe_train.model.small import (
     QUANTIZE,
     bytes_of,
     calibrated,
@@ -19,7 +19,7 @@ from aoe_train._small import (
     value_ranges,
     width_of,
 )
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 
 quick = settings(max_examples=30, deadline=None)
 seeds = st.integers(0, 10**6)

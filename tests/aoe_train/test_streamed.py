@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._examples import read_examples
-from aoe_train._origin import hash_examples
-from aoe_train._records import Conflicts, Examples
-from aoe_train._streamed import examples as streamed_room
-from aoe_train._streamed import reading
-from aoe_train._streamed.reading import number_texts
-from pairkit import row_stream
-from pairkit.errors import DataError
-from pairkit.labels import AS_FOUND, LabelRules, label_rules
+from aoe_train.data.examples import read_examples
+from aoe_train.data.streamed import examples as streamed_room
+from aoe_train.data.streamed import reading
+from aoe_train.data.streamed.reading import number_texts
+from aoe_train.model.origin import hash_examples
+from aoe_train.records import Conflicts, Examples
+from pairkit.app.errors import DataError
+from pairkit.dataset import row_stream
+from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
 from tests.aoe_train.conftest import Killed
 
 
@@ -41,13 +41,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that is done in rounds has several; disks are not waited for."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(row_stream, "_STRETCH", 8)
-    monkeypatch.setattr("pairkit.parquet_batches.ROWS", 4)
+    monkeypatch.setattr("pairkit.dataset.parquet_batches.ROWS", 4)
     monkeypatch.setattr(reading, "_SHARE", 8)
     monkeypatch.setattr(reading, "_BLOCK", 16)
     monkeypatch.setattr(reading, "_ROWS", 8)
-    monkeypatch.setattr("aoe_train._conflicts._SHARE", 8)
-    monkeypatch.setattr("aoe_train._conflicts._BLOCK", 8)
-    monkeypatch.setattr("aoe_train._records._BLOCK", 8)
+    monkeypatch.setattr("aoe_train.data.conflicts._SHARE", 8)
+    monkeypatch.setattr("aoe_train.data.conflicts._BLOCK", 8)
+    monkeypatch.setattr("aoe_train.records._BLOCK", 8)
 
 
 def shards(folder: Path, table: pl.DataFrame, count: int = 3) -> Path:
@@ -257,8 +257,8 @@ def _find(room: str) -> Any:
 
 _PREPARE = """
 import os, signal, sys
-from aoe_train._examples import read_examples
-from pairkit import row_stream
+from aoe_train.data.examples import read_examples
+from pairkit.dataset import row_stream
 
 def show(at):
     print(at.stage, at.done, flush=True)

@@ -12,7 +12,7 @@ from tests.pairkit.peak import peak_mib
 
 _IMPORTS = """
 import pyarrow.parquet
-from aoe_train._examples import read_examples
+from aoe_train.data.examples import read_examples
 """
 _FEW = 10_000  # a whole shard, of several pieces
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaConfig, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
-from aoe_train._frame import frame_of, raw_tokenizer
-from aoe_train._template import holds_prompt, reading, with_prompt
-from pairkit.errors import ConfigError
+from aoe_train.model.tokens.special_tokens import frame_of, raw_tokenizer
+from aoe_train.model.tokens.template import holds_prompt, reading, with_prompt
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"

@@ -24,9 +24,9 @@ from transformers import (
     RobertaModel,
 )
 
-from aoe_train._packing.attention import register
-from aoe_train._packing.run import can_pack, use_fast_layers
-from aoe_train._text_model import TextModel, pool
+from aoe_train.model.packing.attention import register
+from aoe_train.model.packing.run import can_pack, use_fast_layers
+from aoe_train.model.text_model import TextModel, pool
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
@@ -161,7 +161,7 @@ def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> No
 
 
 def test_half_precision_may_differ_as_two_ways_of_transformers_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train._packing.run._AGREES_ROUGHLY", 0.0)
+    monkeypatch.setattr("aoe_train.model.packing.run._AGREES_ROUGHLY", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
     softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8)
     assert not can_pack(softcapped.bfloat16().eval())

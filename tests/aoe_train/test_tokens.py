@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from aoe_train import _tokens as tokens
-from aoe_train._frame import frame_of
-from aoe_train._template import with_prompt
-from aoe_train._tokens import LongText, TokenStore
-from pairkit.errors import ConfigError, DataError
-from pairkit.progress import Progress
+from aoe_train.model.tokens import tokens
+from aoe_train.model.tokens.special_tokens import frame_of
+from aoe_train.model.tokens.template import with_prompt
+from aoe_train.model.tokens.tokens import LongText, TokenStore
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]

@@ -18,19 +18,24 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train._evaluate.dev import dev_metric
-from aoe_train._examples import read_examples
-from aoe_train._plan import plan
-from aoe_train._precision import choose_precision
-from aoe_train._preparation import load_encoder, prepare
-from aoe_train._run_data import Sources, read_data
-from aoe_train._settings import TrainSettings
-from aoe_train._train import _finite, _less_memory, train
-from aoe_train._trainer.arguments import _check_shard, evaluation_precision, idle_gpus, start_processes
-from aoe_train._trainer.average import WeightAverage
-from aoe_train._trainer.trainer import PairTrainer
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError, DataError
+from aoe_train.data.examples import read_examples
+from aoe_train.data.run_data import Sources, read_data
+from aoe_train.evaluation.dev import dev_metric
+from aoe_train.model.precision import choose_precision
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.plan import plan
+from aoe_train.training.preparation import load_encoder, prepare
+from aoe_train.training.train import _finite, _less_memory, train
+from aoe_train.training.trainer.arguments import (
+    _check_shard,
+    evaluation_precision,
+    idle_gpus,
+    start_processes,
+)
+from aoe_train.training.trainer.average import WeightAverage
+from aoe_train.training.trainer.trainer import PairTrainer
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
 
@@ -306,7 +311,7 @@ def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: 
 def test_a_loss_that_is_no_number_names_its_rows(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aoe_train._objectives.mix import Objective
+    from aoe_train.objectives.mix import Objective
 
     original = Objective.forward
 
@@ -387,7 +392,7 @@ def test_lora_trains_the_adapters_only(data: dict[str, str], llama: Path, tmp_pa
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
-    from aoe_train._backbones.ran import RanConfig, RanModel
+    from aoe_train.model.backbones.ran import RanConfig, RanModel
 
     tokenizer = wordpiece()
     config = RanConfig(

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from aoe_train import Encoder
-from aoe_train._evaluate.dev import dev_metric
-from aoe_train._examples import read_examples
-from aoe_train._trainer.trainer import PairTrainer
-from pairkit.errors import ConfigError
+from aoe_train.data.examples import read_examples
+from aoe_train.evaluation.dev import dev_metric
+from aoe_train.training.trainer.trainer import PairTrainer
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import run, weights, write_pairs
 from tests.aoe_train.tiny import WORDS

@@ -12,9 +12,9 @@ import yaml
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train._evaluate.dev import dev_metric
-from aoe_train._examples import read_examples
-from pairkit.errors import ConfigError, DataError
+from aoe_train.data.examples import read_examples
+from aoe_train.evaluation.dev import dev_metric
+from pairkit.app.errors import ConfigError, DataError
 from papers.figures.draw_curves import draw_curves
 from papers.figures.numbers import read_curves
 from tests.aoe_train.conftest import Killed

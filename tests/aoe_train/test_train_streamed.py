@@ -13,13 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from aoe_train import _tokens as tokens_room
-from aoe_train._run_data import Sources
-from aoe_train._settings import TrainSettings
-from aoe_train._tokens import TokenStore
-from aoe_train._train import train
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from aoe_train.data.run_data import Sources
+from aoe_train.model.tokens import tokens as tokens_room
+from aoe_train.model.tokens.tokens import TokenStore
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.train import train
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_streamed import shards
 from tests.aoe_train.tiny import WORDS, wordpiece
@@ -134,7 +134,7 @@ def test_small_files_are_read_into_memory_unless_asked(
     folder = shards(tmp_path / "d", pairs())
     run(folder, bert, tmp_path / "a", "auto")
     assert not (cache / "rows").exists()
-    monkeypatch.setattr("aoe_train._examples._LARGE", 1000)
+    monkeypatch.setattr("aoe_train.data.examples._LARGE", 1000)
     run(folder, bert, tmp_path / "b", "auto")
     assert len([*(cache / "rows").iterdir()]) == 1
     with pytest.raises(ConfigError, match="only files can be streamed; save its rows as Parquet files"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from aoe_train._trainer.average import WeightAverage
+from aoe_train.training.trainer.average import WeightAverage
 
 
 def at(step: int, steps: int) -> Any:

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train._trainer.checkpoints import (
+from aoe_train.training.trainer.checkpoints import (
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,
     trained_weights,
     write_extras,
 )
-from pairkit.errors import DataError
+from pairkit.app.errors import DataError
 
 Weights = dict[str, torch.Tensor]
 

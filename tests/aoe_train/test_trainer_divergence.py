@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train._trainer.divergence import Diverged, Watch, gradient_sign, spread
+from aoe_train.training.trainer.divergence import Diverged, Watch, gradient_sign, spread
 
 
 @pytest.mark.parametrize(

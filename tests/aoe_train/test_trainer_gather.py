@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from aoe_train._trainer.gather import gather_rows, is_main, leave_group
+from aoe_train.training.trainer.gather import gather_rows, is_main, leave_group
 from tests import forked
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ LATE = """
 import sys, threading, time
 from pathlib import Path
 import torch.distributed as dist
-from aoe_train._trainer.gather import exit_cleanly, leave_group
+from aoe_train.training.trainer.gather import exit_cleanly, leave_group
 
 def late():  # as one of gloo's threads
     ready.set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from aoe_train._trainer.divergence import Diverged
-from aoe_train._trainer.ledger import Ledger
-from pairkit.errors import DataError
+from aoe_train.training.trainer.divergence import Diverged
+from aoe_train.training.trainer.ledger import Ledger
+from pairkit.app.errors import DataError
 
 
 def parts(loss: float, ibn: float = 0.0) -> dict[str, torch.Tensor]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from transformers.integrations.integration_utils import TrackioCallback, WandbCallback
 
-from aoe_train._trainer.reports import Reports, check_reports, new_name
-from pairkit.errors import ConfigError
+from aoe_train.training.trainer.reports import Reports, check_reports, new_name
+from pairkit.app.errors import ConfigError
 
 
 class RefusedError(Exception):

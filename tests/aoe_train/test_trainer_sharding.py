@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train._trainer.sharding import (
+from aoe_train.training.trainer.sharding import (
     check_support,
     is_sharded,
     kept,
@@ -18,7 +18,7 @@ from aoe_train._trainer.sharding import (
     unshard_for_good,
     whole,
 )
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 
 
 def stack(*members: nn.Module) -> nn.Module:

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
-from aoe_train._trainer.average import Soup, WeightAverage
-from pairkit.errors import ConfigError
+from aoe_train.training.trainer.average import Soup, WeightAverage
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_heads import ROWS
 from tests.aoe_train.tiny import save_bert, save_llama

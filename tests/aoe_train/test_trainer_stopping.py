@@ -19,11 +19,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
-from aoe_train._run_data import Sources
-from aoe_train._settings import TrainSettings
-from aoe_train._train import train
-from aoe_train._trainer.callbacks import Stopped, asked_to_stop
-from pairkit.config import load_settings
+from aoe_train.data.run_data import Sources
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training.train import train
+from aoe_train.training.trainer.callbacks import Stopped, asked_to_stop
+from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import WORDS, save_bert
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"

@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train._objectives.parts import Advisers
-from aoe_train._objectives.settings import ObjectiveSettings, Weights
-from aoe_train._objectives.sizes import make_objective
-from aoe_train._records import ABSENT
-from aoe_train._trainer.checkpoints import restore_weights, trained_weights
-from aoe_train._trainer.gather import exit_cleanly, leave_group
-from aoe_train._trainer.ledger import Ledger
-from aoe_train._trainer.pair_model import PairModel
-from aoe_train._trainer.sharding import (
+from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.objectives.sizes import make_objective
+from aoe_train.records import ABSENT
+from aoe_train.training.trainer.checkpoints import restore_weights, trained_weights
+from aoe_train.training.trainer.gather import exit_cleanly, leave_group
+from aoe_train.training.trainer.ledger import Ledger
+from aoe_train.training.trainer.pair_model import PairModel
+from aoe_train.training.trainer.sharding import (
     kept,
     load_optimiser,
     ready_in_parts,
@@ -31,7 +31,7 @@ from aoe_train._trainer.sharding import (
     unshard_for_good,
     whole,
 )
-from pairkit.errors import DataError
+from pairkit.app.errors import DataError
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 import aoe_train
 import gis_builder
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert

@@ -258,7 +258,7 @@ def test_dry_run_of_minilm_is_near_the_truth(place: Path) -> None:
 
 def test_help_has_examples_and_loads_nothing_heavy() -> None:
     program = (
-        "import sys; from aoe_train._cli import app; app(['train', '--help'], standalone_mode=False); "
+        "import sys; from aoe_train.cli import app; app(['train', '--help'], standalone_mode=False); "
         "sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ())

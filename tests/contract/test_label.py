@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.keyed import keyed_unit
-from pairkit.reader import read_pairs
+from pairkit.dataset.reader import read_pairs
+from pairkit.system.seeded import keyed_unit
 from tests.contract.label_command import MEMBERS, killed_at, llms_file, run_label, sentences, tree
 from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, Server, serve

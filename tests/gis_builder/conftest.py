@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gis_builder._detection import Detector
-from gis_builder._records import Verdict
-from gis_builder._settings import DetectSettings
-from gis_builder._store import Store
+from gis_builder.detection.run import Detector
+from gis_builder.settings import DetectSettings
+from gis_builder.store import Store
+from gis_builder.store.records import Verdict
 from tests.support.github import Server, serve
 
 API = "https://api.github.com/repos"

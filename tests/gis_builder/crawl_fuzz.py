@@ -16,14 +16,14 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
-from gis_builder import _crawl as use_case
-from gis_builder._github import CrawlSettings, GitHub, Token
-from gis_builder._github.exchange import Exchange, Raw
-from gis_builder._results import Crawled, IncompleteCrawlError
-from gis_builder._settings import BuildSettings, PoolSettings
-from gis_builder._status import read_status
-from gis_builder._store import RepoOutcome, Store
-from pairkit.errors import PairkitError
+from gis_builder.crawling import crawl as use_case
+from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github.exchange import Exchange, Raw
+from gis_builder.crawling.status import read_status
+from gis_builder.results import Crawled, IncompleteCrawlError
+from gis_builder.settings import BuildSettings, PoolSettings
+from gis_builder.store import RepoOutcome, Store
+from pairkit.app.errors import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service
 from tests.support.github.trackers import Catalogue

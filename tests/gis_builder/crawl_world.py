@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gis_builder._github import CrawlSettings, GitHub, Listener, find_tokens
-from gis_builder._github.events import ignore
-from gis_builder._store import Store
+from gis_builder.crawling.github import CrawlSettings, GitHub, Listener, find_tokens
+from gis_builder.progress.events import ignore
+from gis_builder.store import Store
 
 from .conftest import API, write_tracker
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gis_builder._records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 
 REPO = "o/n"
 CLOSED_AT = "2020-01-10T12:00:00Z"

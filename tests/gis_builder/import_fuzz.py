@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gis_builder._crawl import import_tracker
-from gis_builder._settings import DetectSettings
-from gis_builder._status import read_status
-from gis_builder._store import Store
-from pairkit.errors import ConfigError, DataError
+from gis_builder.crawling.crawl import import_tracker
+from gis_builder.crawling.status import read_status
+from gis_builder.settings import DetectSettings
+from gis_builder.store import Store
+from pairkit.app.errors import ConfigError, DataError
 
 from .conftest import judge
 from .crawl_fuzz import Changer, write_world

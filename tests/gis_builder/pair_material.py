@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from gis_builder._pairs.text import Texts
-from gis_builder._records import GITHUB, Cluster, Evidence, Grounds, IssueRef, IssueText, Relation
+from gis_builder.pairing.text import Texts
+from gis_builder.store.records import GITHUB, Cluster, Evidence, Grounds, IssueRef, IssueText, Relation
 
 WORDS = [
     f"{area}{thing}" for area in ("window", "parser", "socket", "theme", "linker") for thing in "abcdefgh"

@@ -20,11 +20,11 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder._archive.maps import Pool, Task
-from gis_builder._archive.run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder._records import Thread
-from gis_builder._store import Store
-from pairkit.errors import ConfigError, DataError
+from gis_builder.gh_archive.maps import Pool, Task
+from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
+from gis_builder.store import Store
+from gis_builder.store.records import Thread
+from pairkit.app.errors import ConfigError, DataError
 from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
 from tests.two_nodes import two_nodes
 
@@ -143,9 +143,9 @@ def test_workers_and_buckets_change_nothing(
 ) -> None:
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
     for buckets, size in ((1, 1 << 30), (1, 1000)):  # one, and as many as bytes of rows ask for
-        monkeypatch.setattr("gis_builder._archive.run._FEWEST_BUCKETS", buckets)
-        monkeypatch.setattr("gis_builder._archive.run._BUCKET_BYTES", size)
-        monkeypatch.setattr("gis_builder._archive.run._SORT_BYTES", 20_000)
+        monkeypatch.setattr("gis_builder.gh_archive.run._FEWEST_BUCKETS", buckets)
+        monkeypatch.setattr("gis_builder.gh_archive.run._BUCKET_BYTES", size)
+        monkeypatch.setattr("gis_builder.gh_archive.run._SORT_BYTES", 20_000)
         other = build(source, tmp_path / f"of-{size}")
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
@@ -259,7 +259,7 @@ def test_the_code_that_makes_a_file_is_in_its_name(parts: Sequence[str], own: li
 def test_statistics_name_some_repositories_and_count_all(
     built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gis_builder._archive.write._NAMED", 1)
+    monkeypatch.setattr("gis_builder.gh_archive.write._NAMED", 1)
     made = build(source, tmp_path / "gis")
     assert made.statistics["repository_count"] == built.statistics["repository_count"] == 3
     assert "3 repositories." in (made.out / "README.md").read_text()

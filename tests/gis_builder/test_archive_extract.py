@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._archive import rows as r
-from gis_builder._archive.extract import extract_hour
-from gis_builder._archive.rows import Ledger, ledgers_of
-from gis_builder._archive.write import by_month
-from pairkit.errors import DataError
+from gis_builder.gh_archive import rows as r
+from gis_builder.gh_archive.extract import extract_hour
+from gis_builder.gh_archive.rows import Ledger, ledgers_of
+from gis_builder.gh_archive.write import by_month
+from pairkit.app.errors import DataError
 from tests.pairkit.peak import peak_mib
 
 HOUR = "2015-01-01-0"
@@ -226,9 +226,9 @@ def test_however_much_an_hour_holds_it_takes_bounded_memory(
     lines = [comment(n % 60, 1 + n % 7, words[n], id=n) for n in range(100)]
     rows, _ = read(tmp_path, lines)
     for name, size in {"_CHUNK_BYTES": 2000, "_FOLD_BYTES": 20_000, "_FOLD_AGAIN": 5000}.items():
-        monkeypatch.setattr(f"gis_builder._archive.extract.{name}", size)
+        monkeypatch.setattr(f"gis_builder.gh_archive.extract.{name}", size)
     assert read(tmp_path, lines)[0] == rows  # folded again and again
-    monkeypatch.setattr("gis_builder._archive.extract._MOST_BYTES", 30_000)
+    monkeypatch.setattr("gis_builder.gh_archive.extract._MOST_BYTES", 30_000)
     rows, ledger = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
     assert 10 < sum(row["kind"] == "comment" for row in rows) < 90
     assert ledger.broken["the hour holds more text than any has"] > 10
@@ -267,7 +267,7 @@ def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
     rows, ledger = extracted(path)
     assert sum(row["kind"] == "comment" for row in rows) == 2
     assert ledger.broken == {"the line is too long": 1}
-    imports = "from gis_builder._archive.extract import extract_hour"
+    imports = "from gis_builder.gh_archive.extract import extract_hour"
     done, peak = peak_mib(imports, "list(extract_hour(Path(sys.argv[1]), '2015-01-01-0'))", path)
     assert done == "done"
     assert peak < 100  # of a line of 60 MiB no more is held than a line may have

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._archive.barred import template_authors
-from gis_builder._records import Issue
+from gis_builder.gh_archive.barred import template_authors
+from gis_builder.store.records import Issue
 
 
 def issues(author: str | None, texts: Sequence[tuple[str, str]]) -> list[Issue]:

@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder._archive import rows as r
-from gis_builder._archive.barred import Exclusions, read_exclusions
-from gis_builder._archive.hours import hours_between, lacks_events, span_of
-from gis_builder._archive.judge import pool_order
-from gis_builder._archive.rows import Ledger
-from gis_builder._archive.threads import RepoThreads, threads_of
-from gis_builder._archive.write import by_month, with_coverage
-from gis_builder._github.pool import number_order
-from gis_builder._records import Comment, Event, Issue, IssueRef, Kind
-from pairkit.errors import ConfigError, DataError
+from gis_builder.crawling.github.pool import number_order
+from gis_builder.gh_archive import rows as r
+from gis_builder.gh_archive.barred import Exclusions, read_exclusions
+from gis_builder.gh_archive.hours import hours_between, lacks_events, span_of
+from gis_builder.gh_archive.judge import pool_order
+from gis_builder.gh_archive.rows import Ledger
+from gis_builder.gh_archive.threads import RepoThreads, threads_of
+from gis_builder.gh_archive.write import by_month, with_coverage
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind
+from pairkit.app.errors import ConfigError, DataError
 
 
 def place(minute: int, event_id: int | None = None) -> r.Place:

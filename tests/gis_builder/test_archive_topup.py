@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder._records import Thread
-from gis_builder._store import Store
-from pairkit.errors import ConfigError, RemoteError
+from gis_builder.store import Store
+from gis_builder.store.records import Thread
+from pairkit.app.errors import ConfigError, RemoteError
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
 from tests.gis_builder.test_archive import RANGE, files
 from tests.support.github import Server, serve

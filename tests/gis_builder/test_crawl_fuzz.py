@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
-from gis_builder._github.exchange import Exchange, Raw
-from pairkit.errors import BadReply, RemoteError
+from gis_builder.crawling.github.exchange import Exchange, Raw
+from pairkit.app.errors import BadReply, RemoteError
 
 from .crawl_fuzz import (
     PLANS,

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder._crawled import remember, site_at, site_of, stored_record
-from gis_builder._folders import open_store
+from gis_builder.store.crawled import remember, site_at, site_of, stored_record
+from gis_builder.store.folders import open_store
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 

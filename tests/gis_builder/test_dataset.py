@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder._dataset import (
+from gis_builder.pairing.dataset import (
     counted_columns,
     drop_counts,
     make_rows,
@@ -18,8 +18,8 @@ from gis_builder._dataset import (
     write_dropped,
     write_gis,
 )
-from gis_builder._records import DroppedPair, Pair
-from pairkit.errors import DataError
+from gis_builder.store.records import DroppedPair, Pair
+from pairkit.app.errors import DataError
 
 from .pair_material import grounds, ref, text_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.json import Decoder
 
-from gis_builder._decoding import DecimalId, Login, Malformed, RepoName, Word, convert, decode
+from gis_builder.store.decoding import DecimalId, Login, Malformed, RepoName, Word, convert, decode
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._detect import clusters
-from gis_builder._records import IssueRef, Outcome, Verdict
+from gis_builder.detection import clusters
+from gis_builder.store.records import IssueRef, Outcome, Verdict
 
 from .detect_threads import ref
 

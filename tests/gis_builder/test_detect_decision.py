@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect import Rules, decide, statements
-from gis_builder._detect.decision import hear_thread
-from gis_builder._detect.statements import marks
-from gis_builder._records import Comment, Outcome, Thread, Verdict
+from gis_builder.detection import Rules, decide, statements
+from gis_builder.detection.decision import hear_thread
+from gis_builder.detection.statements import marks
+from gis_builder.store.records import Comment, Outcome, Thread, Verdict
 
 from .detect_threads import event, kind_of, ref, said, thread
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from gis_builder._detect import decide, explain
-from gis_builder._records import Outcome, Verdict
+from gis_builder.detection import decide, explain
+from gis_builder.store.records import Outcome, Verdict
 
 from .detect_threads import event, kind_of, ref, said, thread
 

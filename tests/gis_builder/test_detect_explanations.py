@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect import decide
-from gis_builder._detect.explanations import accepts_explanation, explains
-from gis_builder._detect.page import Page
-from gis_builder._records import Comment, Outcome
+from gis_builder.detection import decide
+from gis_builder.detection.explanations import accepts_explanation, explains
+from gis_builder.detection.page import Page
+from gis_builder.store.records import Comment, Outcome
 
 from .detect_threads import event, kind_of, ref, said, thread
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect import decide
-from gis_builder._records import Comment, Outcome
+from gis_builder.detection import decide
+from gis_builder.store.records import Comment, Outcome
 
 from .detect_threads import kind_of, said, thread
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from gis_builder._detect import lexicon
-from gis_builder._detect.lexicon import WORDS, code_of
-from gis_builder._detect.phrases import PHRASES, UNSPACED_PHRASES
+from gis_builder.detection import lexicon
+from gis_builder.detection.lexicon import WORDS, code_of
+from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect import might_matter
-from gis_builder._detect.markers import read
+from gis_builder.detection import might_matter
+from gis_builder.detection.markers import read
 
 from .detect_threads import ref
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._detect.references import could_refer, find_references
-from gis_builder._records import IssueRef
+from gis_builder.detection.references import could_refer, find_references
+from gis_builder.store.records import IssueRef
 
 HOME = "rocket/launcher"
 

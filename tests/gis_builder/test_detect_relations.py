@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._detect.decision import relation_of
-from gis_builder._detect.markers import read
-from gis_builder._records import IssueRef
+from gis_builder.detection.decision import relation_of
+from gis_builder.detection.markers import read
+from gis_builder.store.records import IssueRef
 
 ISSUE = IssueRef("o/n", 99)
 

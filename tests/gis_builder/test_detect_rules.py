@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from gis_builder._detect.grammar import find_markers
-from gis_builder._detect.lexicon import __doc__ as lexicon_table
-from gis_builder._detect.references import find_references
-from gis_builder._detect.rules import RULES, Rule
-from gis_builder._detect.tokens import hide_references, sentence_spans, tokenise
+from gis_builder.detection.grammar import find_markers
+from gis_builder.detection.lexicon import __doc__ as lexicon_table
+from gis_builder.detection.references import find_references
+from gis_builder.detection.rules import RULES, Rule
+from gis_builder.detection.tokens import hide_references, sentence_spans, tokenise
 
 
 def codes_of(text: str) -> list[str]:

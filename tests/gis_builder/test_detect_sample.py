@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gis_builder._detect import Rules, decide
-from gis_builder._dump import find_dumps
-from gis_builder._records import Comment, Event, Issue, IssueRef, Kind, Outcome, Thread
-from gis_builder._rest_records import comment_record, event_record, issue_record
+from gis_builder.detection import Rules, decide
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Outcome, Thread
+from gis_builder.trackers.dump import find_dumps
+from gis_builder.trackers.rest_records import comment_record, event_record, issue_record
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._detect.references import find_references
-from gis_builder._detect.tokens import hide_references, sentence_spans, tokenise
+from gis_builder.detection.references import find_references
+from gis_builder.detection.tokens import hide_references, sentence_spans, tokenise
 
 
 def codes(text: str) -> list[str]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gis_builder._detect import decide
-from gis_builder._records import Comment, Outcome, Thread
+from gis_builder.detection import decide
+from gis_builder.store.records import Comment, Outcome, Thread
 
 from .detect_threads import CLOSED_AT, kind_of, said, thread
 

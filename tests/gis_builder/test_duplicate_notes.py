@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._pairs.duplicate_notes import find_duplicate_notes
-from gis_builder._pairs.markup import cut
-from gis_builder._pairs.references import find_references
+from gis_builder.pairing.duplicate_notes import find_duplicate_notes
+from gis_builder.pairing.markup import cut
+from gis_builder.pairing.references import find_references
 
 
 def without(text: str) -> str:

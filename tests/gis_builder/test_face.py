@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import gis_builder
-from gis_builder._flags import FLAGS
-from gis_builder._settings import BuildSettings
-from pairkit.errors import ConfigError, DataError
-from pairkit.progress import Progress
+from gis_builder.settings import BuildSettings
+from gis_builder.settings.flags import FLAGS
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.progress import Progress
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._folders import check_out, working_folder
-from pairkit.errors import ConfigError
-from pairkit.folders import check_apart, work_beside
+from gis_builder.store.folders import check_out, working_folder
+from pairkit.app.errors import ConfigError
+from pairkit.system.folders import check_apart, work_beside
 
 
 def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gis_builder._records import IssueRef, Kind
-from gis_builder._store import RepoOutcome, Store
+from gis_builder.store import RepoOutcome, Store
+from gis_builder.store.records import IssueRef, Kind
 
 from .crawl_world import open_github, quick
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.json import Decoder
 
-from gis_builder._decoding import Node
-from gis_builder._github.batches import BatchSize, ask_sized
-from gis_builder._github.client import Client, Refused, Stopped, TooHeavy
-from gis_builder._github.events import Waiting
-from gis_builder._github.queries import Query
-from gis_builder._github.tokens import Token
-from gis_builder._settings.crawl import CrawlSettings
-from pairkit.errors import AuthError, BadReply, RateLimited, RemoteError
+from gis_builder.crawling.github.batches import BatchSize, ask_sized
+from gis_builder.crawling.github.client import Client, Refused, Stopped, TooHeavy
+from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.tokens import Token
+from gis_builder.progress.events import Waiting
+from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.store.decoding import Node
+from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import quick

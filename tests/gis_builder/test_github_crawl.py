@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._github import Advanced, Finished, GitHub
-from gis_builder._github.pool import number_order
-from gis_builder._github.worker import Worker
-from gis_builder._records import IssueRef, Kind
-from gis_builder._store import Absence, RepoOutcome, RepoRow, Store
-from pairkit.errors import AuthError, ConfigError, RemoteError
+from gis_builder.crawling.github import Advanced, Finished, GitHub
+from gis_builder.crawling.github.pool import number_order
+from gis_builder.crawling.github.worker import Worker
+from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
+from gis_builder.store.records import IssueRef, Kind
+from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker

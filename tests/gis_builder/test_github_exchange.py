@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pytest
 
-from gis_builder._github import exchange
-from gis_builder._github.answers import Answer, AnswerKind
-from gis_builder._github.exchange import Exchange, Raw
-from gis_builder._github.tokens import Token
-from pairkit.address import read_address
+from gis_builder.crawling.github import exchange
+from gis_builder.crawling.github.answers import Answer, AnswerKind
+from gis_builder.crawling.github.exchange import Exchange, Raw
+from gis_builder.crawling.github.tokens import Token
+from pairkit.system.address import read_address
 
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
 LONG_S = 30.0  # far above the deadlines set here, far below what the servers would go on for

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._store import Store
+from gis_builder.store import Store
 from tests.support.github import FaultPlan, Rule, Server, serve
 
 from .crawl_world import crawl_all, quick, write_station
@@ -26,7 +26,7 @@ for name in ("tests", "tests.gis_builder"):
     module.__path__ = [str(root.parent if name == "tests" else root)]
     sys.modules[name] = module
 from tests.gis_builder.crawl_world import crawl_all, quick
-from gis_builder._store import Store
+from gis_builder.store import Store
 with Store.open(Path({path!r}), create=True) as store:
     print("ready", flush=True)
     crawl_all(quick({url!r}), store, {strategy!r})

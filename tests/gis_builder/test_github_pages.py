@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._github.pages import MOST_ITEMS, Pages, most_of
-from pairkit.errors import BadReply
+from gis_builder.crawling.github.pages import MOST_ITEMS, Pages, most_of
+from pairkit.app.errors import BadReply
 
 
 @given(st.integers(1, 300), st.integers(0, 10))

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from gis_builder._decoding import Malformed, convert, whole_text
-from gis_builder._github.nodes import Connection, EventNode, FoundPull, IssueNode
-from gis_builder._github.parse import next_top_up, parse_issue, parse_pull, parse_thread
-from gis_builder._records import Comment, Event, IssueRef
-from gis_builder._store import TopUp
-from pairkit.errors import BadReply
+from gis_builder.crawling.github.nodes import Connection, EventNode, FoundPull, IssueNode
+from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
+from gis_builder.store import TopUp
+from gis_builder.store.decoding import Malformed, convert, whole_text
+from gis_builder.store.records import Comment, Event, IssueRef
+from pairkit.app.errors import BadReply
 
 HOME = {"nameWithOwner": "acme/rocket"}
 REF = IssueRef("acme/rocket", 4)

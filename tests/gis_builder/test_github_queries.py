@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from gis_builder._github.queries import INTROSPECTION, Queries, Query, Search, Server
-from gis_builder._records import IssueRef
-from gis_builder._settings.crawl import CrawlSettings
-from gis_builder._store import TopUp
+from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Query, Search, Server
+from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.store import TopUp
+from gis_builder.store.records import IssueRef
 from tests.support.github.graphql_api import build_schema as build_own
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"

@@ -11,7 +11,7 @@ import pytest
 import requests
 from graphql import get_operation_ast, parse, validate
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from tests.support.github import FaultPlan, Options, Rule, Server, read_plan, serve
 from tests.support.github.faults import Injector, Kind
 from tests.support.github.graphql_api import Price, build_schema, price

@@ -1,9 +1,9 @@
 import pytest
 
-from gis_builder._settings import BuildSettings
-from gis_builder._settings.crawl import CrawlSettings
-from pairkit.config import load_settings
-from pairkit.errors import ConfigError
+from gis_builder.settings import BuildSettings
+from gis_builder.settings.crawl import CrawlSettings
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 
 
 @pytest.mark.parametrize(

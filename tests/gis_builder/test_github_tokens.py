@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
-from gis_builder._github import CrawlSettings, GitHub, Waiting, find_tokens
-from gis_builder._github.client import Client
-from gis_builder._github.queries import Query
-from gis_builder._github.tokens import Token
-from gis_builder._store import Store
-from pairkit.errors import AuthError, ConfigError, PairkitError
+from gis_builder.crawling.github import CrawlSettings, GitHub, Waiting, find_tokens
+from gis_builder.crawling.github.client import Client
+from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.tokens import Token
+from gis_builder.store import Store
+from pairkit.app.errors import AuthError, ConfigError, PairkitError
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
 API = "https://api.github.com"

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from gis_builder._detect import decide, explain
-from gis_builder._detect.markers import read
-from gis_builder._detect.phrases import PHRASES
-from gis_builder._detect.rules import RULES
-from gis_builder._detect.statements import MOST_CHARACTERS
-from gis_builder._pairs.text import clean
-from gis_builder._records import Outcome, Thread
+from gis_builder.detection import decide, explain
+from gis_builder.detection.markers import read
+from gis_builder.detection.phrases import PHRASES
+from gis_builder.detection.rules import RULES
+from gis_builder.detection.statements import MOST_CHARACTERS
+from gis_builder.pairing.text import clean
+from gis_builder.store.records import Outcome, Thread
 from tests.support.linear import assert_linear, repeated
 
 from .detect_threads import event, kind_of, ref, said, thread

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gis_builder._sources.dump import import_dump
-from gis_builder._status import read_status
-from gis_builder._store import Store
-from pairkit.errors import DataError
+from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.crawling.status import read_status
+from gis_builder.store import Store
+from pairkit.app.errors import DataError
 
 from .conftest import comment, event, issue, write_tracker
 from .import_fuzz import fuzz_import

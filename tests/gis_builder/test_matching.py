@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._dataset import make_rows
-from gis_builder._pairs.timeline import Timeline, WantedGaps, mismatch, opening_times
-from gis_builder._records import Cluster, IssueRef, IssueText
-from pairkit.measures import gap_auc
+from gis_builder.pairing.dataset import make_rows
+from gis_builder.pairing.timeline import Timeline, WantedGaps, mismatch, opening_times
+from gis_builder.store.records import Cluster, IssueRef, IssueText
+from pairkit.similarity.measures import gap_auc
 
 from .pair_material import cluster, ref, text_of
 from .test_negatives import draw, everything, use

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gis_builder._pairs.negatives import Negatives, make_negatives
-from gis_builder._pairs.positives import make_positives
-from gis_builder._records import Cluster, Grounds, IssueRef, IssueText, Pair, Relation
-from gis_builder._settings.pairs import PairSettings, SplitSettings
-from gis_builder._split import Splits, split_issues
+from gis_builder.pairing.negatives import Negatives, make_negatives
+from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.split import Splits, split_issues
+from gis_builder.settings.pairs import PairSettings, SplitSettings
+from gis_builder.store.records import Cluster, Grounds, IssueRef, IssueText, Pair, Relation
 
 from .pair_material import cluster, grounds, ref, texts_of, tracker
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._crawl import crawl
-from gis_builder._github import CrawlSettings, GitHub, Token
-from gis_builder._plan import Plan, RepoPlan, hours, plan, price
-from gis_builder._settings import BuildSettings
-from gis_builder._store import RepoOutcome, RepoRow, Store, Usage
+from gis_builder.crawling.crawl import crawl
+from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.plan import Plan, RepoPlan, hours, plan, price
+from gis_builder.settings import BuildSettings
+from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

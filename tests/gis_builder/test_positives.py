@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from gis_builder._pairs.positives import make_positives
-from gis_builder._records import Relation
-from gis_builder._settings.pairs import PairSettings
+from gis_builder.pairing.positives import make_positives
+from gis_builder.settings.pairs import PairSettings
+from gis_builder.store.records import Relation
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of
 

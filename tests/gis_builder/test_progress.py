@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._github import Advanced, Began, Finished, Waiting
-from gis_builder._progress import SILENT, RunDisplay
-from pairkit.progress import Progress
+from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
+from gis_builder.progress.display import SILENT, RunDisplay
+from pairkit.app.progress import Progress
 
 
 def told_of(*events: object) -> list[Progress]:

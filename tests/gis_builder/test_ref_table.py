@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._decoding import MOST_NUMBER
-from gis_builder._records import IssueRef
-from gis_builder._ref_table import RefTable
-from pairkit.errors import DataError
+from gis_builder.store.decoding import MOST_NUMBER
+from gis_builder.store.records import IssueRef
+from gis_builder.store.ref_table import RefTable
+from pairkit.app.errors import DataError
 
 REFS = st.builds(
     IssueRef,

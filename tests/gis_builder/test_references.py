@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder._pairs.markup import cut
-from gis_builder._pairs.references import find_references
-from gis_builder._records import IssueRef
+from gis_builder.pairing.markup import cut
+from gis_builder.pairing.references import find_references
+from gis_builder.store.records import IssueRef
 
 
 def without(text: str) -> str:

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder._folders import open_store
-from gis_builder._render import COLUMNS
-from gis_builder._store import Page, RepoOutcome, RepoRow
-from pairkit.errors import ConfigError
+from gis_builder.pairing.render import COLUMNS
+from gis_builder.store import Page, RepoOutcome, RepoRow
+from gis_builder.store.folders import open_store
+from pairkit.app.errors import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

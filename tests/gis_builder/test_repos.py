@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._repos import read_repos
-from pairkit.errors import ConfigError, DataError
+from gis_builder.store.repos import read_repos
+from pairkit.app.errors import ConfigError, DataError
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -1,5 +1,5 @@
-from gis_builder._records import Comment, Event, Issue, IssueRef
-from gis_builder._rest_records import (
+from gis_builder.store.records import Comment, Event, Issue, IssueRef
+from gis_builder.trackers.rest_records import (
     comment_record,
     event_record,
     issue_record,

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from gis_builder._cli import app
+from gis_builder.cli import app
 from tests.support.github import serve
 
 from .conftest import closed, comment, event, issue, write_tracker

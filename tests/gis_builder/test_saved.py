@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gis_builder._records import Outcome
-from gis_builder._settings import DetectSettings
-from gis_builder._sources.dump import import_dump
-from gis_builder._store import Store
-from pairkit.errors import DataError
+from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.settings import DetectSettings
+from gis_builder.store import Store
+from gis_builder.store.records import Outcome
+from pairkit.app.errors import DataError
 
 from .conftest import closed, comment, event, issue, judge
 
@@ -152,7 +152,7 @@ def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Pat
 
 
 def _thread(store: Store, number: int) -> Any:
-    from gis_builder._records import IssueRef
+    from gis_builder.store.records import IssueRef
 
     return store.thread(IssueRef(HOME, number))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._card import gis_card
-from gis_builder._secrets import KINDS, scrub_secrets
+from gis_builder.pairing.card import gis_card
+from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
 
 # Put together here, so that no scanner takes this file for a leak.

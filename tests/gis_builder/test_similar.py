@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gis_builder._split import tie_similar
+from gis_builder.pairing.split import tie_similar
 
 from .pair_material import ref, text_of
 

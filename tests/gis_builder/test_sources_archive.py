@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gis_builder._sources.archive import ArchiveScan, archive_files, read_candidates
-from pairkit.errors import ConfigError, DataError
+from gis_builder.crawling.sources.archive import ArchiveScan, archive_files, read_candidates
+from pairkit.app.errors import ConfigError, DataError
 
 HOURS = Path(__file__).resolve().parents[3] / "shared" / "data" / "gharchive"
 REPO = "Acme/Rocket"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder._crawl import crawl
-from gis_builder._records import IssueRef, Kind
-from gis_builder._settings import BuildSettings, DetectSettings
-from gis_builder._sources import dump
-from gis_builder._sources.dump import import_dump
-from gis_builder._store import Absence, RepoOutcome, Store
-from pairkit.errors import DataError
+from gis_builder.crawling.crawl import crawl
+from gis_builder.crawling.sources import dump
+from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.store import Absence, RepoOutcome, Store
+from gis_builder.store.records import IssueRef, Kind
+from pairkit.app.errors import DataError
 from tests.support.github import serve
 
 from .conftest import closed, comment, issue, judge, write_tracker

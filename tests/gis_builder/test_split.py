@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gis_builder._pairs.positives import make_positives
-from gis_builder._records import Cluster, IssueRef, Pair
-from gis_builder._settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
-from gis_builder._split import BEYOND, Splits, split_issues
-from pairkit.errors import ConfigError
+from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.split import BEYOND, Splits, split_issues
+from gis_builder.settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.store.records import Cluster, IssueRef, Pair
+from pairkit.app.errors import ConfigError
 
 from .pair_material import cluster, ref, texts_of, tracker
 

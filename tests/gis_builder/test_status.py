@@ -10,10 +10,10 @@ from threading import Thread
 
 import pytest
 
-from gis_builder._github import GitHub
-from gis_builder._results import Crawled
-from gis_builder._status import read_status
-from gis_builder._store import RATE_LIMIT, Page, RateLimit, RepoOutcome, RepoRow, Store, Task, Usage
+from gis_builder.crawling.github import GitHub
+from gis_builder.crawling.status import read_status
+from gis_builder.results import Crawled
+from gis_builder.store import RATE_LIMIT, Page, RateLimit, RepoOutcome, RepoRow, Store, Task, Usage
 from tests.support.github import Server, serve
 
 from .crawl_world import STATION, open_github, quick, write_station

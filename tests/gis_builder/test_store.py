@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._records import Comment, Event, Issue, IssueRef, Kind, Thread
-from gis_builder._store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
-from pairkit.errors import ConfigError, DataError
+from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from pairkit.app.errors import ConfigError, DataError
 
 REPO = "acme/rocket"
 
@@ -281,9 +281,9 @@ import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_store import an_issue
-from gis_builder._records import Thread
-from gis_builder._store import Page, Store
-from pairkit.errors import ConfigError
+from gis_builder.store.records import Thread
+from gis_builder.store import Page, Store
+from pairkit.app.errors import ConfigError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store.open(Path({path!r}), create=True)
 store.save(Page(threads=[Thread(an_issue(1))]))

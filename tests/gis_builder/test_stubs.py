@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._pairs.text import clean
+from gis_builder.pairing.text import clean
 
 
 @pytest.mark.parametrize(

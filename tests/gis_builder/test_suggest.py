@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import gis_builder
-from gis_builder._cli import app
-from pairkit.agreement import wilson
-from pairkit.errors import ConfigError, DataError
+from gis_builder.cli import app
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.reviews.agreement import wilson
 
 from .conftest import event, issue, write_tracker
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder._pairs.text import clean, render, render_issues, unusable
-from gis_builder._records import Cluster, Issue, IssueRef
-from gis_builder._settings.pairs import TextSettings
+from gis_builder.pairing.text import clean, render, render_issues, unusable
+from gis_builder.settings.pairs import TextSettings
+from gis_builder.store.records import Cluster, Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"

@@ -5,14 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gis_builder._crawl import crawl, crawl_archive, import_tracker, stored_record, update
-from gis_builder._detection import Detector, detect, explain_thread, judged_rows
-from gis_builder._github import CrawlSettings, GitHub, Token
-from gis_builder._progress import RunDisplay
-from gis_builder._records import Evidence, IssueRef, Kind, Outcome, Verdict
-from gis_builder._settings import BuildSettings, DetectSettings
-from gis_builder._store import Page, Store
-from gis_builder._verdicts import (
+from gis_builder.crawling.crawl import crawl, crawl_archive, import_tracker, stored_record, update
+from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.detection.run import Detector, detect, explain_thread, judged_rows
+from gis_builder.detection.verdicts import (
     KEPT_FILE,
     Kept,
     KeptVerdicts,
@@ -20,7 +16,11 @@ from gis_builder._verdicts import (
     read_duplicates,
     write_verdicts,
 )
-from pairkit.errors import ConfigError, DataError
+from gis_builder.progress.display import RunDisplay
+from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.store import Page, Store
+from gis_builder.store.records import Evidence, IssueRef, Kind, Outcome, Verdict
+from pairkit.app.errors import ConfigError, DataError
 from tests.support.github import serve
 
 from .conftest import judge

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler._parse import parse_answer
-from llm_labeler._records import Polarity
+from llm_labeler.parsing import parse_answer
+from llm_labeler.records import Polarity
 
 FOLDER = Path(__file__).with_name("answers")
 NAMES = ("hardened", "paper", "others", "runaway")  # by prompt; other shapes; made-up turns behind the answer

@@ -1,6 +1,6 @@
 """How the rules' `lexicon.tsv` was made of WordNet 3.0's files, as Debian's `wordnet-base` has them.
 
-`python -m tests.llm_labeler.derive_lexicon > llm_labeler/_providers/wordnet/lexicon.tsv` makes it again.
+`python -m tests.llm_labeler.derive_lexicon > llm_labeler/clients/wordnet/lexicon.tsv` makes it again.
 A word counts only in its dominant sense: its only one, or the one that most of its occurrences in hand-tagged
 text have. See `wndb(5WN)` and `cntlist(5WN)` for the formats.
 """
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler._providers.wordnet.lexicon import Pos, lemmas
-from llm_labeler._providers.wordnet.patterns import Table, read_table
-from llm_labeler._providers.wordnet.sentence import word_set
+from llm_labeler.clients.wordnet.lexicon import Pos, lemmas
+from llm_labeler.clients.wordnet.patterns import Table, read_table
+from llm_labeler.clients.wordnet.sentence import word_set
 
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined

@@ -9,10 +9,10 @@ from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from llm_labeler._provider import CallFailed
-from llm_labeler._providers.server import ServerProvider
-from llm_labeler._records import Ask, AskKey, Message, Reply, digest
-from llm_labeler._settings import LlmSettings
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.clients.server import ServerProvider
+from llm_labeler.records import Ask, AskKey, Message, Reply, digest
+from llm_labeler.settings.labelling import LlmSettings
 
 T = TypeVar("T")
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llm_labeler._budget import Budget
-from llm_labeler._dispatch import Outcome, ask_all
-from llm_labeler._provider import Prices
-from llm_labeler._records import Ask, AskKey, Message, Reply, Usage, digest
-from llm_labeler._settings import BreakerSettings, BudgetSettings
-from llm_labeler._store import Store
-from pairkit.progress import Progress
+from llm_labeler.clients.provider import Prices
+from llm_labeler.dispatch import Outcome, ask_all
+from llm_labeler.records import Ask, AskKey, Message, Reply, Usage, digest
+from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
+from llm_labeler.store import Store
+from llm_labeler.store.budget import Budget
+from pairkit.app.progress import Progress
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from llm_labeler._ensemble.ballots import CLASSES
-from llm_labeler._records import Judgement, Vote
+from llm_labeler.judging.ensemble.ballots import CLASSES
+from llm_labeler.records import Judgement, Vote
 
 
 def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler._provider import CallFailed
-from llm_labeler._records import Usage
-from llm_labeler._store import Batch, Store
-from pairkit.errors import ConfigError, RemoteError
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import Usage
+from llm_labeler.store import Batch, Store
+from pairkit.app.errors import ConfigError, RemoteError
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._batch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
-from llm_labeler._batch.run import run_batch
-from llm_labeler._budget import Budget
-from llm_labeler._dispatch import Outcome
-from llm_labeler._records import Ask, Message, Usage
-from llm_labeler._settings import BudgetSettings
-from llm_labeler._store import Batch, Store
-from pairkit.errors import AuthError, ConfigError, RemoteError
+from llm_labeler.dispatch import Outcome
+from llm_labeler.dispatch.batch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
+from llm_labeler.dispatch.batch.run import run_batch
+from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.store import Batch, Store
+from llm_labeler.store.budget import Budget
+from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
@@ -178,7 +178,7 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from llm_labeler._store import Batch, Store
+from llm_labeler.store import Batch, Store
 from tests.llm_labeler.test_batch import batch, end_after
 end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
 with Store.open(Path(sys.argv[2]), create=True) as store:
@@ -204,7 +204,7 @@ def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
 
 
 def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler._batch.openai_batches._PAGE", 2)
+    monkeypatch.setattr("llm_labeler.dispatch.batch.openai_batches._PAGE", 2)
 
     def end() -> None:
         raise Killed
@@ -361,7 +361,7 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
         outcome = run(main(server.base_url))
     assert list(outcome.problems) == ["dead"]
     answered = sum(answer.key.llm == "alive" for answer in store.answers(("positive",)))
-    # Which of the two reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
+    # Which reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
     assert answered in (least, 20)
     assert outcome.stopped_by == "max_requests" or answered == 20
     # What may have been started counts until the next run has found out; what was not handed in does not.

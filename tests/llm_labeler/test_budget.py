@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._budget import Budget, BudgetSpent, Reservation, Spending, charge, check_prices, picodollars
-from llm_labeler._provider import Prices
-from llm_labeler._records import Usage
-from llm_labeler._settings import BudgetSettings
-from pairkit.errors import ConfigError
+from llm_labeler.clients.provider import Prices
+from llm_labeler.records import Usage
+from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.store.budget import (
+    Budget,
+    BudgetSpent,
+    Reservation,
+    Spending,
+    charge,
+    check_prices,
+    picodollars,
+)
+from pairkit.app.errors import ConfigError
 
 
 @pytest.mark.parametrize(

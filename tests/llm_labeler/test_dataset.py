@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dataset import DealtRows, write
-from llm_labeler._folders import check_out, run_record
-from llm_labeler._records import Candidate, Judgement, Pair, Polarity, Text
-from llm_labeler._rows import DatasetRows
-from llm_labeler._settings import LabelSettings
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
+from llm_labeler.dataset.rows import DatasetRows
+from llm_labeler.dataset.write import DealtRows, write
+from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Text
+from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.store.folders import check_out, run_record
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.reader import read_pairs
 
 SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
 PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}

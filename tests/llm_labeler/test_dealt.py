@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dataset import DealtRows, write
-from llm_labeler._records import POLARITIES, Candidate, Judgement, Pair, Text
-from llm_labeler._rows import ROWS, DatasetRows
-from pairkit.errors import ConfigError
-from pairkit.keyed import keyed_hash
-from pairkit.reader import read_rows
-from pairkit.records import SPLITS
+from llm_labeler.dataset.rows import ROWS, DatasetRows
+from llm_labeler.dataset.write import DealtRows, write
+from llm_labeler.records import POLARITIES, Candidate, Judgement, Pair, Text
+from pairkit.app.errors import ConfigError
+from pairkit.dataset.reader import read_rows
+from pairkit.dataset.records import SPLITS
+from pairkit.system.seeded import keyed_hash
 from tests.llm_labeler.test_dataset import record
 from tests.pairkit.peak import peak_mib
 
@@ -250,7 +250,7 @@ def test_sentences_are_texts_and_what_was_not_turned_down(drawn: Drawn) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pairkit.records import DatasetFolder
+from pairkit.dataset.records import DatasetFolder
 from tests.llm_labeler.test_dealt import a_run, written
 
 add, added = DatasetFolder.add, []
@@ -280,9 +280,9 @@ def test_a_kill_between_two_shards_leaves_no_half_dataset(tmp_path: Path) -> Non
 MANY = """
 import random, sys
 from pathlib import Path
-from llm_labeler._dataset import write
-from llm_labeler._records import Candidate, Pair, Text
-from llm_labeler._rows import DatasetRows
+from llm_labeler.dataset.write import write
+from llm_labeler.records import Candidate, Pair, Text
+from llm_labeler.dataset.rows import DatasetRows
 from tests.llm_labeler.test_dataset import record
 
 rows = DatasetRows("union", 3, shard=10_000)

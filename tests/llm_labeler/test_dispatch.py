@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler._budget import Spending
-from llm_labeler._provider import CallFailed, Prices
-from llm_labeler._records import Answer, Ask, Reply
-from llm_labeler._settings import BreakerSettings, BudgetSettings
-from llm_labeler._store import Store
-from pairkit.errors import AuthError, ConfigError, RemoteError
-from pairkit.progress import Progress
+from llm_labeler.clients.provider import CallFailed, Prices
+from llm_labeler.records import Answer, Ask, Reply
+from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
+from llm_labeler.store import Store
+from llm_labeler.store.budget import Spending
+from pairkit.app.errors import AuthError, ConfigError, RemoteError
+from pairkit.app.progress import Progress
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, run
 

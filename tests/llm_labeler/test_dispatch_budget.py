@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler._provider import CallFailed, Prices
-from llm_labeler._records import Ask, Reply, Usage
-from llm_labeler._settings import BudgetSettings
-from llm_labeler._store import Store
-from pairkit.errors import AuthError, ConfigError
+from llm_labeler.clients.provider import CallFailed, Prices
+from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.store import Store
+from pairkit.app.errors import AuthError, ConfigError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run
 

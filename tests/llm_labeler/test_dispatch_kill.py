@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler._records import Answer
-from llm_labeler._store import Store
+from llm_labeler.records import Answer
+from llm_labeler.store import Store
 
 from .scripted_provider import ACTUAL, BOUND, an_ask
 
@@ -27,7 +27,7 @@ for name in ("tests", "tests.llm_labeler"):
     module.__path__ = [str(root.parent if name == "tests" else root)]
     sys.modules[name] = module
 from tests.llm_labeler.scripted_provider import Scripted, Store, answer_at_once, ask_in
-from llm_labeler._provider import CallFailed
+from llm_labeler.clients.provider import CallFailed
 def script(ask, attempt):
     number = int(ask.text)
     if number % 7 == 0 and attempt == 1:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks.mutated import mutated
-from llm_labeler._batch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
-from llm_labeler._provider import CallFailed
-from llm_labeler._providers.replies import models_of, read_body, reply_of
-from llm_labeler._records import Reply, Usage
-from llm_labeler._store import Batch
-from pairkit.errors import BadReply
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.clients.replies import models_of, read_body, reply_of
+from llm_labeler.dispatch.batch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
+from llm_labeler.records import Reply, Usage
+from llm_labeler.store import Batch
+from pairkit.app.errors import BadReply
 from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, Refused, retry_after_s
 from tests.llm_labeler.llm_server import an_ask, provider, run
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from llm_labeler._assemble import Doubts
-from llm_labeler._card import label_card
-from llm_labeler._records import Proposal
+from llm_labeler.dataset.card import label_card
+from llm_labeler.records import Proposal
+from llm_labeler.runs.assemble import Doubts
 
 
 def proposals(llm: str, *reasons: str | None) -> list[Proposal]:

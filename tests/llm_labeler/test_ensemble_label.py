@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._ensemble import Judge, Judges, label
-from llm_labeler._records import VOTES, Candidate, Judgement, Pair, Polarity, Vote
-from llm_labeler._settings import EnsembleSettings
+from llm_labeler.judging.ensemble import Judge, Judges, label
+from llm_labeler.records import VOTES, Candidate, Judgement, Pair, Polarity, Vote
+from llm_labeler.settings.labelling import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}

@@ -18,9 +18,9 @@ import pytest
 from datasets import Dataset
 
 import llm_labeler
-from pairkit import progress as shown
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
+from pairkit.app import progress as shown
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.reader import read_pairs
 from tests.contract.label_command import tree
 from tests.support.llm import Options, serve
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._filters import turned_down
-from llm_labeler._filters.rules import asks, is_question, shared
-from llm_labeler._records import Polarity
-from llm_labeler._settings import FilterSettings
+from llm_labeler.dataset.filters import turned_down
+from llm_labeler.dataset.filters.rules import asks, is_question, shared
+from llm_labeler.records import Polarity
+from llm_labeler.settings.labelling import FilterSettings
 
 QUESTION = "How many words should a personal essay have?"
 

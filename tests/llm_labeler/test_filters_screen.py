@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler._filters import screen
-from llm_labeler._records import AskKey, Candidate, Item, Task, Text
-from llm_labeler._settings import FilterSettings
-from llm_labeler._words import fold
+from llm_labeler.dataset.filters import screen
+from llm_labeler.parsing.scripts import fold
+from llm_labeler.records import AskKey, Candidate, Item, Task, Text
+from llm_labeler.settings.labelling import FilterSettings
 
 TEXT = Text.of("A man plays a guitar.", 1)
 DEFAULT = FilterSettings()

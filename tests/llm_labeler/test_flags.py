@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._flags import FLAGS, is_async, read_given
-from pairkit.errors import ConfigError
+from llm_labeler.runs.given import FLAGS, is_async, read_given
+from pairkit.app.errors import ConfigError
 
 
 def answer(prompt: str) -> str:

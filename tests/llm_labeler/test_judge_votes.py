@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._judge import judge_asks, judge_batches, read_votes
-from llm_labeler._records import VOTES, Candidate, Text
-from llm_labeler._settings import JudgeSettings
+from llm_labeler.judging import judge_asks, judge_batches, read_votes
+from llm_labeler.records import VOTES, Candidate, Text
+from llm_labeler.settings.labelling import JudgeSettings
 from tests.support.linear import assert_linear, repeated
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)

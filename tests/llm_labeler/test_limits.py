@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._dispatch.limits import PATIENCE_S, Breaker, RateLimiter, TokenBucket
-from llm_labeler._provider import CallFailed
-from llm_labeler._records import Ask, Reply, Usage
-from llm_labeler._settings import BreakerSettings
-from llm_labeler._store import Store
-from pairkit.errors import RateLimited, RemoteError
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.dispatch.limits import PATIENCE_S, Breaker, RateLimiter, TokenBucket
+from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.settings.labelling import BreakerSettings
+from llm_labeler.store import Store
+from pairkit.app.errors import RateLimited, RemoteError
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, run
 

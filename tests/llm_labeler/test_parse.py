@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from llm_labeler._parse import REASONS, parse_answer
-from llm_labeler._records import Item
+from llm_labeler.parsing import REASONS, parse_answer
+from llm_labeler.records import Item
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._tasks import with_changes
+from llm_labeler.runs.tasks import with_changes
 
 TEXT = "The old pump may leak in winter."
 NOT, SUMMER = "The old pump may not leak in winter.", "The old pump may leak in summer."

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_labeler._parse import MAX_CHARS, REASONS, parse_answer
-from llm_labeler._parse.sentence import without_emphasis
-from llm_labeler._parse.words import Source
+from llm_labeler.parsing import MAX_CHARS, REASONS, parse_answer
+from llm_labeler.parsing.sentence import without_emphasis
+from llm_labeler.parsing.words import Source
 from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."

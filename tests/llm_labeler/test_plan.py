@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler._plan import estimate, refuse_fruitless
-from llm_labeler._prompts import Template
-from llm_labeler._providers import build
-from llm_labeler._records import Text
-from llm_labeler._settings import LabelSettings
-from llm_labeler._workplace import RunRecord
-from pairkit.errors import ConfigError
+from llm_labeler.clients import build
+from llm_labeler.prompts.templates import Template
+from llm_labeler.records import Text
+from llm_labeler.runs.plan import estimate, refuse_fruitless
+from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.store.workplace import RunRecord
+from pairkit.app.errors import ConfigError
 
 TEXT = Text.of("x" * 40, 1)
 SERVER = {"kind": "openai_compatible", "model": "m", "base_url": "http://llm.example/v1", "max_tokens": 100}

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from llm_labeler._provider import CallFailed
-from pairkit.errors import AuthError, ConfigError, PairkitError, RemoteError
+from llm_labeler.clients.provider import CallFailed
+from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.openai_api.refusals import Refusal
 from tests.llm_labeler.llm_server import (
     KEY,

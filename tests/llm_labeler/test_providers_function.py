@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._provider import CallFailed
-from llm_labeler._providers import build
-from llm_labeler._providers.function import FunctionProvider
-from llm_labeler._records import Ask, Message, Reply, Usage
-from llm_labeler._settings import LlmSettings
-from pairkit.errors import ConfigError
+from llm_labeler.clients import build
+from llm_labeler.clients.function import FunctionProvider
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import Ask, Message, Reply, Usage
+from llm_labeler.settings.labelling import LlmSettings
+from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import an_ask
 
 ENTRY = LlmSettings(kind="function", model="python:here.answer", concurrency=2)

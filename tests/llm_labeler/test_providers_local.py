@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from llm_labeler._provider import CallFailed, Prices, Provider
-from llm_labeler._providers.local import Batches, Completion, LocalProvider, Prompt, find_folder
-from llm_labeler._providers.local_model import LocalModel, sampling
-from llm_labeler._records import Ask, AskKey, Message, Reply, Usage
-from llm_labeler._settings import LlmSettings
-from pairkit.errors import ConfigError, DataError, RemoteError
+from llm_labeler.clients.local import Batches, Completion, LocalProvider, Prompt, find_folder
+from llm_labeler.clients.local_model import LocalModel, sampling
+from llm_labeler.clients.provider import CallFailed, Prices, Provider
+from llm_labeler.records import Ask, AskKey, Message, Reply, Usage
+from llm_labeler.settings.labelling import LlmSettings
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
@@ -415,7 +415,7 @@ def test_four_bits_need_a_gpu(bare_model: Path) -> None:
 
 
 def test_without_torch_the_remedy_is_said(bare_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "llm_labeler._providers.local_model", None)
+    monkeypatch.setitem(sys.modules, "llm_labeler.clients.local_model", None)
     with pytest.raises(ConfigError, match=r"pip install 'aoe-toolkit\[train\]'"):
         answers(entry(bare_model), [])
 

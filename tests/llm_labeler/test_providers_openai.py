@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._provider import CallFailed, Provider
-from llm_labeler._providers import build
-from llm_labeler._providers.server import ServerProvider
-from llm_labeler._records import Ask, Message, Usage
-from llm_labeler._settings import LlmSettings
-from pairkit.errors import ConfigError
+from llm_labeler.clients import build
+from llm_labeler.clients.provider import CallFailed, Provider
+from llm_labeler.clients.server import ServerProvider
+from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.settings.labelling import LlmSettings
+from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import (
     ENVIRON,
     KEY,
@@ -293,7 +293,7 @@ def test_gemini_lists_its_models_with_a_prefix() -> None:
 def test_anthropics_endpoint_has_no_list_of_models_and_takes_no_schema(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("llm_labeler._providers.server.ANTHROPIC_HOST", "127.0.0.1")
+    monkeypatch.setattr("llm_labeler.clients.server.ANTHROPIC_HOST", "127.0.0.1")
     with serve() as server:
         check(provider(server.base_url, kind="anthropic"))
         assert server.requests == []

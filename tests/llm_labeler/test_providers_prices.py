@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from llm_labeler._provider import Prices
-from llm_labeler._providers.prices import find_prices
-from llm_labeler._providers.server import _find_address as find_address
-from llm_labeler._settings import BUILT_IN_LLMS, LlmSettings
-from pairkit.errors import ConfigError
+from llm_labeler.clients.prices import find_prices
+from llm_labeler.clients.provider import Prices
+from llm_labeler.clients.server import _find_address as find_address
+from llm_labeler.settings.labelling import BUILT_IN_LLMS, LlmSettings
+from pairkit.app.errors import ConfigError
 
 OWN = {"kind": "openai_compatible", "model": "m", "local": True}
 

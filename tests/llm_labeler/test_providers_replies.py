@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._provider import CallFailed
-from llm_labeler._providers.replies import read_body, reply_of
-from llm_labeler._records import Reply, Usage
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.clients.replies import read_body, reply_of
+from llm_labeler.records import Reply, Usage
 from pairkit.openai_api.refusals import Refused
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._provider import Prices, Provider
-from llm_labeler._providers.wordnet import WordnetProvider
-from llm_labeler._providers.wordnet.annotator import candidates
-from llm_labeler._records import Ask, AskKey, Polarity, Task, Usage
-from llm_labeler._settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
-from pairkit.errors import ConfigError
+from llm_labeler.clients.provider import Prices, Provider
+from llm_labeler.clients.wordnet import WordnetProvider
+from llm_labeler.clients.wordnet.annotator import candidates
+from llm_labeler.records import Ask, AskKey, Polarity, Task, Usage
+from llm_labeler.settings.labelling import BUILT_IN_LLMS, LabelSettings, LlmSettings
+from pairkit.app.errors import ConfigError
 from tests.support.linear import assert_linear, repeated
 
 _PLAIN = """

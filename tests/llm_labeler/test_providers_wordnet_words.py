@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from llm_labeler._providers.wordnet.lexicon import (
+from llm_labeler.clients.wordnet.lexicon import (
     antonyms,
     degree,
     inflected_verb,
@@ -17,8 +17,8 @@ from llm_labeler._providers.wordnet.lexicon import (
     synonyms,
     with_article_for,
 )
-from llm_labeler._providers.wordnet.patterns import Table, parse, read_table
-from llm_labeler._providers.wordnet.sentence import Edit, Sentence
+from llm_labeler.clients.wordnet.patterns import Table, parse, read_table
+from llm_labeler.clients.wordnet.sentence import Edit, Sentence
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 
 # The lexicon
@@ -27,7 +27,7 @@ from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 @pytest.mark.slow  # the words below are a small twin
 @pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="no wordnet-base here")
 def test_the_lexicon_is_what_wordnet_says() -> None:
-    shipped = resources.files("llm_labeler._providers.wordnet") / "lexicon.tsv"
+    shipped = resources.files("llm_labeler.clients.wordnet") / "lexicon.tsv"
     assert shipped.read_text(encoding="utf-8") == derive()
 
 

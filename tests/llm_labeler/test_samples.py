@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler._examples import MOST, MOST_CHARACTERS, read_examples
-from llm_labeler._prompts import Template, load_template
-from llm_labeler._providers.requests import Dialect
-from llm_labeler._records import Ask, AskKey, Message
-from llm_labeler._settings import LlmSettings, PromptSettings
-from llm_labeler._workplace import recall
-from pairkit.errors import ConfigError
+from llm_labeler.clients.requests import Dialect
+from llm_labeler.prompts.examples import MOST, MOST_CHARACTERS, read_examples
+from llm_labeler.prompts.templates import Template, load_template
+from llm_labeler.records import Ask, AskKey, Message
+from llm_labeler.settings.labelling import LlmSettings, PromptSettings
+from llm_labeler.store.workplace import recall
+from pairkit.app.errors import ConfigError
 
 TEXT = "The old pump often leaks in winter."
 TEMPLATE = Template("own", {"positive": "{size} of {text}", "negative": "{size} against {text}"})

@@ -6,11 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler._records import digest
-from llm_labeler._score import ScoreReport, ScoreRow, score
-from llm_labeler._score.measures import Counts, spearman
-from llm_labeler._settings import EnsembleSettings
-from pairkit.errors import DataError
+from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score
+from llm_labeler.judging.scoring.measures import Counts, spearman
+from llm_labeler.records import digest
+from llm_labeler.settings.labelling import EnsembleSettings
+from pairkit.app.errors import DataError
 
 SETTINGS = EnsembleSettings(min_confidence=0.5)
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}

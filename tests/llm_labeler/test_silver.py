@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.reader import read_pairs
 
 PAIRS = [
     ("The pump leaks.", "Water runs out of the pump.", 1, "same"),

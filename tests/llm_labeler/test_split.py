@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler import _split
-from llm_labeler._settings import SplitSettings
-from llm_labeler._split import normalised
+from llm_labeler.dataset import split as _split
+from llm_labeler.dataset.split import normalised
+from llm_labeler.settings.labelling import SplitSettings
 from tests.pairkit.peak import peak_mib
 
 EVEN = SplitSettings(validation=0.3, test=0.3)
@@ -163,8 +163,8 @@ def test_nothing_to_split() -> None:
 
 MANY = """
 import numpy as np
-from llm_labeler._settings import SplitSettings
-from llm_labeler._split import split_texts
+from llm_labeler.settings.labelling import SplitSettings
+from llm_labeler.dataset.split import split_texts
 count = 600_000
 said = [f"the {n % 4999} of {n % 7} went to {n // 7 % 5003}, saw {n * 31 % 9973} there" for n in range(count)]
 ids = [f"{n:016x}" for n in range(count)]
@@ -176,6 +176,8 @@ split_texts(ids, said, np.arange(count, dtype=np.int32), SplitSettings(), 42)
 def test_sentences_take_little_memory(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(MANY)
-    says, mib = peak_mib("import runpy\nimport llm_labeler._split", "runpy.run_path(sys.argv[1])", program)
+    says, mib = peak_mib(
+        "import runpy\nimport llm_labeler.dataset.split", "runpy.run_path(sys.argv[1])", program
+    )
     assert says == "done"
     assert mib < 260  # 200, most of it the sentences and ids; 370 with dicts and lists of groups

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler._budget import Spending
-from llm_labeler._provider import Prices
-from llm_labeler._records import MOST_PRICE, MOST_TOKENS, Answer, Ask, AskKey, Failure, Reply, Usage
-from llm_labeler._store import Batch, Store, chunks
-from pairkit.errors import ConfigError, DataError
+from llm_labeler.clients.provider import Prices
+from llm_labeler.records import MOST_PRICE, MOST_TOKENS, Answer, Ask, AskKey, Failure, Reply, Usage
+from llm_labeler.store import Batch, Store, chunks
+from llm_labeler.store.budget import Spending
+from pairkit.app.errors import ConfigError, DataError
 
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
 
@@ -366,9 +366,9 @@ def test_a_store_that_may_not_grow_keeps_what_it_has(store: Store) -> None:
 _FILL = """
 import resource, signal, sys
 from pathlib import Path
-from llm_labeler._records import Answer, AskKey, Reply
-from llm_labeler._store import Store
-from pairkit.errors import ConfigError
+from llm_labeler.records import Answer, AskKey, Reply
+from llm_labeler.store import Store
+from pairkit.app.errors import ConfigError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store.open(Path(sys.argv[1]), create=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))

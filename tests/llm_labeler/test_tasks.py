@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler._filters import hard_turned_down, query_turned_down
-from llm_labeler._flags import read_given
-from llm_labeler._label import prepare
-from llm_labeler._records import CHANGES, Item
-from llm_labeler._settings import FilterSettings
-from llm_labeler._tasks import task_of
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs, read_rows
+from llm_labeler.dataset.filters import hard_turned_down, query_turned_down
+from llm_labeler.records import CHANGES, Item
+from llm_labeler.runs.given import read_given
+from llm_labeler.runs.label import prepare
+from llm_labeler.runs.tasks import task_of
+from llm_labeler.settings.labelling import FilterSettings
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.reader import read_pairs, read_rows
 from tests.support.llm import serve
 
 SENTENCES = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._records import digest
-from llm_labeler._settings import InputSettings
-from llm_labeler._texts import Texts, read_texts, tidy, why_unusable
-from pairkit.errors import ConfigError, DataError, RemoteError
+from llm_labeler.dataset.texts import Texts, read_texts, tidy, why_unusable
+from llm_labeler.records import digest
+from llm_labeler.settings.labelling import InputSettings
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler._providers.wordnet.hard_negatives import hard_negatives, same_meaning
-from llm_labeler._records import CHANGES, ChangeKind
+from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
+from llm_labeler.records import CHANGES, ChangeKind
 
 CASES: list[tuple[ChangeKind, str, str]] = [
     ("negation", "The valve opens at night.", "The valve does not open at night."),

@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler._prompts import load_template
-from llm_labeler._records import Text
-from llm_labeler._settings import LabelSettings, PromptSettings
-from llm_labeler._tasks import task_of
-from llm_labeler._workplace import (
+from llm_labeler.prompts.templates import load_template
+from llm_labeler.records import Text
+from llm_labeler.runs.tasks import task_of
+from llm_labeler.settings.labelling import LabelSettings, PromptSettings
+from llm_labeler.store.workplace import (
     RUN_FILE,
     TEXTS_FILE,
     RunRecord,
@@ -23,8 +23,8 @@ from llm_labeler._workplace import (
     recall,
     remember,
 )
-from pairkit.errors import ConfigError, DataError
-from pairkit.parquet import write_parquet
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import write_parquet
 
 TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
 

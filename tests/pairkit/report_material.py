@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pairkit.records import PairDataset
+from pairkit.dataset.records import PairDataset
 
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"

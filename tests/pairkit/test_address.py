@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
-from pairkit.address import Address, Origin, is_path, origin_of, read_address
-from pairkit.errors import BadReply, ConfigError
+from pairkit.app.errors import BadReply, ConfigError
+from pairkit.system.address import Address, Origin, is_path, origin_of, read_address
 
 ROOT = "https://api.example"
 

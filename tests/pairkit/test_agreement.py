@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
+from pairkit.reviews.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.application import columns_given, mapping, tell_details
-from pairkit.errors import ConfigError
+from pairkit.app.application import columns_given, mapping, tell_details
+from pairkit.app.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
@@ -15,8 +15,8 @@ TWO_COMMANDS = """
 import logging
 from typing import Annotated
 from typer import Option
-from pairkit.application import application
-from pairkit.terminal import run, say
+from pairkit.app.application import application
+from pairkit.app.terminal import run, say
 
 app = application("tool", "What it is for.")
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No notes.", rich_help_panel="Run")]
@@ -24,7 +24,7 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="No notes.", rich_help_pane
 
 @app.command()
 def go(name: str, *, quiet: Quiet = False, seed: int = 1) -> None:
-    logging.getLogger("pairkit.reader").info("read %s", name)
+    logging.getLogger("pairkit.dataset.reader").info("read %s", name)
     logging.getLogger("somebody.elses").info("their own talk")
     say(f"seed {seed}", quiet=quiet)
 
@@ -78,7 +78,7 @@ def test_told_twice_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setattr(logger, "level", logging.NOTSET)
     tell_details("pairkit")
     tell_details("pairkit")
-    logging.getLogger("pairkit.reader").info("a\x1b[31m line")
+    logging.getLogger("pairkit.dataset.reader").info("a\x1b[31m line")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
     logger.setLevel(logging.NOTSET)
 

@@ -5,10 +5,10 @@ import json
 import polars as pl
 import pytest
 
-from pairkit._audit import AuditReport, audit_pairs
-from pairkit.errors import LeakError
-from pairkit.reader import frames_of
-from pairkit.records import PairDataset
+from pairkit.app.errors import LeakError
+from pairkit.dataset.audit import AuditReport, audit_pairs
+from pairkit.dataset.reader import frames_of
+from pairkit.dataset.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairkit.bm25 import Bm25, best
-from pairkit.errors import DataError
+from pairkit.app.errors import DataError
+from pairkit.similarity.bm25 import Bm25, best
 
 TEXTS = ["red boat", "red car red", "blue", "..."]
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairkit import cluster
-from pairkit.cluster import Cluster, WorkerLost, address_of, joined
-from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.app.errors import ConfigError, DataError, RemoteError
+from pairkit.system import cluster
+from pairkit.system.cluster import Cluster, WorkerLost, address_of, joined
 
 
 def test_the_address_is_named() -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from pairkit.config import Settings, load_settings, merge
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import Settings, load_settings, merge
 
 
 class Inner(Settings):

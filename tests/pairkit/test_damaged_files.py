@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.errors import PairkitError
-from pairkit.reader import read_pairs, read_rows
+from pairkit.app.errors import PairkitError
+from pairkit.dataset.reader import read_pairs, read_rows
 
 FRAME = pl.DataFrame(
     {

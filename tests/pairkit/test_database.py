@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.database import (
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.system.database import (
     Schema,
     connect,
     database_errors,
@@ -21,7 +22,6 @@ from pairkit.database import (
     scratch_database,
     scratch_errors,
 )
-from pairkit.errors import ConfigError, DataError
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 
@@ -97,7 +97,7 @@ def test_rights_are_mended(store: Path) -> None:
 SCRATCH = """
 import os
 from pathlib import Path
-from pairkit.database import scratch_database
+from pairkit.system.database import scratch_database
 
 connection = scratch_database("CREATE TABLE toys (name TEXT);")
 rows = ((f"{number} {'long ' * 200}",) for number in range(60_000))  # 60 MB, of which 32 in memory

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 
 MANY = pl.DataFrame(
     {

@@ -1,6 +1,6 @@
 import pytest
 
-from pairkit.errors import (
+from pairkit.app.errors import (
     AuthError,
     BadReply,
     ConfigError,

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit._export import export_pairs
-from pairkit.errors import ConfigError, DataError
-from pairkit.reader import read_pairs
-from pairkit.records import PairDataset
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.export import export_pairs
+from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import PairDataset
 
 ROWS = pl.DataFrame(
     {

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pairkit import terminal
-from pairkit.errors import ConfigError
-from pairkit.extras import needed_for
+from pairkit.app import terminal
+from pairkit.app.errors import ConfigError
+from pairkit.app.extras import needed_for
 
 
 def lacking(name: str) -> None:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import pairkit
-from pairkit.face import start
+from pairkit.app.startup import start
 
 PROGRAM = """
 import sys
@@ -25,11 +25,13 @@ def test_importing_a_package_imports_nothing_heavy(package: str) -> None:
 
 def test_a_name_is_loaded_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     import pairkit
-    from pairkit.face import lazy_names
+    from pairkit.app.startup import lazy_names
 
-    load, names = lazy_names("pairkit", {"keyed_hash": "pairkit.keyed", "keyed": "pairkit.keyed"})
+    load, names = lazy_names(
+        "pairkit", {"keyed_hash": "pairkit.system.seeded", "keyed": "pairkit.system.seeded"}
+    )
     monkeypatch.setattr(pairkit, "keyed_hash", None, raising=False)
-    from pairkit import keyed
+    from pairkit.system import seeded as keyed
 
     assert load("keyed_hash") is keyed.keyed_hash
     assert load("keyed") is keyed
@@ -44,7 +46,7 @@ def test_on_windows_it_says_so_in_one_line(
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit) as ended:
-        start("gis_builder._cli")
+        start("gis_builder.cli")
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
 

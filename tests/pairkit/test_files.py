@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.errors import ConfigError, DataError
-from pairkit.files import (
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.system.files import (
     open_own,
     sha256,
     temporary_folder,
@@ -107,7 +107,7 @@ def test_killed_writer_leaves_old_folder_whole(tmp_path: Path) -> None:
     with whole_folder(out) as partial:
         (partial / "a").write_text("1")
     program = (
-        "import sys, time; from pathlib import Path; from pairkit.files import whole_folder\n"
+        "import sys, time; from pathlib import Path; from pairkit.system.files import whole_folder\n"
         "with whole_folder(Path(sys.argv[1])) as p:\n"
         "    (p / 'b').write_text('2'); print('ready', flush=True); time.sleep(60)\n"
     )

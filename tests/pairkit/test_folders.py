@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.errors import ConfigError
-from pairkit.folders import (
+from pairkit.app.errors import ConfigError
+from pairkit.system.folders import (
     check_apart,
     check_only,
     check_place,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.groups import Groups, alone, connected, shared
+from pairkit.similarity.groups import Groups, alone, connected, shared
 
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
 

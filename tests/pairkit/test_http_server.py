@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from pairkit.errors import ConfigError
-from pairkit.http_server import LOOPBACK, HttpServer, bound
+from pairkit.app.errors import ConfigError
+from pairkit.system.http_server import LOOPBACK, HttpServer, bound
 
 
 def get(port: int) -> tuple[int, bytes, dict[str, str]]:

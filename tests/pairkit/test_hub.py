@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pairkit import hub as hub_of_ours
-from pairkit.errors import AuthError, ConfigError, DataError, RemoteError
-from pairkit.hub import listing
+from pairkit.app.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.dataset import hub as hub_of_ours
+from pairkit.dataset.hub import listing
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 constants = pytest.importorskip("huggingface_hub.constants")

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pairkit.errors import DataError
-from pairkit.reader import read_pairs, read_rows, split_names
-from pairkit.records import PairDataset
+from pairkit.app.errors import DataError
+from pairkit.dataset.reader import read_pairs, read_rows, split_names
+from pairkit.dataset.records import PairDataset
 
 ROWS = [
     {"sentence1": "a plane", "sentence2": "an aeroplane", "score": 4.5},

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import jaccard_join
-from pairkit.groups import Groups
-from pairkit.jaccard_join import Hashes, tied_sets
+from pairkit.similarity import jaccard_join
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.jaccard_join import Hashes, tied_sets
 from tests.support.linear import assert_linear
 
 THRESHOLDS = [0.05, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit.errors import DataError
-from pairkit.judgements import (
+from pairkit.app.errors import DataError
+from pairkit.dataset.judgements import (
     AnsweredError,
     JudgedPair,
     Judgement,
@@ -93,7 +93,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.pairkit.test_judgements import said
-from pairkit.judgements import Store
+from pairkit.dataset.judgements import Store
 with Store(Path(sys.argv[1])) as store:
     for number in range(100_000):
         person = store.people()[0]

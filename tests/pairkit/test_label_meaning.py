@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit._report.rows import skipped_labels
-from pairkit.errors import ConfigError, DataError
-from pairkit.labels import label_rules
-from pairkit.reader import read_pairs, read_rows
-from pairkit.records import PairDataset
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.labels import label_rules
+from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.dataset.records import PairDataset
+from pairkit.reports.rows import skipped_labels
 from tests.support.linear import assert_linear
 
 NLI = ["entailment", "neutral", "contradiction"]

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit import lines
-from pairkit.errors import DataError
-from pairkit.lines import (
+from pairkit.app.errors import DataError
+from pairkit.dataset.reader import read_rows
+from pairkit.dataset.tables import read_table
+from pairkit.system import lines
+from pairkit.system.lines import (
     check_lines,
     read_json_lines,
     read_lines,
@@ -21,8 +23,6 @@ from pairkit.lines import (
     read_whole,
     read_whole_lines,
 )
-from pairkit.reader import read_rows
-from pairkit.tables import read_table
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20
@@ -111,8 +111,8 @@ def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("imports", "code"),
     [
-        ("from pairkit.lines import read_lines", "any(0 for _ in read_lines(Path(sys.argv[1])))"),
-        ("from pairkit.lines import check_lines", "check_lines(Path(sys.argv[1]))"),
+        ("from pairkit.system.lines import read_lines", "any(0 for _ in read_lines(Path(sys.argv[1])))"),
+        ("from pairkit.system.lines import check_lines", "check_lines(Path(sys.argv[1]))"),
     ],
 )
 @pytest.mark.parametrize("name", ["zeros.gz", "letters.gz", "letters.txt"])
@@ -139,7 +139,9 @@ def test_no_bomb_becomes_a_table(tmp_path: Path, name: str, monkeypatch: pytest.
 
 def test_a_bomb_for_a_table_takes_bounded_memory(tmp_path: Path) -> None:
     path = bomb(tmp_path / "a.csv.gz", b" " * 1000 + b"\n", 256)
-    says, mib = peak_mib("from pairkit.tables import read_table", "read_table(Path(sys.argv[1]))", path)
+    says, mib = peak_mib(
+        "from pairkit.dataset.tables import read_table", "read_table(Path(sys.argv[1]))", path
+    )
     assert "unpacks to more than 200 times its size" in says
     assert mib < 200
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pairkit.machine import cores, is_out_of_memory, peak_rss_mb
+from pairkit.system.machine import cores, is_out_of_memory, peak_rss_mb
 
 
 def test_what_torch_itself_says_of_too_large_a_tensor() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
-from pairkit._cli import app
-from pairkit.errors import ConfigError, DataError
-from pairkit.records import PairDataset
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.cli import app
+from pairkit.dataset.records import PairDataset
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 

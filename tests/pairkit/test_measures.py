@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.measures import common_words, distinct_words, gap_auc, split_at_words
+from pairkit.similarity.measures import common_words, distinct_words, gap_auc, split_at_words
 
 
 def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:

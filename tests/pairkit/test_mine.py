@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
-from pairkit._cli import app
-from pairkit._mine.documents import Block, beginning, html_blocks, markdown_blocks, plain_blocks, sentences
-from pairkit._mine.sources import entries_of, read_documents
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.cli import app
+from pairkit.mining.documents import Block, beginning, html_blocks, markdown_blocks, plain_blocks, sentences
+from pairkit.mining.sources import entries_of, read_documents
 from tests.support.linear import assert_linear, repeated
 
 HANDBOOK = """\

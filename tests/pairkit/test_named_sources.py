@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.errors import ConfigError
-from pairkit.named_sources import named_sources, named_words
+from pairkit.app.errors import ConfigError
+from pairkit.dataset.named_sources import named_sources, named_words
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]
 

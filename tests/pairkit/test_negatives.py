@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit import audit
-from pairkit.errors import ConfigError, DataError
-from pairkit.negatives import negative_columns, negatives_of
-from pairkit.reader import read_pairs, read_rows
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.negatives import negative_columns, negatives_of
+from pairkit.dataset.reader import read_pairs, read_rows
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},

@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pairkit.address import read_address
-from pairkit.errors import BadReply, ConfigError
+from pairkit.app.errors import BadReply, ConfigError
 from pairkit.openai_api.channel import Channel, Connection, run_anywhere, trusted
 from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.door import MOST_BYTES_HEADER, Door, Stopped
 from pairkit.openai_api.refusals import NoAnswer, Refused
+from pairkit.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
 KEY = Key("sk-secret/0123456789", "MINE")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from pairkit.openai_api.credentials import Key, Masking, find_key, headers_for, key_variable
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit._audit import audit_pairs
-from pairkit.errors import DataError
-from pairkit.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.reader import frames_of, read_frames, read_pairs
+from pairkit.app.errors import DataError
+from pairkit.dataset.audit import audit_pairs
+from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
+from pairkit.dataset.reader import frames_of, read_frames, read_pairs
 
 from .peak import peak_mib
 
@@ -125,7 +125,7 @@ def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
             for place in range(count)
         ]
         write_shards(tmp_path / str(count), "train", *shards)
-        imports = "import pairkit, numpy, polars, pairkit._audit"
+        imports = "import pairkit, numpy, polars, pairkit.dataset.audit"
         done, mib = peak_mib(imports, "pairkit.audit(sys.argv[1])", tmp_path / str(count))
         assert done == "done"
         return mib

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.errors import ConfigError, DataError
-from pairkit.parquet import read_parquet, stream_parquet, write_parquet
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import read_parquet, stream_parquet, write_parquet
 
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairkit.pictures import drawing, image
+from pairkit.reports.pictures import drawing, image
 
 mpl = pytest.importorskip("matplotlib")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit import terminal
-from pairkit.errors import RemoteError
-from pairkit.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
+from pairkit.app import terminal
+from pairkit.app.errors import RemoteError
+from pairkit.app.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from tests.support.linear import assert_linear, repeated
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from pairkit import progress as module
-from pairkit.progress import Display, Progress, duration, stage
+from pairkit.app import progress as module
+from pairkit.app.progress import Display, Progress, duration, stage
 
 
 class Clock:

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import pairkit
-from pairkit._cli import app
-from pairkit._export import push_dataset
-from pairkit.errors import AuthError, DataError
-from pairkit.records import write_dataset
+from pairkit.app.errors import AuthError, DataError
+from pairkit.cli import app
+from pairkit.dataset.export import push_dataset
+from pairkit.dataset.records import write_dataset
 
 ROWS = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
 

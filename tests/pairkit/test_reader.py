@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pairkit.errors import ConfigError, DataError, PairkitError
-from pairkit.labels import label_rules
-from pairkit.reader import read_pairs, read_rows, split_names
-from pairkit.records import write_dataset
-from pairkit.row_stream import open_rows
+from pairkit.app.errors import ConfigError, DataError, PairkitError
+from pairkit.dataset.labels import label_rules
+from pairkit.dataset.reader import read_pairs, read_rows, split_names
+from pairkit.dataset.records import write_dataset
+from pairkit.dataset.row_stream import open_rows
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]

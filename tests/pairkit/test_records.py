@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.card import dataset_card, table
-from pairkit.errors import ConfigError
-from pairkit.measures import count_long, estimated_tokens, share_long
-from pairkit.reader import read_pairs, read_rows
-from pairkit.records import PairDataset, card_files, with_provenance, write_dataset, written_rows
+from pairkit.app.errors import ConfigError
+from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.dataset.records import PairDataset, card_files, with_provenance, write_dataset, written_rows
+from pairkit.similarity.measures import count_long, estimated_tokens, share_long
 
 ROWS = pl.DataFrame(
     {

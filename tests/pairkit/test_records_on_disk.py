@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.errors import ConfigError
-from pairkit.records_on_disk import RecordsOnDisk, Scratch, scratch_file
+from pairkit.app.errors import ConfigError
+from pairkit.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
 
 
 @pytest.fixture

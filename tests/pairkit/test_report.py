@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from pairkit._cli import app
-from pairkit._report import make_report
-from pairkit._report.page import link, shown, table
-from pairkit.errors import ConfigError, DataError
-from pairkit.folders import beside
-from pairkit.records import PairDataset
-from pairkit.result_table import escape
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.result_table import escape
+from pairkit.cli import app
+from pairkit.dataset.records import PairDataset
+from pairkit.reports import make_report
+from pairkit.reports.page import link, shown, table
+from pairkit.system.folders import beside
 
 from .report_material import HOSTILE, dataset, written
 

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit._report import counts
-from pairkit._report.counts import (
+from pairkit.app.errors import DataError
+from pairkit.app.progress import Progress
+from pairkit.dataset.records import PairDataset
+from pairkit.reports import counts
+from pairkit.reports.counts import (
     ORDERS,
     add_lengths,
     add_overlaps,
@@ -24,10 +27,7 @@ from pairkit._report.counts import (
     token_rule,
     words,
 )
-from pairkit._report.rows import Rows, choose_samples, collect_rows, drop_reasons
-from pairkit.errors import DataError
-from pairkit.progress import Progress
-from pairkit.records import PairDataset
+from pairkit.reports.rows import Rows, choose_samples, collect_rows, drop_reasons
 
 from .report_material import dataset, frame, row, written
 

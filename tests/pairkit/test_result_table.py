@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.result_table import ResultTable, html_table
-from pairkit.terminal import out
+from pairkit.app.result_table import ResultTable, html_table
+from pairkit.app.terminal import out
 
 
 def drawn(table: ResultTable, width: int) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pairkit
-from pairkit.errors import ConfigError, DataError, LeakError
+from pairkit.app.errors import ConfigError, DataError, LeakError
 from tests.pairkit.review_material import Reviewer, rows
 
 

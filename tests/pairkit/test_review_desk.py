@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit._review.desk import Desk, NotAskedError, Said, pairs_of
-from pairkit.judgements import AnsweredError, JudgedPair, ReviewSettings, Store
+from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, Store
+from pairkit.reviews.desk import Desk, NotAskedError, Said, pairs_of
 
 NUMBER = 6
 SETTINGS = ReviewSettings(

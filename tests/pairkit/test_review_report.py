@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit._review.report import is_right, report_of
-from pairkit.agreement import cohen_kappa, wilson
-from pairkit.errors import ConfigError, DataError
-from pairkit.judgements import JudgedPair, Judgement, ReviewSettings, Store
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.judgements import JudgedPair, Judgement, ReviewSettings, Store
+from pairkit.reviews.agreement import cohen_kappa, wilson
+from pairkit.reviews.report import is_right, report_of
 
 SETTINGS = ReviewSettings(
     dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit._review.sample import Wanted, digest_of, draw_sample, facts_of, origin_of, pair_id
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.reviews.sample import Wanted, digest_of, draw_sample, facts_of, origin_of, pair_id
 from tests.pairkit.review_material import rows
 
 

@@ -17,11 +17,11 @@ import pytest
 import requests
 
 import pairkit
-from pairkit._review import Review, ReviewServer
-from pairkit._review.server import MOST_BYTES, who_asks
-from pairkit.errors import ConfigError
-from pairkit.judgements import Person, Store
-from pairkit.printable import printable
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import printable
+from pairkit.dataset.judgements import Person, Store
+from pairkit.reviews import Review, ReviewServer
+from pairkit.reviews.server import MOST_BYTES, who_asks
 from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
 
 
@@ -388,7 +388,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
 def test_the_report_and_the_dataset_that_come_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pairkit._cli import app
+    from pairkit.cli import app
 
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit._review.texts import Line, lines_of, shown_pair
-from pairkit.printable import printable
+from pairkit.app.printable import printable
+from pairkit.reviews.texts import Line, lines_of, shown_pair
 from tests.pairkit.review_material import HOSTILE
 from tests.support.linear import assert_linear, repeated
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit import row_stream
-from pairkit.errors import ConfigError, PairkitError
-from pairkit.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.reader import read_rows
-from pairkit.row_stream import RowStream, files_of_split, open_rows
+from pairkit.app.errors import ConfigError, PairkitError
+from pairkit.dataset import row_stream
+from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
+from pairkit.dataset.reader import read_rows
+from pairkit.dataset.row_stream import RowStream, files_of_split, open_rows
 
 
 def put(folder: Path, *tables: Mapping[str, list[Any]], group: int = 2) -> Path:
@@ -57,8 +57,8 @@ def outcome(source: Path, rules: LabelRules, *, streamed: bool) -> Any:
 @pytest.fixture(autouse=True)
 def _small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_stream, "_STRETCH", 3)
-    monkeypatch.setattr("pairkit.reader._JOINED", 2)
-    monkeypatch.setattr("pairkit.parquet_batches.ROWS", 2)
+    monkeypatch.setattr("pairkit.dataset.reader._JOINED", 2)
+    monkeypatch.setattr("pairkit.dataset.parquet_batches.ROWS", 2)
 
 
 texts = st.sampled_from(["a", "b", "ü", '["x"]', '["y", "z"]', "[]"])
@@ -170,10 +170,10 @@ def test_texts_that_are_no_unicode(tmp_path: Path) -> None:
 
 
 def test_one_long_text_in_ever_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pairkit.tables.FREE_BYTES", 1000)
+    monkeypatch.setattr("pairkit.dataset.tables.FREE_BYTES", 1000)
     table = {"anchor": ["x" * 10_000] * 2000, "positive": ["y"] * 2000}
     put(tmp_path, table, group=2000)
-    monkeypatch.setattr("pairkit.parquet_batches.ROWS", 100)
+    monkeypatch.setattr("pairkit.dataset.parquet_batches.ROWS", 100)
     with pytest.raises(PairkitError, match="its texts are more than 200 times its size"):
         all_of(open_rows(tmp_path))
 
@@ -220,6 +220,6 @@ def test_a_dataset_of_the_hub_is_not_fetched_to_see_that_it_is_no_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fetched: list[str] = []
-    monkeypatch.setattr("pairkit.parts.fetch_dataset", fetched.append)
+    monkeypatch.setattr("pairkit.dataset.parts.fetch_dataset", fetched.append)
     assert files_of_split("me/pairs", "train") == []
     assert fetched == []

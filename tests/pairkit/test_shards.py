@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.errors import ConfigError
-from pairkit.shards import Shard
+from pairkit.app.errors import ConfigError
+from pairkit.system.shards import Shard
 
 
 def test_a_shard_by_its_name() -> None:

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from pairkit._show import pick_pair
-from pairkit.errors import ConfigError
-from pairkit.records import PairDataset
+from pairkit.app.errors import ConfigError
+from pairkit.dataset.records import PairDataset
+from pairkit.dataset.show import pick_pair
 
 ROWS = pl.DataFrame(
     {

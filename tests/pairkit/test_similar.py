@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import similar
-from pairkit.errors import ConfigError
-from pairkit.groups import Groups, shared
-from pairkit.similar import joined, near_identical, near_identical_to, similarity
+from pairkit.app.errors import ConfigError
+from pairkit.similarity import near_duplicates as similar
+from pairkit.similarity.groups import Groups, shared
+from pairkit.similarity.near_duplicates import joined, near_identical, near_identical_to, similarity
 from tests.pairkit.peak import peak_mib
 
 WORDS = [f"w{n}" for n in range(300)]
@@ -202,11 +202,13 @@ found = near_identical([text({slots}) for _ in range({count})])
 def test_texts_of_one_template_take_little_memory(tmp_path: Path, count: int, slots: int, mib: int) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "from pairkit.similar import near_identical\n"
+        "from pairkit.similarity.near_duplicates import near_identical\n"
         + PROGRAM.format(slots=slots, count=count)
         + f"assert len(found[0]) == {count} if {slots} == 3 else True\n"
     )
-    says, taken = peak_mib("import runpy\nimport pairkit.similar", "runpy.run_path(sys.argv[1])", program)
+    says, taken = peak_mib(
+        "import runpy\nimport pairkit.similarity.near_duplicates", "runpy.run_path(sys.argv[1])", program
+    )
     assert says == "done"
     assert taken < mib
 
@@ -215,7 +217,7 @@ def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
     texts = [changed(text(n % 40), n % 60) for n in range(120)]
     (tmp_path / "texts").write_text("\n".join(texts))
     program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-    program += "from pairkit.similar import near_identical\n"
+    program += "from pairkit.similarity.near_duplicates import near_identical\n"
     program += f"print(near_identical(open({str(tmp_path / 'texts')!r}).read().split('\\n')))"
     outputs = {
         subprocess.run(

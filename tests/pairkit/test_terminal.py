@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from pairkit import terminal
-from pairkit.errors import ConfigError, DataError, RemoteError
+from pairkit.app import terminal
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 
 def _raise(error: BaseException) -> None:
@@ -32,8 +32,8 @@ def test_run_turns_errors_into_one_line_and_a_code(
 
 COMMAND = """
 import sys, typer
-from pairkit.application import Commands
-from pairkit.terminal import out, run
+from pairkit.app.application import Commands
+from pairkit.app.terminal import out, run
 app = typer.Typer(cls=Commands)
 @app.callback()
 def root(): pass
@@ -117,8 +117,8 @@ def test_a_width_without_room_for_words_is_none(columns: str | None, width: int 
 
 APPLICATION = """
 import typer
-from pairkit.application import application
-from pairkit.terminal import run
+from pairkit.app.application import application
+from pairkit.app.terminal import run
 app = application("tool", "What it is for.")
 @app.command()
 def go(*, fast: bool = False, size: int = 3): pass

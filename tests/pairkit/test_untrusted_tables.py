@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairkit import parquet_batches as parquet
-from pairkit import tables
-from pairkit.errors import DataError
-from pairkit.parquet_batches import ParquetBatches, check_parquet
-from pairkit.reader import read_pairs
-from pairkit.tables import read_table
+from pairkit.app.errors import DataError
+from pairkit.dataset import parquet_batches as parquet
+from pairkit.dataset import tables
+from pairkit.dataset.parquet_batches import ParquetBatches, check_parquet
+from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.tables import read_table
 from tests.pairkit.peak import peak_mib
 
 FRAME = pl.DataFrame(
@@ -79,7 +79,7 @@ def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
         for _ in range(3):
             writer.write_table(rows)
     assert path.stat().st_size < 300_000
-    imports = "import pyarrow.parquet\nfrom pairkit.tables import read_table"
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "claims more than 4,194,304 values" in says
     assert mib < 80  # unpacked, it is 1.2 GB

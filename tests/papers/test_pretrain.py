@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 from papers.ran.corpus import Corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import MaskedSequences, Vocabulary

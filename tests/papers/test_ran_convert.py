@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from aoe_train.ran import RanConfig
-from pairkit.errors import ConfigError, DataError
+from aoe_train.model.ran import RanConfig
+from pairkit.app.errors import ConfigError, DataError
 from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.errors import DataError
+from pairkit.app.errors import DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from tests.aoe_train.tiny import wordpiece
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from aoe_train.ran import RanConfig
+from aoe_train.model.ran import RanConfig
 from papers.ran.masked_lm import RanForMaskedLM
 
 

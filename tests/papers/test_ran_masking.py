@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.errors import ConfigError
+from pairkit.app.errors import ConfigError
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings
 from tests.aoe_train.tiny import bytelevel, wordpiece

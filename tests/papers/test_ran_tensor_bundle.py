@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairkit.errors import DataError
+from pairkit.app.errors import DataError
 from papers.ran import tensor_bundle
 from papers.ran.tensor_bundle import read_bundle
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 from papers.ran.tokenizer import load_tokenizer
 from tests.aoe_train.tiny import wordpiece
 

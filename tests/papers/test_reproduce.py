@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import aoe_train
-from pairkit.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError, DataError
 from papers.__main__ import load_commands
 from papers.app import app
 from papers.methods.bilstm import write_bilstm

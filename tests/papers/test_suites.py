@@ -20,8 +20,8 @@ from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 
 import aoe_train
-from aoe_train.tasks import Vectors
-from pairkit.errors import ConfigError, DataError
+from aoe_train.evaluation.tasks import Vectors
+from pairkit.app.errors import ConfigError, DataError
 from papers import suites
 from papers.suites import SUITES, find_tasks, nli, transfer
 from papers.suites.evaluate import beside_published

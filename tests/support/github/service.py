@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field
 
-from pairkit.config import Settings
+from pairkit.app.settings import Settings
 from tests.support.github.faults import (
     FAKES_LIMIT,
     SPOILS_ANSWER,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gis_builder._dump import Row, closing_event, find_dumps
+from gis_builder.trackers.dump import Row, closing_event, find_dumps
 
 _GHOST = "ghost"  # REST's name for the author whose account was deleted; GraphQL has null
 _REPLICA_IDS = 10_000_000_000  # replicas of one repository share their texts, but not their ids

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from llm_labeler._records import digest
-from pairkit.keyed import keyed_hash, keyed_unit
+from llm_labeler.records import digest
+from pairkit.system.seeded import keyed_hash, keyed_unit
 from tests.support.llm.answers import answer, text_of
 
 FaultKind = Literal[

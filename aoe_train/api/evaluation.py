@@ -1,0 +1,389 @@
+"""How good models are, as `aoe evaluate` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint
+    from aoe_train.evaluation.embedders.function import Function
+    from aoe_train.evaluation.evaluation import Evaluation
+    from aoe_train.evaluation.overlap import Overlap
+    from aoe_train.evaluation.score import Draws, Score
+    from aoe_train.evaluation.task import Split, Task
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.small import Quantize
+    from pairkit.app.progress import Listener
+    from pairkit.dataset.in_memory import Source
+    from pairkit.dataset.labels import LabelRules, Meaning
+
+_DUPLICATES = "duplicates"
+_SUITES = ("sts", "gis", _DUPLICATES)
+
+
+def evaluate(
+    model: str | Path | Encoder | Function | Sequence[str | Path],
+    *,
+    suite: str | None = None,
+    data_dir: str | Path | None = None,
+    tasks: Sequence[str | Task] = (),
+    data: Source | None = None,
+    reports: Source | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    split: str | None = None,
+    against: str | Path | Encoder | Function | None = None,
+    endpoint: str | None = None,
+    api_key_env: str | None = None,
+    against_endpoint: str | None = None,
+    against_api_key_env: str | None = None,
+    plain_http: bool = False,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    precision: str | None = None,
+    layers: int | Sequence[int] | str | None = None,
+    dim: int | Sequence[int] | str | None = None,
+    quantize: str | Sequence[str] | None = None,
+    draws: int = 1000,
+    seed: int = 42,
+    keep_weights: bool = False,
+    cache: bool = True,
+    progress: bool | Listener = True,
+) -> Evaluation:
+    """Evaluate a model on pairs of your own, on STS test sets, on a tracker or on tasks of your own.
+
+    Args:
+        model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, a function from a list of texts to an
+            array (text, dim), its name as `python:package.module:function`, whose module is imported, or a
+            name at `endpoint`; several names make one table.
+        suite: sts, gis or duplicates. By default sts, and gis for `data` whose labels are 0 and 1.
+        data_dir: Holds the test sets of sts: sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them.
+        tasks: Only these of sts, such as `["STS-B"]`; or tasks of your own, see `aoe_train.tasks`.
+        data: Pairs of your own: a path, a Hub id, or rows in memory.
+        reports: All reports of the tracker whose duplicates `data` pairs, for the suite duplicates.
+        columns: Which of the columns of `data` is which; see `train`. Beside `reports` they are duplicate and
+            canonical.
+        labels: What labels of `data` count as; see `train`.
+        label_range: The scale of its scores; see `train`.
+        split: test or dev.
+        against: Another model, to be tested against on the same examples; of `data`, `gains` then says in a
+            word whether to ship `model` in its place.
+        endpoint: A server with OpenAI's /embeddings that has the model.
+        api_key_env: The environment variable with its key; OPENAI_API_KEY at OpenAI, else none.
+        against_endpoint: The same for `against`.
+        against_api_key_env: The same for `against`.
+        plain_http: Send keys to endpoints on other machines without encryption.
+        prompt_name: The prompt of the model's for all texts, such as `query`; by default its default one. Not
+            for `against`.
+        prompt: Words before each text, or around `{text}`, instead.
+        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
+        layers: Numbers of layers to evaluate models with, such as `[6, 4, 2]`: the first so many, each with
+            every size and precision.
+        dim: Sizes to evaluate vectors at, such as `[384, 128]`: the first so many numbers. A table of sizes
+            then has a row for each size and precision.
+        quantize: The same for the precision of numbers: float32, int8, binary, ubinary; see `encode`. The
+            ranges of int8 are those of the suite's texts.
+        draws: Bootstrap resamples for intervals and tests; 0 for none.
+        seed: Decides which resamples are drawn.
+        keep_weights: Leave the weights of hybrids that the suite duplicates chose on the validation split in
+            the folder of each model, where `Hybrid(model=…)` finds them.
+        cache: Keep vectors on disk, and use those that are there.
+        progress: Shown on stderr, or not, or told to a function.
+
+    Raises:
+        ConfigError: No such model, suite or task, or options that contradict each other.
+        DataError: Data that are damaged or not there, or vectors that allow no figure.
+        RemoteError: The Hub or an endpoint could not be asked.
+
+    Example:
+        >>> import aoe_train
+        >>> table = aoe_train.evaluate("model", data="pairs.tsv", draws=0, cache=False, progress=False)
+        >>> sorted(table.to_dict()["pairs.tsv"])[:3]
+        ['average_precision', 'best_accuracy', 'best_f1']
+    """
+    from pydantic import NonNegativeInt
+
+    from aoe_train.api.notes import notes
+    from aoe_train.evaluation.embedders.embedder import Endpoint, Prompted
+    from aoe_train.evaluation.embedders.open import open_embedder
+    from aoe_train.evaluation.embedders.small import Size, Small, in_sizes
+    from aoe_train.evaluation.evaluation import Evaluation
+    from aoe_train.evaluation.score import Draws, score
+    from aoe_train.settings.training import named_precision
+    from pairkit.app.errors import ConfigError
+    from pairkit.app.progress import Display, stage
+    from pairkit.app.settings import argument
+    from pairkit.dataset.labels import label_rules
+
+    models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    if not models:
+        raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
+    sampled = Draws(argument("draws", draws, int), argument("seed", seed, NonNegativeInt))
+    say, numbers, rules = notes(progress), named_precision(precision), label_rules(labels, label_range)
+    depths, dims, hows = _sizes(layers, dim, quantize)
+    is_sized = layers is not None or dim is not None or quantize is not None
+    _check_models(models, against=against, here=endpoint is None)
+    refused = {
+        "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes": (
+            keep_weights and (suite != _DUPLICATES or is_sized or against is not None)
+        ),
+        "--against-endpoint: no --against, the name of the model there; give it too": (
+            against_endpoint is not None and against is None
+        ),
+        "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize": (
+            is_sized and against is not None
+        ),
+    }
+    for message, is_so in refused.items():
+        if is_so:
+            raise ConfigError(message)
+    wanted = _Wanted(suite, data_dir, tuple(tasks), data, reports, split, columns)
+    wanted.check({"--labels": labels, "--label-range": label_range})
+    here, there = (
+        None if url is None else Endpoint(url, variable, plain_http)
+        for url, variable in ((endpoint, api_key_env), (against_endpoint, against_api_key_env))
+    )
+    with Display(progress) as show:
+
+        def opened(one: Any, at: Endpoint | None, depth: int | None = None) -> Embedder:
+            named = str(one) if isinstance(one, str | Path) else one
+            with stage(f"load {one}", show):
+                return open_embedder(
+                    named, endpoint=at, precision=numbers, layers=depth, cache=cache, progress=show, say=say
+                )
+
+        chosen = wanted.read(rules, say)
+        for name, reason in chosen.missing.items():
+            say(f"left out {name}: {reason}")
+        rival = None
+        if against is not None:
+            rival = opened(against, there)
+            _warn_of(rival.name, None if against_endpoint else _trained(against), chosen.tasks, say)
+
+        def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
+            for one, depth in product(models, depths):
+                embedder = opened(one, here, depth)
+                if prompt is not None or prompt_name is not None:
+                    embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
+                is_named = len(models) > 1 and isinstance(one, str | Path)
+                name = str(one) if is_named else embedder.name
+                yield depth, name, embedder, None if endpoint else _trained(one)
+
+        if suite == _DUPLICATES and not is_sized and rival is None:
+            keep = [Path(str(one)) for one in models] if keep_weights else []
+            found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
+            return Evaluation(_DUPLICATES, found, _draws=sampled, _rankings=True)
+        scores: dict[str, Mapping[str, Score]] = {}
+        sizes: dict[str, Size] = {}
+        for depth, name, embedder, trained in each_model():
+            made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
+            for key, each in made.items():
+                with _named(key if is_sized else None):
+                    scores[key] = score(
+                        each,
+                        chosen.tasks,
+                        rival=rival,
+                        trained=trained,
+                        draws=sampled,
+                        gains=data is not None,
+                        progress=show,
+                    )
+                sizes |= {key: each.size()} if isinstance(each, Small) else {}
+            _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
+        result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _draws=sampled)
+        return result if rival is None else replace(result, against=rival.name)
+
+
+class _Chosen(NamedTuple):
+    """What is to be measured."""
+
+    suite: str
+    tasks: Sequence[Task]
+    missing: Mapping[str, str]
+
+
+class _Wanted(NamedTuple):
+    """What was asked for, from which tasks are read."""
+
+    suite: str | None
+    data_dir: str | Path | None
+    tasks: tuple[str | Task, ...]
+    data: Source | None
+    reports: Source | None
+    split: str | None
+    columns: Mapping[str, str] | None
+
+    def check(self, rules: Mapping[str, object]) -> None:
+        """Refuse options that contradict each other, before anything is read."""
+        from pairkit.app.errors import ConfigError
+
+        if self.data is not None and (self.data_dir is not None or self.tasks):
+            raise ConfigError("--data replaces the test sets; leave --data-dir and --task out")
+        own = {"--columns": self.columns, "--reports": self.reports, **rules}
+        given = [flag for flag, value in own.items() if value is not None]
+        if self.data is None and given:
+            raise ConfigError(f"{given[0]} is for --data, pairs of your own; leave it out")
+        if self.reports is not None and self.suite != _DUPLICATES:
+            raise ConfigError(f"--reports is for --suite {_DUPLICATES}; leave it out")
+        if self.split not in (None, "test", "dev"):
+            raise ConfigError(f"--split {self.split}: expected test or dev")
+        if self.own_tasks:
+            if self.data_dir is not None or self.split is not None or len(self.own_tasks) < len(self.tasks):
+                raise ConfigError("tasks of your own go without data_dir, split and names of tasks")
+        elif self.suite is not None and self.suite not in _SUITES:
+            raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
+        elif self.data is None and self.suite in ("gis", _DUPLICATES):
+            raise ConfigError(f"--suite {self.suite}: give --data, its pairs, instead of --data-dir")
+        elif self.data is None and self.data_dir is None:
+            raise ConfigError("give --data, pairs of your own, or --data-dir, the folder with the test sets")
+
+    @property
+    def own_tasks(self) -> list[Task]:
+        """Those that are not names."""
+        return [task for task in self.tasks if not isinstance(task, str)]
+
+    def read(self, rules: LabelRules, say: Callable[[str], None]) -> _Chosen:
+        """Read the tasks."""
+        import numpy as np
+
+        from aoe_train.evaluation.duplicates.tables import read_duplicates
+        from aoe_train.evaluation.pairs import read_binary_task, read_pair_task
+        from aoe_train.evaluation.sts import read_sts
+
+        split = cast("Split | None", self.split)
+        if self.own_tasks:
+            return _Chosen(self.suite or "own tasks", self.own_tasks, {})
+        if self.data is None:
+            names = [str(name) for name in self.tasks]
+            return _Chosen("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
+        if self.suite == _DUPLICATES:
+            task = read_duplicates(self.data, self.reports, split, rules, say, self.columns)
+            return _Chosen(_DUPLICATES, [task], {})
+        if self.suite == "gis":
+            return _Chosen("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
+        pairs = read_pair_task(self.data, split, rules, say, self.columns)
+        if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
+            return _Chosen("sts", [pairs], {})
+        say("labels are 0 and 1: judged by AUC, F1 and accuracy, as --suite gis does; sts: by correlations")
+        silent = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
+        return _Chosen("gis", [silent], {})
+
+
+def _rankings(
+    task: Task,
+    models: Iterator[tuple[str, Embedder, np.ndarray | None]],
+    draws: Draws,
+    progress: Listener,
+    say: Callable[[str], None],
+    keep: Sequence[Path],
+) -> dict[str, dict[str, Score]]:
+    """Rankings by words, by models and by both; `keep` are folders for the weights of both."""
+    from aoe_train.evaluation.duplicates.rows import BASELINES, hybrid_name, score_rows
+    from aoe_train.evaluation.duplicates.task import DuplicatesTask
+    from aoe_train.model.encoder_settings import SETTINGS_FILE
+    from aoe_train.model.hybrid import store_weights
+    from pairkit.app.errors import ConfigError
+
+    task = cast("DuplicatesTask", task)
+    for folder in keep:
+        if task.known is None or not (folder / SETTINGS_FILE).is_file():
+            raise ConfigError(
+                f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made, if"
+                " the data have a validation split to choose them on"
+            )
+    rows = score_rows(task, models, draws=draws, progress=progress)
+    names = [name for name in rows if name not in BASELINES.values() and rows[name].weight is None]
+    for folder, name in zip(keep, names, strict=False):
+        chosen_of = {words: rows[hybrid_name(name, row)].weight for words, row in BASELINES.items()}
+        store_weights(folder, {words: w for words, w in chosen_of.items() if w is not None})
+    for name, found in rows.items():
+        if found.weight is None:
+            _warn(name, {task.name: found.overlap}, say)
+    return {name: {task.name: found} for name, found in rows.items()}
+
+
+@contextmanager
+def _named(key: str | None) -> Iterator[None]:
+    """Say at which size vectors allow no figure."""
+    from pairkit.app.errors import DataError
+
+    try:
+        yield
+    except DataError as error:
+        if key is None:
+            raise
+        raise DataError(f"{key}: {error}") from error
+
+
+def _sizes(
+    layers: int | Sequence[int] | str | None,
+    dim: int | Sequence[int] | str | None,
+    quantize: str | Sequence[str] | None,
+) -> tuple[list[int | None], list[int | None], list[Quantize]]:
+    """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
+    from pydantic import PositiveInt
+
+    from aoe_train.evaluation.embedders.small import check_sizes
+    from aoe_train.model.small import named_quantize
+    from pairkit.app.settings import argument, between_commas
+
+    def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
+        parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
+        return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
+
+    depths, dims = numbers("layers", layers), numbers("dim", dim)
+    hows = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
+    check_sizes(dims, hows, depths)
+    return depths, dims, hows
+
+
+def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
+    """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
+    from aoe_train.evaluation.embedders.open import is_other
+    from aoe_train.model.backbones.load import find_folder
+    from pairkit.app.errors import ConfigError
+
+    if len(models) == 1:
+        return
+    names = [str(one) for one in models]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--model: one is given twice among {', '.join(names)}")
+    if against is not None:
+        raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
+    for one in models if here else ():
+        if isinstance(one, str | Path) and not is_other(str(one)):
+            find_folder(one)
+
+
+def _trained(model: object) -> np.ndarray | None:
+    from aoe_train.evaluation.embedders.open import is_other
+    from aoe_train.evaluation.overlap import read_digests
+    from aoe_train.model.backbones.load import find_folder
+
+    if not isinstance(model, str | Path) or is_other(str(model)):
+        return None
+    return read_digests(find_folder(model))
+
+
+def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:
+    for name, found in overlaps.items():
+        if found is not None and found.texts:
+            say(f"warning: {name}: {model} was {found}")
+
+
+def _warn_of(
+    model: str, trained: np.ndarray | None, tasks: Sequence[Task], say: Callable[[str], None]
+) -> None:
+    """Warn of what a rival was trained on, which flatters it as it would the model."""
+    from aoe_train.evaluation.overlap import overlap
+
+    if trained is not None:
+        _warn(model, {task.name: overlap(task, trained) for task in tasks}, say)

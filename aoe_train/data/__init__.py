@@ -1,0 +1,1 @@
+"""Training rows: reading, checking, batching."""

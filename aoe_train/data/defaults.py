@@ -1,0 +1,245 @@
+"""What `aoe train` takes where nothing is given: by the kind of the rows, their number, and the backbone.
+
+| rows | parts, of weight 1 | learning rate | epochs |
+|---|---|---|---|
+| binary or graded pairs | cosine, ibn, angle | 5e-5 | as many as show 16,000 rows, 1 to 3 |
+| triplets | contrastive, angle | 5e-5 | the same |
+| positives | contrastive | 2e-5 | as many as show 16,000 rows, 1 to 8 |
+| single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
+| single texts with a teacher | embed_distill | 3e-4 | as of positives |
+| others with a teacher | as above, and embed_distill | as above | as above |
+| with a teacher's scores alone | triplets: margin_mse; pairs: score_distill | as above | as above |
+| a dataset of `label`, of any kind | as above | 5e-6 | 1 |
+| any, with the preset `domain` | as above, contrastive both ways | 1e-4 | to 384 rows seen, 1 at most |
+
+Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
+pairs are ranked with similarities divided by 0.2 if they are graded, else by 0.05. For embeddings of 768 and
+more the learning rate is 2e-5 at most; adapters (`--lora`) take 3e-4. A decoder that is no encoder yet is
+trained by adapters, and each text stands in the papers' prompt. Values were chosen on dev data by
+`benchmarks/aoe_defaults.py`:
+
+- At the papers' 0.05 a ranking loss cares about the pairs alone that are nearest to being in the wrong order.
+  With two labels these are what there is to learn; with scores a backbone that is good already ends where it
+  began.
+- The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
+- Of few labelled pairs a backbone learns nothing more after three epochs, and forgets what it knew; of
+  triplets it learns a little more, and forgets more than that.
+- A decoder's vector is that of the last token, where it is about to write the next word. Asked for a word
+  that sums the text up, it has the text's meaning there; without a prompt, whatever may follow the text.
+- What LLMs or rules wrote is soon told apart by how they write. Steps as large as for people's labels then
+  cost what the backbone knew: 14 points of STS-B in three epochs.
+
+The papers' own values are the presets that end in `-paper`. They leave nothing to choose.
+
+A run on several datasets has an objective for each, by its rows, and for the rest the most careful of what
+each would have: the lowest learning rate and the fewest epochs, which are counted over the rows of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aoe_train.objectives.parts import IN_BATCH, RANKED, TAUGHT
+from aoe_train.objectives.settings import ObjectiveSettings
+from aoe_train.records import Kind
+from aoe_train.settings.prompts import PLACE
+from aoe_train.settings.training import (
+    AUTO,
+    DOMAIN,
+    PAPERS,
+    EncoderSettings,
+    MixSettings,
+    TrainSettings,
+    Tree,
+    merged,
+)
+
+_WEIGHTS: Mapping[Kind, Tree] = {
+    "binary": {"cosine": 1, "ibn": 1, "angle": 1},
+    "graded": {"cosine": 1, "ibn": 1, "angle": 1},
+    "triplet": {"contrastive": 1, "angle": 1},
+    "positive": {"contrastive": 1},
+    "single": {"contrastive": 1},
+}
+_TAU: Mapping[Kind, Tree] = {
+    "binary": {"cosine": 0.05, "angle": 0.05},
+    "graded": {"cosine": 0.2, "angle": 0.2},
+}
+_LR: Mapping[Kind, float] = {
+    "binary": 5e-5,
+    "graded": 5e-5,
+    "triplet": 5e-5,
+    "positive": 2e-5,
+    "single": 1e-5,
+}
+_TAUGHT: Tree = {"embed_distill": 1}
+_LR_WIDE, _LR_WRITTEN, _LR_ADAPTERS, _LR_TAUGHT = 2e-5, 5e-6, 3e-4, 3e-4
+# The papers' for LLaMA.
+_PROMPT = f"Summarize sentence {PLACE} in one word:"
+_WIDE = 768  # the embedding of a BERT-base
+_LAST = "auto", "last"  # poolings of a decoder by its last token
+_BATCH, _SEEN = 16, 16_000
+_MOST_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
+_SEEN_DOMAIN = 384  # rows of the preset domain: 12 steps of 32
+
+
+class Rows(NamedTuple):
+    """What is known of a dataset before there is a backbone."""
+
+    kind: Kind
+    number: int
+    written: bool = False
+
+
+def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
+    """The settings given, over what suits a decoder that is no encoder yet; before its weights are read."""
+    if settings.preset.endswith(PAPERS):
+        return settings
+    found: dict[str, Any] = {}
+    if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
+        found["lora"] = {}
+    if not (settings.prompts or settings.encoder.prompts) and settings.encoder.pooling in _LAST:
+        found["prompts"] = _PROMPT
+    return _over(settings, found)
+
+
+def chosen(
+    settings: TrainSettings, kind: Kind, *, rows: int, dim: int, written: bool = False
+) -> TrainSettings:
+    """The settings given, over what suits the rows and the backbone."""
+    optim = _optim(settings, [Rows(kind, rows, written)], rows, dim)
+    return _over(settings, {"objective": _objective(settings, kind), "optim": optim})
+
+
+def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim: int) -> TrainSettings:
+    """The same for several datasets by name: each has its objective in its own section then."""
+    numbers = [rows.number for rows in datasets.values()]
+    seen = float(np.dot(passes(settings.mix, weights(settings, datasets), numbers), numbers))
+    made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
+    own = {
+        name: settings.section(name).model_copy(
+            update={"objective": chosen_objective(settings.of(name), rows.kind)}
+        )
+        for name, rows in datasets.items()
+    }
+    return made.model_copy(update={"datasets": {**settings.datasets, **own}})
+
+
+def weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
+    """How often rows of each dataset are seen, against those of the others."""
+    return [settings.section(name).weight for name in names]
+
+
+def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+    """How often an epoch goes through each dataset, float64 (dataset,)."""
+    number = np.asarray(sizes, np.float64)
+    if mix.until == "once":
+        return np.ones_like(number)
+    power = -1.0 if mix.order == "round-robin" else 1 / mix.temperature - 1
+    found = np.asarray(weights, np.float64) * number**power
+    limit: float = found.max() if mix.until == "shortest" else found.min()
+    return found / limit
+
+
+def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
+    """What `chosen` trains by, which is known before there is a backbone."""
+    return _over(settings, {"objective": _objective(settings, kind)}).objective
+
+
+def told(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]) -> str:
+    """One line on what a run has chosen; `parts` are what it learns from."""
+    optim = settings.optim
+    return (
+        f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g}, {epochs(optim.epochs)},"
+        f" batches of {optim.batch_size}"
+    )
+
+
+def told_of_decoder(given: TrainSettings, made: TrainSettings) -> str | None:
+    """One line on what `chosen_for_decoder` has made of the settings given; None where it changed nothing."""
+    found = []
+    if made.lora is not None and given.lora is None:
+        found.append(f"adapters of rank {made.lora.rank} learn (--no-lora: all weights)")
+    if made.prompts != given.prompts:
+        found.append(f"each text stands in {made.prompts!r} (--prompts '{PLACE}': bare)")
+    return f"a decoder: {', and '.join(found)}" if found else None
+
+
+def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
+    """What to tell of a model that compares vectors by more than their directions; None for others.
+
+    The parts that learn from pairs compare directions. Those that learn from a teacher follow the model.
+    """
+    measure = encoder.similarity_fn_name
+    if encoder.normalize or measure == "cosine":
+        return None
+    parts = [part for part in settings.objective.weights.wanted if part in RANKED | IN_BATCH]
+    if kind != "graded":  # SBERT tells classes by whole vectors
+        parts = [part for part in parts if part != "sbert"]
+    if not parts:
+        return None
+    return (
+        f"this model compares vectors by {measure}, but {', '.join(parts)} train their directions alone and"
+        " leave their lengths to chance; --set encoder.similarity_fn_name=cosine compares by what is trained"
+    )
+
+
+def epochs(count: float) -> str:
+    """So many, in words."""
+    return f"{count:g} epoch{'' if count == 1 else 's'}"
+
+
+def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool, taught: bool) -> float:
+    if adapters:
+        return _LR_ADAPTERS
+    if taught:  # a small model, most often, that has far to go
+        return _LR_TAUGHT
+    if written:
+        return _LR_WRITTEN
+    return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
+
+
+def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: int) -> Tree:
+    """What is chosen of `optim`; `seen` are the rows of an epoch."""
+    each = list(datasets)
+    adapters = settings.lora is not None
+    has_teacher = settings.teacher.model is not None
+    taught = {rows: rows.kind == "single" and has_teacher for rows in each}
+    once = any(rows.written or (rows.kind == "single" and not taught[rows]) for rows in each)
+    most = min(_MOST_EPOCHS[rows.kind] for rows in each)
+    times: float = 1 if once else min(max(round(_SEEN / seen), 1), most)
+    if settings.preset == DOMAIN:
+        times = min(_SEEN_DOMAIN / seen, 1)
+    lr = min(
+        _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
+    )
+    return {
+        "lr": lr,
+        "epochs": float(times),
+        "batch_size": _BATCH,
+        "average": 1.0,
+        "scheduler": "constant_with_warmup",
+    }
+
+
+def _objective(settings: TrainSettings, kind: Kind) -> Tree:
+    tau = {"tau": _TAU[kind]} if kind in _TAU else {}
+    return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
+
+
+def _weights(settings: TrainSettings, kind: Kind) -> Tree:
+    teacher, named = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
+    if teacher.model is None and teacher.scores is None:
+        return _WEIGHTS[kind]
+    if teacher.model is None:
+        return {} if named else {"margin_mse" if kind == "triplet" else "score_distill": 1}
+    own = {} if kind == "single" else _WEIGHTS[kind]
+    return own if named else {**own, **_TAUGHT}
+
+
+def _over(settings: TrainSettings, below: Tree) -> TrainSettings:
+    given: dict[str, Any] = settings.model_dump(exclude_unset=True)
+    return TrainSettings.model_validate(merged(below, given))

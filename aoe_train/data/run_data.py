@@ -1,0 +1,207 @@
+"""From the sources of a run to its rows: to train on, and to choose the best weights by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.data.conflicts import Say, silent
+from aoe_train.data.defaults import chosen_objective
+from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
+from aoe_train.objectives.parts import RANKED
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.app.progress import Listener, unwatched
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.labels import LabelRules, worth_telling
+from pairkit.dataset.named_sources import named_sources
+from pairkit.dataset.reader import split_names
+
+if TYPE_CHECKING:
+    from aoe_train.records import Examples
+    from aoe_train.settings.training import TrainSettings
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a run is made from, and where its model goes."""
+
+    data: Mapping[str, Source]
+    backbone: str
+    out: Path
+    dev_data: Mapping[str, Source] | None = None
+    columns: Mapping[str, str] | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    judged: Source | None = None
+
+    def __post_init__(self) -> None:
+        """Name what has no name, in the order of names: the order in which datasets are given has no say."""
+        dev = None if self.dev_data is None else named_sources(self.dev_data)
+        named = dict(sorted(named_sources(self.data).items()))
+        for name, value in {"data": named, "dev_data": dev, "out": Path(self.out)}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "backbone", str(self.backbone))
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one dataset to train on."""
+        return len(self.data) > 1
+
+    def names(self) -> dict[str, str | dict[str, str] | None]:
+        """What messages and records call them: a table by name where there are several."""
+        dev = None if self.dev_data is None else one_or_all(_source_names(self.dev_data))
+        judged = {} if self.judged is None else {"judged": source_name(self.judged)}
+        found = {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
+        return found | judged
+
+
+def one_or_all(by_name: Mapping[str, Any]) -> Any:
+    """The one value where there is one, else all by name; a record of one dataset has no names in it."""
+    return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
+
+
+def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
+    return {name: source_name(source) for name, source in sources.items()}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows to train on, and rows to choose the best weights by; each by name."""
+
+    train: Mapping[str, Examples]
+    dev: Mapping[str, Examples]
+
+
+def read_data(
+    sources: Sources,
+    settings: TrainSettings,
+    say: Say = silent,
+    *,
+    ranked: Collection[str] | None = None,
+    show: Listener = unwatched,
+) -> Data:
+    """Read the rows of all."""
+    check_names(settings, sources)
+    train: dict[str, Examples] = {}
+    told: dict[str, str] = {}
+    for name, source in sources.data.items():
+        with _named_errors(name, sources):
+            train[name], told[name] = _read_train(
+                name, sources, settings, _named_say(name, sources, say), show
+            )
+            objective = chosen_objective(settings.of(name), train[name].kind)
+            if (ranked is None or name in ranked) and RANKED & objective.weights.wanted.keys():
+                check_labels(train[name], source)
+    return Data(train, _read_dev(sources, settings, told, say))
+
+
+def _read_train(
+    name: str, sources: Sources, settings: TrainSettings, say: Say, show: Listener
+) -> tuple[Examples, str]:
+    """A dataset's rows, and what was told of their labels."""
+    source = sources.data[name]
+    rows = _reader(name, sources, settings, say)(source, streaming=settings.data.streaming, show=show)
+    if len(counts := negative_counts(rows)) > 1:
+        say(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
+    return rows, _tell_labels(rows, source, say)
+
+
+def _read_dev(
+    sources: Sources, settings: TrainSettings, told: Mapping[str, str], say: Say
+) -> dict[str, Examples]:
+    """The held-out rows that were given, or the validation splits that can be used."""
+    dev: dict[str, Examples] = {}
+    for name, source in (sources.data if sources.dev_data is None else sources.dev_data).items():
+        tell = _named_say(name, sources, say)
+        with _named_errors(name, sources):
+            read = _reader(name, sources, settings, tell)
+            if sources.dev_data is not None:
+                rows = read(source, split=_dev_split(source))
+                _tell_labels(rows, source, tell, told.get(name, next(iter(told.values()))))
+                if reason := _not_scorable(rows):
+                    raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
+                dev[name] = rows
+            elif "validation" in (splits := split_names(source)) and len(splits) > 1:
+                rows = read(source, split="validation")
+                if reason := _not_scorable(rows):
+                    tell(f"{source_name(source)}: its validation split is left out: {reason}")
+                else:
+                    dev[name] = rows
+    if settings.mix.dev is not None and settings.mix.dev not in dev:
+        raise ConfigError(
+            f"mix.dev: no dev set {one_line(settings.mix.dev, 80)!r}; "
+            + (f"there are {', '.join(dev)}" if dev else "there is none: give --dev-data")
+        )
+    return dev
+
+
+def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> Callable[..., Examples]:
+    """Reads the rows of a dataset or dev set as its settings say; a dev set may be called otherwise."""
+    (first, *others) = sources.data
+    like = first if name not in {*sources.data, *settings.datasets} and not others else name
+    own, section = settings.of(like).data, settings.datasets.get(like)
+    columns = sources.columns if section is None or section.columns is None else section.columns
+    rules = LabelRules(own.labels, own.label_range)
+    return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
+
+
+def check_names(settings: TrainSettings, sources: Sources) -> None:
+    """See that settings are for datasets that there are, and mean something for them."""
+    held_out = sources.dev_data or {}
+    known = dict.fromkeys([*sources.data, *held_out])
+    for name, own in settings.datasets.items():
+        if name not in known:
+            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; there are {', '.join(known)}")
+        only = sorted(own.model_fields_set & {"weight", "batch_size", "preset", "objective"})
+        if name not in sources.data and only:
+            raise ConfigError(
+                f"datasets.{name}.{only[0]}: {name} is held out; it is for {', '.join(sources.data)}"
+            )
+        if "weight" in only and settings.mix.until == "once":
+            raise ConfigError(
+                f"datasets.{name}.weight: has no say where each row is seen once an epoch; leave it out, or"
+                " set mix.epoch to longest or shortest"
+            )
+
+
+@contextmanager
+def _named_errors(name: str, sources: Sources) -> Iterator[None]:
+    """Where there are several datasets, an error says which it is about."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        if not sources.several and len(sources.dev_data or {}) < 2:
+            raise
+        raise type(error)(f"dataset {name}: {error}") from error
+
+
+def _named_say(name: str, sources: Sources, say: Say) -> Say:
+    return (lambda words: say(f"{name}: {words}")) if sources.several else say
+
+
+def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
+    """Say what was made of labels that are not 0 and 1 as they come, unless that was said before."""
+    labels = examples.reading.labels
+    words = worth_telling(labels)
+    if labels is not None and words != before:
+        say(f"{source_name(source)}: {labels}")
+    return words
+
+
+def _not_scorable(dev: Examples) -> str | None:
+    """Why a model can't be scored on these held-out rows; None where it can."""
+    if dev.kind == "single":
+        return "single texts tell nothing that a model could be scored by"
+    if dev.labels is not None and (dev.labels == dev.labels[0]).all():
+        return f"all {len(dev)} labels are {dev.labels[0]:g}, which ranks nothing"
+    return None
+
+
+def _dev_split(source: Source) -> str | None:
+    splits = split_names(source)
+    return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None

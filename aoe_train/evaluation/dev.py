@@ -1,0 +1,145 @@
+"""One figure for how well a model does on held-out examples of any kind, and one over several dev sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from aoe_train.evaluation.correlation import correlation
+from aoe_train.evaluation.task import Encode
+from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
+from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from aoe_train.records import Examples
+    from aoe_train.settings.training import Similarity
+
+_BLOCK = 128
+
+
+class DevMetric(NamedTuple):
+    """A figure to choose the best checkpoint by: larger is better, at most 1.
+
+    `spearman` for labelled pairs, `triplet_accuracy` (see the function) for triplets, `mrr` (mean reciprocal
+    rank) for positives alone.
+    """
+
+    name: str
+    value: float
+
+
+MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class DevScores:
+    """How well a model does on each dev set."""
+
+    by_set: Mapping[str, DevMetric]
+    chosen: str | None = None
+
+    @property
+    def deciding(self) -> DevMetric:
+        """What chooses the best weights: one figure, or the mean of all, whatever they measure."""
+        if self.chosen is not None:
+            return self.by_set[self.chosen]
+        if len(self.by_set) == 1:
+            return next(iter(self.by_set.values()))
+        return DevMetric(MEAN, math.fsum(metric.value for metric in self.by_set.values()) / len(self.by_set))
+
+    @property
+    def figures(self) -> list[float]:
+        """The deciding one, and where there are several dev sets, that of each."""
+        each = [metric.value for metric in self.by_set.values()] if len(self.by_set) > 1 else []
+        return [self.deciding.value, *each]
+
+
+def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
+    """Score held-out examples by what vectors are compared by; each distinct text is encoded once."""
+    if examples.kind == "single":
+        raise ConfigError(
+            "held-out data of single texts can't be scored; give pairs with labels or positives"
+        )
+    if not len(examples):
+        raise DataError("the held-out data has no examples")
+    vectors = encode([*examples.texts])
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            "the model gives held-out texts vectors that are not numbers (NaN, infinity); if it has just been"
+            " trained, lower --lr"
+        )
+    if examples.kind == "triplet":
+        return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows, similarity))
+    if examples.labels is None:
+        rank = mean_reciprocal_rank(vectors, examples.rows, similarity, said=examples.said)
+        return DevMetric("mrr", rank)
+    alike = pair_similarities(vectors, examples.rows, similarity)
+    return DevMetric("spearman", correlation(alike, examples.labels, "held-out data").scores()["spearman"])
+
+
+def dev_scores(
+    encode: Callable[..., np.ndarray],
+    sets: Mapping[str, Examples],
+    similarity: Similarity = "cosine",
+    *,
+    chosen: str | None = None,
+) -> DevScores:
+    """Score held-out examples by dev set; see `dev_metric`."""
+
+    def score(name: str, rows: Examples) -> DevMetric:
+        try:
+            return dev_metric(partial(encode, prompt=rows.prompts), rows, similarity)
+        except DataError as error:
+            if len(sets) == 1:
+                raise
+            raise DataError(f"dev set {name}: {error}") from error
+
+    return DevScores({name: score(name, rows) for name, rows in sets.items()}, chosen)
+
+
+def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> float:
+    """Share of rows whose anchor is nearer to the positive than to every one of its negatives.
+
+    Near is a large cosine, or what else vectors are compared by; a tie is a miss.
+    """
+    anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
+    pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
+    # In one call, as each rounds to the largest value that it has.
+    alike = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
+    is_nearer = (alike[:, :1] > alike[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
+    return float(is_nearer.all(axis=1).mean())
+
+
+def mean_reciprocal_rank(
+    vectors: np.ndarray,
+    pairs: np.ndarray,
+    similarity: Similarity = "cosine",
+    *,
+    said: np.ndarray | None = None,
+) -> float:
+    """Mean over (anchor, positive) of 1 / the positive's rank by similarity among the positives of all rows.
+
+    The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
+    model that tells no text from another scores low.
+    """
+    said = np.arange(len(vectors)) if said is None else said
+    candidates, column = np.unique(pairs[:, 1], return_inverse=True)
+    anchors, row = np.unique(pairs[:, 0], return_inverse=True)
+    towards = comparable(vectors[candidates], similarity)
+    ranks = np.empty(len(pairs))
+    for start in range(0, len(anchors), _BLOCK):
+        block = anchors[start : start + _BLOCK]
+        cosines = all_similarities(comparable(vectors[block], similarity), towards, similarity)
+        mine = np.flatnonzero((row >= start) & (row < start + _BLOCK))
+        own, positive = row[mine] - start, column[mine]
+        of_positive = cosines[own, positive]
+        cosines[own, positive] = -np.inf
+        cosines[said[block][:, None] == said[candidates]] = -np.inf
+        ranks[mine] = 1 + (cosines[own] >= of_positive[:, None] - ROUNDING).sum(axis=1)
+    return float((1 / ranks).mean())

@@ -1,0 +1,83 @@
+"""A table of rankings: by words, by each model, by both; each compared with those that it should beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from aoe_train.evaluation.duplicates.task import DuplicatesTask
+from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.evaluation.overlap import Overlap, overlap
+from aoe_train.evaluation.resample import compare
+from aoe_train.evaluation.score import Draws, Score
+from aoe_train.evaluation.task import TaskMetrics, Vectors, summarise
+from aoe_train.model.hybrid import WEIGHTS, Words
+from pairkit.app.progress import Display, Listener, stage
+
+BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    metrics: TaskMetrics
+    over: Sequence[str] = ()
+    overlap: Overlap | None = None
+    weight: float | None = None
+
+
+def score_rows(
+    task: DuplicatesTask,
+    models: Iterable[tuple[str, Embedder, np.ndarray | None]],
+    *,
+    draws: Draws,
+    progress: bool | Listener = True,
+) -> dict[str, Score]:
+    """Rank by words, by the vectors of each model, and by both.
+
+    The weight of a hybrid is chosen on the task's known split; where there is none it is that of `WEIGHTS`.
+    """
+    with Display(progress) as show:
+        rows: dict[str, _Row] = {}
+        for words, name in BASELINES.items():
+            with stage(f"rank by {name}", show):
+                rows[name] = _Row(task.by_words(words), [*rows])
+        first = ""
+        for name, embedder, trained in models:
+            vectors = Vectors(embedder.encode, [task.texts], similarity=embedder.similarity)
+            with stage(f"rank by {name}", show):
+                rows |= _of_model(task, name, vectors, first, trained)
+            first = first or name
+        with stage("resample", show):
+            return {name: _score(row, rows, draws) for name, row in rows.items()}
+
+
+def _of_model(
+    task: DuplicatesTask, name: str, vectors: Vectors, first: str, trained: np.ndarray | None
+) -> dict[str, _Row]:
+    """A model's row, and those of its hybrids; each knows over which rows it should be ahead."""
+    seen = None if trained is None else overlap(task, trained)
+    near = task.by_vectors(vectors)
+    rows = {name: _Row(task.ranked(near), [BASELINES["bm25"], *([first] if first else [])], seen)}
+    for words, baseline in BASELINES.items():
+        weight = task.chosen_weight(near, words)
+        weight = WEIGHTS[words] if weight is None else weight
+        over = [baseline, name, *([hybrid_name(first, baseline)] if first else [])]
+        rows[hybrid_name(name, baseline)] = _Row(task.by_both(near, words, weight), over, seen, weight)
+    return rows
+
+
+def hybrid_name(model: str, baseline: str) -> str:
+    """What the row of a model together with words is called."""
+    return f"{model} + {baseline}"
+
+
+def _score(row: _Row, rows: Mapping[str, _Row], draws: Draws) -> Score:
+    how = {"draws": draws.number, "seed": draws.seed}
+    over = {
+        name: compare(row.metrics.whole, rows[name].metrics.whole, **how)
+        for name in (row.over if draws.number else ())
+    }
+    return Score(summarise(row.metrics, **how), row.overlap, over=over, weight=row.weight)

@@ -1,0 +1,122 @@
+"""From what a person names to something that encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
+from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, LocalEmbedder
+from aoe_train.evaluation.embedders.function import OWN, Function, OwnModel, imported_model
+from aoe_train.model.cache_dir import cache_dir
+from pairkit.app.errors import ConfigError
+from pairkit.app.progress import Listener
+from pairkit.app.terminal import say
+
+if TYPE_CHECKING:
+    from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.settings.training import EncodingPrecision
+
+
+def open_embedder(
+    model: str | Encoder | Function,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: EncodingPrecision = "auto",
+    layers: int | None = None,
+    cache: bool = True,
+    progress: bool | Listener = True,
+    say: Callable[[str], None] = say,
+) -> Embedder:
+    """A model to be judged, each of whose texts is encoded once."""
+    embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
+    known = cache and embedder.identity
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
+    return CachedEmbedder(embedder, store, progress=progress, say=say)
+
+
+def open_model(
+    model: str | Encoder | Function,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: EncodingPrecision = "auto",
+    layers: int | None = None,
+    say: Callable[[str], None] = say,
+) -> Embedder:
+    """The same, which encodes whatever it is given, and tells `Read` of it where it has a tokenizer.
+
+    See `open_embedder`.
+    """
+    if not isinstance(model, str):
+        if not hasattr(model, "tokenizer"):
+            if callable(model):
+                return OwnModel(model)
+            raise ConfigError(
+                f"model = {model!r}: expected a folder, a Hub id, an Encoder, such as a run's `encoder`, or"
+                " a function from texts to vectors"
+            )
+        if layers is not None:
+            raise ConfigError("layers: this Encoder is loaded already; give its folder")
+        return LocalEmbedder(cast("Encoder", model), "encoder")
+    if endpoint is not None:
+        return _open_endpoint(model, endpoint, precision, layers)
+    if is_other(model):
+        for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
+            if given:
+                raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
+        return imported_model(model)
+    local = _open_local(model, precision, layers)
+    from aoe_train.model.precision import slow_precision  # brings torch, which vectors of others need not
+
+    if slow := slow_precision(precision, local.device):
+        say(slow)
+    return local
+
+
+def _open_endpoint(
+    model: str, endpoint: Endpoint, precision: EncodingPrecision, layers: int | None
+) -> Embedder:
+    from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+
+    if precision != "auto":
+        raise ConfigError(f"--precision {precision}: an endpoint chooses its own; leave it out")
+    if layers is not None:
+        raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
+    return EndpointEmbedder(model, endpoint)
+
+
+def is_other(model: str) -> bool:
+    """Whether a name is that of a function: of no folder that could be looked into."""
+    return model.startswith(OWN)
+
+
+def _open_local(
+    model: str, precision: EncodingPrecision, layers: int | None
+) -> LocalEmbedder | SentenceTransformersEmbedder:
+    from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
+    from aoe_train.model.backbones.load import find_folder
+    from aoe_train.model.encoder import Encoder
+
+    folder = find_folder(model)
+    refusal = _why_not_ours(folder)
+    if refusal is not None:
+        if layers is not None:
+            raise ConfigError(f"--layers {layers}: sentence-transformers runs this model ({refusal})")
+        return SentenceTransformersEmbedder(folder, model, precision, refusal)
+    return LocalEmbedder(Encoder.load(folder, precision=precision, inference_only=True, layers=layers), model)
+
+
+def _why_not_ours(folder: Path) -> ConfigError | None:
+    """What a sentence-transformers folder has that `Encoder` can't compute; None if nothing."""
+    from aoe_train.model.encoder_settings import SETTINGS_FILE
+    from aoe_train.model.interchange import read_sentence_transformers
+
+    if (folder / SETTINGS_FILE).is_file():
+        return None
+    try:
+        read_sentence_transformers(folder)
+    except ConfigError as refusal:
+        return refusal
+    return None

@@ -1,0 +1,135 @@
+"""What a model's card says of how to use the model elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.training.card import card_head, prompts_told
+
+if TYPE_CHECKING:
+    from aoe_train.exporting.loss import Loss
+    from aoe_train.exporting.onnx import Graph
+    from aoe_train.settings.prompts import NamedPrompts
+    from aoe_train.settings.training import EncoderSettings
+
+_TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
+_THEIRS = """
+## Use
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{name}"{flag})
+vectors = model.encode(["A man is playing a flute.", "Someone plays an instrument."])
+```
+"""
+_OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name}").encode([...])`.
+"""
+_GRAPH = """
+## Use
+```python
+from sentence_transformers import SentenceTransformer    # with optimum-onnx
+
+model = SentenceTransformer("{name}", backend="onnx"{file_name})
+```
+{others}
+```python
+{alone}
+```
+The graph takes int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). It gives
+`last_hidden_state`, a vector a token, and `sentence_embedding`, pooled by {pooling}{normalized}.
+`tokenizer.json` does all that comes before, truncation to {max_length} tokens included.
+"""
+_TOKENS = """texts = ["A man is playing a flute."]
+tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
+"""
+_INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
+"""
+_OTHERS = """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
+(`TextEmbedding.add_custom_model`, with `model_file="{file}"`) read the same files.
+So does onnxruntime alone:"""
+_ALONE = f"""import onnxruntime
+from transformers import AutoTokenizer
+
+{_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
+{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)"""
+
+
+def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
+    """The beginning of a card, for a model that has none yet."""
+    base = about.get("base_model")
+    yaml = card_head(
+        name,
+        library="sentence-transformers",
+        tags=[*_TAGS, *tags],
+        license_id=str(about.get("license") or "unknown"),
+        language=_words(about.get("language")),
+        base_model=base if isinstance(base, str) else None,
+        datasets=_words(about.get("datasets")),
+    )
+    return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
+
+
+def mixed_with(soup: float | None) -> str:
+    """What a card says of weights that are mixed with the backbone's; nothing where they are not."""
+    if soup is None:
+        return ""
+    return f"Weights: {soup:g} of the trained ones, the rest of the backbone's (WiSE-FT, arXiv 2109.01903).\n"
+
+
+def _words(value: object) -> list[str]:
+    """One word or several, as a card's head may have them."""
+    return (
+        [value] if isinstance(value, str) else [str(one) for one in value] if isinstance(value, list) else []
+    )
+
+
+def card_data(card: Path) -> dict[str, Any]:
+    """What a card's head says; nothing where there is none that can be read."""
+    from huggingface_hub import ModelCard
+
+    try:
+        return dict(ModelCard.load(card, ignore_metadata_errors=True).data.to_dict())
+    except (OSError, ValueError, TypeError):  # YAML of anybody's making
+        return {}
+
+
+def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
+    """How to encode with a model folder."""
+    flag = ", trust_remote_code=True" if needs_toolkit else ""
+    lines = [_THEIRS.format(name=name, flag=flag)]
+    if needs_toolkit:
+        lines.append(
+            f"Install aoe-toolkit too (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
+            "asks for `trust_remote_code=True` before it imports another package; this folder has no code.\n"
+        )
+    lines.append(_prompts(prompts) + _OURS.format(name=name))
+    return "\n".join(lines)
+
+
+def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
+    """How to encode with a graph, and what int8 lost."""
+    file = Path(graph.file)
+    words = {"name": name, "file": graph.file}
+    named = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
+    js = f', {{model_file_name: "{file.stem}", dtype: "fp32"}}' if graph.int8 else ""
+    text = _GRAPH.format(
+        name=name,
+        file_name=named,
+        others=_OTHERS.format(**words, js=js),
+        alone=_ALONE.format(**words),
+        max_length=settings.max_length,
+        pooling=settings.pooling,
+        normalized=" and of length 1" if settings.normalize else "",
+    )
+    prompts = settings.named_prompts
+    alone = "" if prompts.around_all else "Whoever runs the graph alone puts it before the text.\n"
+    told = _prompts(prompts)
+    lost = f"## Loss\n{loss}.\n" if loss else ""
+    return f"{text}\n{told}{alone if told else ''}{lost}"
+
+
+def _prompts(prompts: NamedPrompts) -> str:
+    told = prompts_told(prompts)
+    return f"{told}\n\n" if told else ""

@@ -1,0 +1,60 @@
+"""The module that sentence-transformers runs where its own can't: RAN, texts in several pieces.
+
+A folder's `modules.json` names it, so `SentenceTransformer(folder, trust_remote_code=True)` imports it where
+aoe-toolkit is installed. sentence-transformers wants that flag before it imports any package but itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.sentence_transformer.modules import InputModule
+
+from aoe_train.model.encoder import Encoder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ToolkitEncoder(InputModule):
+    """Tokeniser, backbone and pooling of a model folder as one module of sentence-transformers."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._encoder = encoder
+        self.model = encoder.model
+        self.tokenizer = encoder.tokenizer
+
+    @classmethod
+    def load(  # type: ignore[override]  # theirs are passed by name
+        cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
+    ) -> ToolkitEncoder:
+        """Load a model folder or a Hub id; sentence-transformers moves it to a device itself."""
+        return cls(Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32"))
+
+    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
+        """Packed tokens of `inputs`, each with the words of `prompt`; see `records.TokenBatch`."""
+        store = self._encoder.tokens([str(text) for text in inputs], prompt or "")
+        return dict(store.batch(np.arange(len(store))))
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Tensor]:
+        """Add `sentence_embedding` to the packed tokens."""
+        batch = features["input_ids"], features["lengths"], features["pieces"]
+        vectors = self.model(*batch, features.get("prompt_lengths"))
+        return {**features, "sentence_embedding": vectors}
+
+    @property
+    def max_seq_length(self) -> int | None:
+        """Tokens of one piece of a text."""
+        return self._encoder.settings.max_length
+
+    def get_embedding_dimension(self) -> int:
+        """Numbers in a vector."""
+        return self.model.dim
+
+    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+        """Write the model folder's own files; sentence-transformers writes its own after them."""
+        self._encoder.save(Path(output_path))

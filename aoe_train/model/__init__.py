@@ -1,0 +1,1 @@
+"""The model: backbone, packing, pooling, encoder, and its folder."""

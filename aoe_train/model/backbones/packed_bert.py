@@ -1,0 +1,199 @@
+"""BERT for packed tokens and for nothing else: encoding starts without transformers' code for models.
+
+Importing that takes longer than torch and all the rest (`benchmarks/README.md`). The weights have the names
+that they have there, and the operations the order, so vectors are the same bit for bit. Whatever is not just
+a BERT with all its weights in one file is left to transformers: `read_bert` gives None.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.functional import gelu
+
+from aoe_train.model.folder import ADAPTERS_FILE
+from aoe_train.model.folder.files import read_object
+from aoe_train.model.packing.attention import packed_attention
+from aoe_train.model.packing.int8 import LEAST_OF_GELU, in_cache, of_one_input
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+    from transformers import PretrainedConfig
+
+    from aoe_train.model.packing.sequences import Sequences
+
+_WEIGHTS = "model.safetensors"
+# Of older files: numbers 0, 1, 2 ..., which nobody reads.
+_COUNTED = "embeddings.position_ids"
+# What a configuration may change about the network besides its sizes, and what this one does.
+_PLAIN = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "chunk_size_feed_forward": 0,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "is_causal": None,
+    "quantization_config": None,
+}
+
+
+class _States(NamedTuple):
+    last_hidden_state: Tensor
+    hidden_states: tuple[Tensor, ...] | None
+
+
+class _Embeddings(nn.Module):
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.word_embeddings = _embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = _embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = _embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        words = self.word_embeddings(ids) + self.token_type_embeddings(torch.zeros_like(ids))
+        found: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
+        return found
+
+
+def _embedding(count: int, dim: int) -> nn.Embedding:
+    """Not drawn at random: on the meta device that would import torch's compiler."""
+    return nn.Embedding(count, dim, _weight=torch.empty(count, dim))
+
+
+class _Heads(nn.Module):
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.heads = config.num_attention_heads
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key = nn.Linear(config.hidden_size, config.hidden_size)
+        self.value = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, x: Tensor, packed: Sequences) -> Tensor:
+        size = x.shape[-1] // self.heads
+        query, key, value = (
+            part.view(*x.shape[:-1], -1, size).transpose(1, 2)
+            for part in of_one_input((self.query, self.key, self.value), x)
+        )
+        found, _ = packed_attention(self, query, key, value, None, packed=packed, scaling=size**-0.5)
+        return found.reshape(x.shape)
+
+
+class _Output(nn.Module):
+    def __init__(self, config: Any, inner: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(inner, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
+
+    def forward(self, x: Tensor, before: Tensor) -> Tensor:
+        found: Tensor = self.LayerNorm(self.dense(x) + before)
+        return found
+
+
+class _Layer(nn.Module):
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        heads, output = _Heads(config), _Output(config, config.hidden_size)
+        self.attention = nn.ModuleDict({"self": heads, "output": output})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
+        self.output = _Output(config, config.intermediate_size)
+        self.output.dense.least_input = LEAST_OF_GELU  # type: ignore[assignment]  # what `packing.int8` asks for
+
+    def forward(self, x: Tensor, packed: Sequences) -> Tensor:
+        x = self.attention["output"](self.attention["self"](x, packed), x)
+        up = self.intermediate["dense"]
+        parts = [self.output(gelu(up(part)), part) for part in in_cache(up, x)]
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+
+
+class PackedBert(nn.Module):
+    """A BERT that reads packed tokens only, and can neither be trained nor saved."""
+
+    def __init__(self, config: PretrainedConfig, *, pooler: bool) -> None:
+        super().__init__()
+        own: Any = config
+        self.config = config
+        self.embeddings = _Embeddings(own)
+        layers = [_Layer(own) for _ in range(own.num_hidden_layers)]
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
+        if pooler:
+            self.pooler = nn.ModuleDict({"dense": nn.Linear(own.hidden_size, own.hidden_size)})
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "1 token"],
+        position_ids: Int[Tensor, "1 token"],
+        packed: Sequences,
+        *,
+        output_hidden_states: bool = False,
+        **_: Any,
+    ) -> _States:
+        """Hidden states, under transformers' names: (1, token, dim), the last and, where asked for, all."""
+        states: list[Float[Tensor, "1 token dim"]] = [self.embeddings(input_ids, position_ids)]
+        layers: Any = self.encoder["layer"]
+        for layer in layers:
+            states = (
+                [*states, layer(states[-1], packed)] if output_hidden_states else [layer(states[-1], packed)]
+            )
+        return _States(states[-1], tuple(states) if output_hidden_states else None)
+
+
+def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
+    """The BERT in a model's folder, whose files have been checked; None where transformers has to load it."""
+    if not _is_plain(folder):
+        return None
+    from safetensors import SafetensorError, safe_open
+    from transformers import AutoConfig
+
+    config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    try:
+        with safe_open(folder / _WEIGHTS, framework="pt") as file:
+            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            shapes.pop(_COUNTED, None)
+            model = _described(config, shapes)
+            if model is None:
+                return None
+            weights = {name: file.get_tensor(name).to(dtype) for name in shapes}
+    except SafetensorError:  # transformers' loading says what is wrong with it
+        return None
+    model.load_state_dict(weights, assign=True)
+    config.dtype = dtype
+    return model
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether the folder holds a BERT as it is published, judged by what its configuration says."""
+    told = read_object(folder / "config.json")
+    files = [path.name for path in folder.glob("*.safetensors")]
+    return (
+        files == [_WEIGHTS]
+        and not (folder / ADAPTERS_FILE).exists()
+        and "model_type" in told
+        and all(told.get(key, value) == value for key, value in _PLAIN.items())
+    )
+
+
+def _described(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
+    """The network without its weights, where exactly those of `shapes` belong to it."""
+    ends = {
+        "embeddings.word_embeddings.weight": (config.vocab_size, config.hidden_size),
+        "embeddings.position_embeddings.weight": (config.max_position_embeddings, config.hidden_size),
+        "embeddings.token_type_embeddings.weight": (config.type_vocab_size, config.hidden_size),
+        f"encoder.layer.{config.num_hidden_layers - 1}.output.dense.weight": (
+            config.hidden_size,
+            config.intermediate_size,
+        ),
+    }  # looked at first, so that no configuration makes a network larger than the file
+    if any(shapes.get(name) != shape for name, shape in ends.items()):
+        return None
+    if config.hidden_size % config.num_attention_heads:
+        return None
+    with torch.device("meta"):
+        model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
+    return model if {name: tuple(part.shape) for name, part in model.named_parameters()} == shapes else None

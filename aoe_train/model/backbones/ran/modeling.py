@@ -1,0 +1,238 @@
+"""Recurrent Attention Network (Li et al., 2023): attention within windows, a memory from window to window.
+
+Window by window, `g` is the memory that goes in, `c` (the cell) what comes out in its place:
+
+    A = attention([g; X]),  c = SN(A_0),  O = SN(A_1..),  g' = c after the first window,
+                                                          g' = LN(c + GLU(c of the window before)) later
+
+and after the last window every token looks back over all cells (memory review). Time and memory grow linearly
+with a text's length. All parts work on packed tokens; only attention itself sees padding, within its window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
+from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils.generic import can_return_tuple
+
+from aoe_train.model.backbones.ran.configuration import RanConfig
+from aoe_train.model.backbones.ran.layers import (
+    GatedLinearUnit,
+    RanLayerNorm,
+    Rotary,
+    normalise,
+    rotary_table,
+    rotate,
+)
+from aoe_train.model.backbones.ran.windows import Layout, Step
+
+
+@dataclass(frozen=True)
+class RanPackedOutput:
+    """What RAN makes of packed sequences, in the order they came in."""
+
+    hidden: Float[Tensor, "token dim"]
+    cells: Float[Tensor, "piece dim"]
+    memory: Float[Tensor, "piece dim"]
+
+
+class WindowAttention(nn.Module):
+    """Multi-head attention among a memory and its window, then LN(o + GLU(input))."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.heads, self.attention_dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        inner = config.num_attention_heads * config.head_dim
+        self.qkv = nn.Linear(config.hidden_size, 3 * inner)
+        self.output = nn.Linear(inner, config.hidden_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.norm = RanLayerNorm(config)
+
+    def forward(self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary) -> Float[Tensor, "slot dim"]:
+        """Attend within each row of the step; positions start at 0, the memory's, in every window."""
+        grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
+        q, k, v = grid.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(
+            rotate(q, rotary),
+            rotate(k, rotary),
+            v,
+            attn_mask=step.visible,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+        )
+        packed = step.packed(attended.transpose(1, 2).flatten(2), tokens=len(x))
+        return self.norm(self.dropout(F.silu(self.output(packed))) + self.glu(x))  # type: ignore[no-any-return]
+
+
+class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
+    """One step of the recurrence."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.eps, self.style = config.layer_norm_eps, config.ln_style
+        self.input_norm = RanLayerNorm(config)
+        self.attention = WindowAttention(config)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.memory_norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        memory: Float[Tensor, "row dim"],
+        previous: Float[Tensor, "earlier dim"] | None,
+        tokens: Float[Tensor, "token dim"],
+        step: Step,
+        rotary: Rotary,
+    ) -> tuple[Float[Tensor, "row dim"], Float[Tensor, "token dim"], Float[Tensor, "row dim"]]:
+        """Read one window of each row."""
+        x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
+        read = self.dropout(normalise(self.attention(x, step, rotary), self.eps, self.style))
+        cell, outputs = read.split([len(memory), len(tokens)])
+        if previous is None:
+            return cell, outputs, cell
+        return cell, outputs, self.dropout(self.memory_norm(cell + self.glu(previous[: len(cell)])))
+
+
+class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
+    """Every token attends over all cells of its sequence, with one head: LN(o + GLU(query))."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.attention_dropout = config.attention_probs_dropout_prob
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key_value = nn.Linear(config.hidden_size, 2 * config.hidden_size)
+        self.output = nn.Linear(config.hidden_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.norm = RanLayerNorm(config)
+
+    def forward(
+        self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: Layout
+    ) -> Float[Tensor, "token dim"]:
+        """Review each step's tokens in turn, so that scores take memory for one window at a time."""
+        query = F.silu(self.query(tokens))
+        key, value = layout.by_row(F.silu(self.key_value(cells))).unsqueeze(1).chunk(2, dim=-1)
+        reviewed = []
+        for step, part in zip(layout.steps, query.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
+            attended = F.scaled_dot_product_attention(
+                step.grid(part).unsqueeze(1),
+                key[: step.rows],
+                value[: step.rows],
+                attn_mask=None if layout.seen is None else layout.seen[: step.rows],
+                dropout_p=self.attention_dropout if self.training else 0.0,
+            )
+            reviewed.append(step.packed(attended.squeeze(1), tokens=len(part)))
+        return self.norm(self.dropout(F.silu(self.output(torch.cat(reviewed)))) + self.glu(query))  # type: ignore[no-any-return]
+
+
+class MemoryProjection(nn.Module):
+    """The memory before the first window: LN(swish(W x)) of what came from below; of zeros, LN's bias."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+        self.norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, memory: Float[Tensor, "piece dim"]) -> Float[Tensor, "piece dim"]:
+        """Project each sequence's memory."""
+        return self.dropout(self.norm(F.silu(self.dense(memory))))  # type: ignore[no-any-return]
+
+
+class RanLayer(nn.Module):
+    """All windows of all sequences, then the memory review."""
+
+    def __init__(self, config: RanConfig, index: int) -> None:
+        super().__init__()
+        projected = index == 0 or config.memory_start == "projected"
+        self.start = MemoryProjection(config) if projected else nn.Identity()
+        self.window = RanWindow(config)
+        self.review = MemoryReview(config)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "token dim"],
+        memory: Float[Tensor, "piece dim"],
+        layout: Layout,
+        rotary: Rotary,
+    ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
+        """Tokens and memories in; reviewed tokens, the cells of each step in turn, and memories out."""
+        memory, previous = self.start(memory), None
+        cells, outputs = [], []
+        for step, window in zip(layout.steps, tokens.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
+            cell, read, updated = self.window(memory[: step.rows], previous, window, step, rotary)
+            # A sequence that has ended keeps its memory, whatever else is in the batch.
+            memory = torch.cat([updated, memory[step.rows :]])
+            cells.append(cell)
+            outputs.append(read)
+            previous = cell
+        packed = torch.cat(cells)
+        return self.review(torch.cat(outputs), packed, layout), packed, memory
+
+
+class RanPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Weight initialisation, saving and loading."""
+
+    config: RanConfig
+    config_class = RanConfig
+    base_model_prefix = "ran"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _no_split_modules = ["RanLayer"]  # noqa: RUF012
+
+
+class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
+    """The encoder, for packed tokens (`forward_packed`) or a padded batch (`forward`)."""
+
+    _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^lm_head\."]  # noqa: RUF012 - the prediction head's
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(
+            config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
+        )
+        self.norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.layers = nn.ModuleList(RanLayer(config, index) for index in range(config.num_hidden_layers))
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def forward_packed(
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
+    ) -> RanPackedOutput:
+        """Encode sequences that lie one after the other without padding."""
+        layout = Layout.of(
+            lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
+        )
+        tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))
+        widest = max(step.width for step in layout.steps)
+        rotary = rotary_table(widest, self.config.head_dim, self.config.rotary_base, input_ids.device)
+        memory = tokens.new_zeros(len(lengths), self.config.hidden_size)
+        for layer in self.layers:
+            tokens, cells, memory = layer(tokens, memory, layout, rotary)
+        rows = layout.rank.argsort()
+        mean = layout.by_row(cells).sum(dim=1) / layout.windows[:, None]
+        return RanPackedOutput(tokens[layout.order.argsort()], mean[rows], memory[rows])
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Int[Tensor, "row column"],
+        attention_mask: Int[Tensor, "row column"] | None = None,
+        **_: Any,
+    ) -> BaseModelOutputWithPooling:
+        """Encode a padded batch, padded on either side and to any length: the vectors are the same."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        mask = mask.bool()
+        packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))
+        hidden = packed.hidden.new_zeros(*input_ids.shape, self.config.hidden_size)
+        hidden[mask] = packed.hidden
+        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=packed.cells)

@@ -1,0 +1,105 @@
+"""Which tokens are read in which step.
+
+A sequence is cut into windows by its own length alone, never by the length of the batch, so what it is
+batched with cannot change its vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from aoe_train.model.packing.transfer import upload
+
+
+def count_windows(length: int, window_size: int, min_window_size: int) -> int:
+    """Windows of a sequence; a tail below `min_window_size` joins its predecessor, none is one window."""
+    full, tail = divmod(length, window_size)
+    return max(1, full + (tail >= min_window_size))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The t-th windows of those sequences that have one, each with a slot for the memory in front."""
+
+    rows: int
+    width: int
+    place: Int[Tensor, " slot"]
+    visible: Bool[Tensor, "row 1 1 slot"] | None
+
+    def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
+        """Lay packed rows out in the grid: memories and tokens, or tokens only."""
+        empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
+        return empty.index_copy(0, self._place(len(packed)), packed).view(self.rows, self.width, -1)
+
+    def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
+        """Take the last `tokens` of `place` out of the grid."""
+        return grid.flatten(0, 1).index_select(0, self._place(tokens))
+
+    def _place(self, count: int) -> Int[Tensor, " slot"]:
+        return self.place[len(self.place) - count :]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice."""
+
+    steps: list[Step]
+    sizes: list[int]
+    order: Int[Tensor, " token"]
+    rank: Int[Tensor, " piece"]
+    windows: Int[Tensor, " piece"]
+    seen: Bool[Tensor, "piece 1 1 window"] | None
+
+    @classmethod
+    def of(
+        cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
+    ) -> Layout:
+        """Lay out sequences of these lengths; worked out on the host, then sent to the device."""
+        tokens = torch.tensor(lengths, dtype=torch.long)
+        begins = tokens.cumsum(0) - tokens
+        rank = tokens.argsort(descending=True, stable=True)
+        tokens, begins = tokens[rank], begins[rank]
+        counts = [count_windows(length, window_size, min_window_size) for length in tokens.tolist()]
+        windows = torch.tensor(counts, dtype=torch.long)
+        steps, order = [], []
+        for number in range(max(counts, default=0)):
+            rows = int((windows > number).sum())
+            ends = torch.where(windows == number + 1, tokens, (number + 1) * window_size)[:rows]
+            step, source = _step(begins[:rows] + number * window_size, ends - number * window_size, device)
+            steps.append(step)
+            order.append(source)
+        return cls(
+            steps=steps,
+            sizes=[len(source) for source in order],
+            order=upload(torch.cat(order), device),
+            rank=upload(rank, device),
+            windows=upload(windows, device),
+            seen=_filled(windows, device),
+        )
+
+    def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
+        """Lay the steps' cells out by row; zeros where a row has no window any more."""
+        return pad_sequence(cells.split([step.rows for step in self.steps]))  # type: ignore[no-untyped-call]
+
+
+def _step(
+    begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"], device: torch.device
+) -> tuple[Step, Int[Tensor, " token"]]:
+    rows, width = len(sizes), 1 + int(sizes.max())
+    row = torch.arange(rows).repeat_interleave(sizes)
+    within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
+    place = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
+    return Step(rows, width, upload(place, device), _filled(sizes + 1, device)), begins[row] + within
+
+
+def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
+    """The first so many slots of each row; None when that is all of them."""
+    if len(counts) == 0 or bool((counts == counts[0]).all()):
+        return None
+    return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)

@@ -1,0 +1,232 @@
+"""modules.json of sentence-transformers: an exact list of modules, and of what each may be told.
+
+That library imports the class that a file names and hands it whatever settings stand beside it. A `Router` of
+its release 5 unpickled any file that way, and a `Dense` layer called any function as its activation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from aoe_train.model.folder.files import Foreign, decode, read_json, read_object
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+
+MODULES_FILE = "modules.json"
+MODEL_FILE = "config_sentence_transformers.json"
+_MOST_MODULES = 16
+_SIZE = 1 << 20
+
+# A class has had several homes; each name is written out, so that nothing else in the library can be named.
+_PLACES = {
+    "Transformer": "base.modules.transformer",
+    "Dense": "base.modules.dense",
+    "Normalize": "base.modules.normalize",
+    "Pooling": "sentence_transformer.modules.pooling",
+    "LayerNorm": "sentence_transformer.modules.layer_norm",
+    "Dropout": "sentence_transformer.modules.dropout",
+    "StaticEmbedding": "sentence_transformer.modules.static_embedding",
+    "WeightedLayerPooling": "sentence_transformer.modules.weighted_layer_pooling",
+}
+KINDS = {
+    f"sentence_transformers.{home}.{kind}": kind
+    for kind, place in _PLACES.items()
+    for home in ("models", f"models.{kind}", place, place.rpartition(".")[0], "sentence_transformer.modules")
+}
+
+Size = Annotated[int, Field(ge=1, le=_SIZE)]
+Length = Annotated[int, Field(ge=1, le=1 << 40)]
+Key = Annotated[str, Field(pattern=r"^[\w.+-]{1,80}$")]
+_ACTIVATIONS = Literal[
+    "torch.nn.modules.linear.Identity",
+    "torch.nn.modules.activation.ELU",
+    "torch.nn.modules.activation.GELU",
+    "torch.nn.modules.activation.LeakyReLU",
+    "torch.nn.modules.activation.Mish",
+    "torch.nn.modules.activation.ReLU",
+    "torch.nn.modules.activation.ReLU6",
+    "torch.nn.modules.activation.SELU",
+    "torch.nn.modules.activation.SiLU",
+    "torch.nn.modules.activation.Sigmoid",
+    "torch.nn.modules.activation.Softplus",
+    "torch.nn.modules.activation.Tanh",
+]
+
+
+class Listed(Foreign):
+    """One entry of modules.json."""
+
+    type: Annotated[str, Field(max_length=200)]
+    path: Annotated[str, Field(pattern=r"^(\.|[\w-]{0,80})$")] = ""  # of Model2Vec "."
+    idx: int = 0
+    name: Key = "0"
+    kwargs: list[Key] = Field(default_factory=list)
+
+
+class _Options(Foreign):
+    """What may be handed on to transformers."""
+
+    output_hidden_states: bool = False
+    attn_implementation: Literal["eager", "sdpa", None] = None
+    dtype: Literal["auto", "float32", "float16", "bfloat16", None] = None
+    torch_dtype: Literal["auto", "float32", "float16", "bfloat16", None] = None
+    add_pooling_layer: bool = False
+    model_max_length: Length | None = None
+    padding_side: Literal["left", "right"] = "right"
+    truncation_side: Literal["left", "right"] = "right"
+
+
+class _Modality(Foreign):
+    method: Literal["forward"] = "forward"
+    method_output_name: Literal["last_hidden_state", None] = None
+
+
+class Transformer(Foreign):
+    """sentence_bert_config.json."""
+
+    max_seq_length: Length | None = None
+    do_lower_case: bool = False
+    transformer_task: str = "feature-extraction"
+    modality_config: dict[Literal["text"], _Modality] = Field(default_factory=dict)
+    module_output_name: Literal["token_embeddings", None] = None
+    unpad_inputs: bool | None = None
+    processing_kwargs: dict[str, Any] = Field(default_factory=dict, max_length=0)
+    model_args: _Options = _Options()
+    model_kwargs: _Options = _Options()
+    tokenizer_args: _Options = _Options()
+    processor_kwargs: _Options = _Options()
+    config_args: _Options = _Options()
+    config_kwargs: _Options = _Options()
+
+
+class Pooling(Foreign):
+    """config.json of a pooling; older releases have a flag for each way."""
+
+    word_embedding_dimension: Size | None = None
+    embedding_dimension: Size | None = None
+    pooling_mode: Key | list[Key] | None = None
+    include_prompt: bool = True
+    pooling_mode_cls_token: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+
+    @property
+    def modes(self) -> list[str]:
+        """The ways that are on, by their names."""
+        if self.pooling_mode:
+            return [self.pooling_mode] if isinstance(self.pooling_mode, str) else self.pooling_mode
+        prefix = "pooling_mode_"
+        return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
+
+
+class Dense(Foreign):
+    """config.json of a dense layer."""
+
+    in_features: Size
+    out_features: Size
+    bias: bool = True
+    activation_function: _ACTIVATIONS = "torch.nn.modules.activation.Tanh"
+    use_residual: bool = False
+    module_input_name: Key | None = None
+    module_output_name: Key | None = None
+
+
+class _Normalize(Foreign):
+    module_input_name: Key | None = None
+    module_output_name: Key | None = None
+
+
+class _LayerNorm(Foreign):
+    dimension: Size
+
+
+class _Dropout(Foreign):
+    dropout: Annotated[float, Field(ge=0, le=1)] = 0.2
+
+
+class _WeightedLayerPooling(Foreign):
+    word_embedding_dimension: Size | None = None
+    embedding_dimension: Size | None = None
+    layer_start: Annotated[int, Field(ge=0, le=4096)] = 4
+    num_hidden_layers: Annotated[int, Field(ge=1, le=4096)] = 12
+
+
+class Model(Foreign):
+    """config_sentence_transformers.json."""
+
+    versions: dict[Key, str] = Field(default_factory=dict, alias="__version__")
+    model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
+    prompts: dict[str, str] | None = None
+    default_prompt_name: str | None = None
+    similarity_fn_name: Literal["cosine", "dot", "euclidean", "manhattan", None] = None
+    truncate_dim: Size | None = None
+    requirements: dict[str, Any] | None = None
+
+
+_SETTINGS: dict[str, type[Foreign]] = {
+    "Transformer": Transformer,
+    "Pooling": Pooling,
+    "Dense": Dense,
+    "Normalize": _Normalize,
+    "LayerNorm": _LayerNorm,
+    "Dropout": _Dropout,
+    "WeightedLayerPooling": _WeightedLayerPooling,
+}
+
+
+def read_modules(folder: Path) -> list[Listed]:
+    """The entries of modules.json, in order; none where there is no such file."""
+    path = folder / MODULES_FILE
+    if not path.is_file():
+        return []
+    found = read_json(path)
+    if not isinstance(found, list) or not 1 <= len(found) <= _MOST_MODULES:
+        raise DataError(f"expected a list of 1 to {_MOST_MODULES} modules", path=path)
+    return [decode(Listed, entry, path) for entry in found]
+
+
+def read_transformer(folder: Path) -> Transformer:
+    """The settings of a folder's transformer; the file was named after the architecture, once."""
+    named = sorted(folder.glob("sentence_*_config.json"))
+    path = named[0] if named else folder / "sentence_bert_config.json"
+    return decode(Transformer, read_object(path), path)
+
+
+def read_pooling(folder: Path) -> Pooling:
+    """The settings of a pooling's folder."""
+    return decode(Pooling, read_object(folder / "config.json"), folder / "config.json")
+
+
+def read_dense(folder: Path) -> Dense:
+    """The settings of a dense layer's folder."""
+    return decode(Dense, read_object(folder / "config.json"), folder / "config.json")
+
+
+def read_model(folder: Path) -> Model:
+    """The settings of a whole model of sentence-transformers."""
+    return decode(Model, read_object(folder / MODEL_FILE), folder / MODEL_FILE)
+
+
+def check_modules(folder: Path) -> list[Listed]:
+    """Refuse what sentence-transformers must not be told by a stranger's folder; see `read_modules`."""
+    modules = read_modules(folder)
+    read_model(folder)
+    for module in modules:
+        kind = KINDS.get(module.type)
+        if kind is None:
+            raise ConfigError(
+                f"{folder / MODULES_FILE}: the module {one_line(module.type)} is not run here; known are"
+                f" {', '.join(_SETTINGS)} of sentence-transformers"
+            )
+        if kind == "Transformer":
+            read_transformer(folder / module.path)
+        elif module.path and kind != "StaticEmbedding":  # which has weights and a tokenizer alone
+            path = folder / module.path / "config.json"
+            decode(_SETTINGS[kind], read_object(path), path)
+    return modules

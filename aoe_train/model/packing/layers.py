@@ -1,0 +1,129 @@
+"""Linear layers and dropout, faster on a CPU than torch's own, with the same parameters and meaning."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import nn
+
+from aoe_train.model.packing.randomness import draw_seed, keep_mask
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def _onednn_dtypes() -> list[torch.dtype]:
+    """What oneDNN multiplies here; nothing in builds of torch without it, such as Apple's.
+
+    Such builds lack its functions too. Some processors it can't multiply bfloat16 on, and torch has to.
+    """
+    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return []
+    has_bf16 = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    return [torch.float32, torch.bfloat16] if has_bf16() else [torch.float32]
+
+
+def _is_intel() -> bool:
+    """Whether Intel made the processor: MKL uses its widest instructions there, and nowhere else."""
+    names = Path("/proc/cpuinfo")
+    told = names.read_text("utf-8", "replace") if names.exists() else platform.processor()
+    return "GenuineIntel" in told
+
+
+@cache
+def _by_torch() -> list[torch.dtype]:
+    """What torch multiplies better than a layer of oneDNN does where a matrix is transposed.
+
+    The processor's name decides on float32: by measured speed a run that is continued would now and then come
+    to other weights. The first backward pass asks for it, so that whoever only encodes need not wait.
+    """
+    return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
+
+
+_DTYPES = _onednn_dtypes()
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """The layer's output for rows `x`.
+
+    Straight from oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
+    """
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+
+
+def _backward_product(one: Tensor, other: Tensor) -> Tensor:
+    """The product of two matrices, of which one may be transposed: oneDNN's layers would copy it first."""
+    return torch.mm(one, other) if one.dtype in _by_torch() else _product(one, other.t())
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1]).to(dtype)
+        cast = weight.to(dtype)
+        ctx.save_for_backward(rows, cast)
+        ctx.meta = x.shape, x.dtype, weight.dtype
+        result = _product(rows, cast, None if bias is None else bias.to(dtype))
+        return result.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        rows, weight = ctx.saved_tensors
+        shape, dtype, own = ctx.meta
+        need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
+        gradient = gradients[0].reshape(-1, weight.shape[0]).to(rows.dtype)
+        to_x = _backward_product(gradient, weight).view(shape).to(dtype) if need_x else None
+        to_weight = _backward_product(gradient.t(), rows).to(own) if need_weight else None
+        to_bias = gradient.sum(0, dtype=torch.float32).to(own) if need_bias else None
+        return to_x, to_weight, to_bias, None
+
+
+def _is_ours(values: Tensor) -> bool:
+    """On a CPU, unless torch.compile reads along, which fuses torch's own and can't read ours."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+class FastLinear(nn.Linear):
+    """`nn.Linear` whose products oneDNN computes; under autocast in autocast's type, as torch does."""
+
+    def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
+        """Apply the layer; on another device than a CPU, or for other types, as torch does."""
+        if not _is_ours(input) or not torch.backends.mkldnn.enabled:
+            return super().forward(input)
+        casts = torch.is_autocast_enabled("cpu")
+        dtype = torch.get_autocast_dtype("cpu") if casts else self.weight.dtype
+        if dtype not in _DTYPES:
+            return super().forward(input)
+        return cast("Tensor", _Linear.apply(input, self.weight, self.bias, dtype))  # type: ignore[no-untyped-call]
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
+        keep, share = keep_mask(x.shape, p, draw_seed())
+        ctx.save_for_backward(keep)
+        ctx.share = share
+        return (x * keep.to(x.dtype)).mul_(1 / share)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        (keep,) = ctx.saved_tensors
+        return (gradients[0] * keep.to(gradients[0].dtype)).mul_(1 / ctx.share), None
+
+
+class FastDropout(nn.Dropout):
+    """`nn.Dropout` whose mask comes from random bytes; the probability is rounded to 256ths."""
+
+    def forward(self, input: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:  # noqa: A002
+        """Apply dropout; on another device than a CPU as torch does."""
+        if not self.training or self.p == 0:
+            return input
+        if not _is_ours(input) or self.p >= 1 or self.inplace:
+            return super().forward(input)
+        return cast("Tensor", _Dropout.apply(input, self.p))  # type: ignore[no-untyped-call]

@@ -1,0 +1,367 @@
+"""The tokens of every distinct text, made once, and gathered into batches without a loop over texts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from aoe_train.model.tokens.special_tokens import Frame, is_panic, raw_tokenizer
+from aoe_train.model.tokens.template import Reading, reading
+from aoe_train.model.tokens.texts_on_disk import Picked
+from aoe_train.records import TokenBatch
+from aoe_train.settings.prompts import read_prompt
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.app.progress import Listener, Progress
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+
+LongText = Literal["truncate", "head-tail", "chunks"]
+
+
+def pieces(ids: list[int], room: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
+    """Cut a text's own token ids into pieces of at most `room`; a text that fits is one piece."""
+    check_overlap(room, mode, overlap)
+    if len(ids) <= room:
+        return [ids]
+    if mode == "truncate":
+        return [ids[:room]]
+    if mode == "head-tail":
+        head, tail = head_tail(room)
+        return [ids[:head] + ids[len(ids) - tail :]]
+    return [ids[start:stop] for start, stop in windows(len(ids), room, overlap)]
+
+
+def check_overlap(room: int, mode: LongText, overlap: int) -> None:
+    """Refuse an overlap that means nothing, or by which a text would be many times as much work.
+
+    Half a chunk encodes each token twice at most; a chunk less one token would encode it `room` times, and a
+    model's folder, which may be a stranger's, says how large the overlap is.
+    """
+    if overlap and mode != "chunks":
+        raise ConfigError(
+            f"overlap {overlap} with long_text {mode!r}: only chunks overlap; use long_text chunks"
+        )
+    if not 0 <= overlap <= room // 2:
+        raise ConfigError(
+            f"overlap {overlap}: expected 0 to {room // 2}, at most half of a chunk's own {room} tokens"
+        )
+
+
+def head_tail(room: int) -> tuple[int, int]:
+    """A quarter for the head, the rest for the tail: 128 + 382 of 510, as in Sun et al. (2019)."""
+    head = (room + 2) // 4
+    return head, room - head
+
+
+def windows(length: int, room: int, overlap: int) -> list[tuple[int, int]]:
+    """The fewest windows (start, stop) of at most `room` tokens over `length`, sharing `overlap` each.
+
+    All are equally long, give or take one token: a short last window would weigh as much in a text's mean as
+    a full one, and windows of one length are attended to together.
+    """
+    count = max(1, -(-(length - overlap) // (room - overlap)))
+    size, longer = divmod(length + (count - 1) * overlap, count)
+    spans, start = [], 0
+    for number in range(count):
+        stop = start + size + (number < longer)
+        spans.append((start, stop))
+        start = stop - overlap
+    return spans
+
+
+_AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its threads
+_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
+_KEPT = 16  # so many calls are kept on disk together
+_LAYOUT = "3"  # raise it when the same texts and settings give other arrays
+UNLIMITED = 1 << 30
+"""Tokens of a piece, where neither the model nor a person sets a limit."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Token ids of texts, each cut into pieces that a model can take."""
+
+    ids: np.ndarray
+    piece_ends: np.ndarray
+    text_ends: np.ndarray
+    prompt_lengths: np.ndarray
+    truncated: int
+
+    @classmethod
+    def build(
+        cls,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        max_length: int,
+        prompts: str | Sequence[str] = "",
+        include_prompt: bool = True,
+        long_text: LongText = "truncate",
+        overlap: int = 0,
+        empty: bool = False,
+        cache_dir: Path | None = None,
+        progress: Listener | None = None,
+    ) -> TokenStore:
+        """Tokenise `texts`, or find them in the cache."""
+        raw = raw_tokenizer(tokenizer)
+        names, numbers = _numbered(prompts, len(texts))
+        cuts = [_Cut(reading(raw, words), max_length, long_text, overlap) for words in names]
+        endings = None if include_prompt else _endings(tokenizer, names)
+        left_out = [cut.prompt_length(endings) for cut in cuts]
+        work = _Work(texts, numbers, raw, cuts, left_out, progress, empty=empty)
+        if cache_dir is None:
+            return _in_memory(work)
+        how = (max_length, long_text, overlap, include_prompt, names)
+        key = _key(texts, numbers, raw.to_str(), raw.encode_special_tokens, *how)
+        return _on_disk(work, cache_dir / key)
+
+    def __len__(self) -> int:
+        return len(self.text_ends) - 1
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """int64 (text,): tokens of each text, all its pieces together."""
+        return np.diff(self.piece_ends[self.text_ends])
+
+    def batch(self, texts: Sequence[int] | np.ndarray) -> TokenBatch:
+        """The tokens of these texts, in this order; a text may come more than once."""
+        texts = np.asarray(texts, dtype=np.int64)
+        first = self.text_ends[texts]
+        counts = self.text_ends[texts + 1] - first
+        own = ranges(first, counts)
+        starts = self.piece_ends[own]
+        lengths = self.piece_ends[own + 1] - starts
+        batch = TokenBatch(
+            input_ids=torch.from_numpy(self.ids[ranges(starts, lengths)].astype(np.int64)),
+            lengths=lengths,
+            pieces=counts,
+        )
+        if self._leaves_out:
+            batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
+        return batch
+
+    @cached_property
+    def _leaves_out(self) -> bool:
+        return bool(self.prompt_lengths.any())
+
+
+def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """All of `starts[i] … starts[i] + counts[i] - 1` for each i in turn."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(starts - ends + counts, counts) + np.arange(total)
+
+
+def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
+    try:
+        return raw.encode_batch_fast(texts, add_special_tokens=False)
+    except TypeError as error:  # what it makes of text that has no UTF-8
+        bad = next((text for text in texts if _SURROGATE.search(text)), None)
+        if bad is None:
+            raise
+        raise DataError(f"text {bad[:60]!r} holds half a surrogate pair; fix or drop its rows") from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise DataError(
+            f"the tokenizer gave up on a text, such as {texts[0][:60]!r} ({one_line(str(error), 80)});"
+            " use another"
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How the joined tokens of a prompt and a text become pieces with the prompt in each."""
+
+    reading: Reading
+    max_length: int
+    long_text: LongText
+    overlap: int
+
+    def __post_init__(self) -> None:
+        frame = self.reading.frame
+        whole = Frame([*frame.before, *self.reading.alone], frame.after)
+        check_overlap(whole.room(self.max_length), self.long_text, self.overlap)
+
+    def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
+        """Whole pieces, and whether tokens were lost."""
+        frame, lead = self.reading.frame, self.reading.lead(ids)
+        before, own = [*frame.before, *ids[:lead]], ids[lead:]
+        room = self.max_length - len(before) - len(frame.after)
+        cut = pieces(own, room, self.long_text, self.overlap)
+        return [[*before, *piece, *frame.after] for piece in cut], (
+            self.long_text != "chunks" and len(own) > room
+        )
+
+    def prompt_length(self, endings: Sequence[int] | None) -> int:
+        """Tokens of the prompt by itself, as sentence-transformers counts: less a last one of `endings`."""
+        if endings is None or not self.reading.joined:
+            return 0
+        alone = [*self.reading.frame.before, *self.reading.alone, *self.reading.frame.after]
+        return len(alone) - (alone[-1] in endings)
+
+
+class _Work(NamedTuple):
+    """What is to be tokenised, and how."""
+
+    texts: Sequence[str]
+    prompts: np.ndarray  # (text,): which of the cuts
+    raw: Tokenizer
+    cuts: Sequence[_Cut]
+    left_out: Sequence[int]  # tokens of each cut's prompt that pooling leaves out
+    progress: Listener | None
+    empty: bool = False  # whether a text may have no token
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Of the ids."""
+        return np.dtype(np.uint16 if self.raw.get_vocab_size() <= 1 << 16 else np.int32)
+
+
+class _Tokens(NamedTuple):
+    """Of some texts: ids of all pieces, tokens of each piece, pieces of each text, and how many were cut."""
+
+    ids: np.ndarray
+    piece_lengths: np.ndarray
+    piece_counts: np.ndarray
+    truncated: int
+
+
+def _tokenise(work: _Work, start: int = 0) -> Iterator[_Tokens]:
+    """The tokens of some thousand texts at a time, from a text on."""
+    texts, progress = work.texts, work.progress
+    for first in range(start, len(texts), _AT_ONCE):
+        some: list[list[int]] = []
+        counts: list[int] = []
+        truncated = 0
+        own = [work.cuts[number] for number in work.prompts[first : first + _AT_ONCE].tolist()]
+        joined = [
+            cut.reading.joined + text for cut, text in zip(own, texts[first : first + _AT_ONCE], strict=True)
+        ]
+        for cut, encoding in zip(own, _encode(work.raw, joined), strict=True):
+            whole, lost = cut.pieces(encoding.ids)
+            truncated += lost
+            counts.append(len(whole))
+            some += whole
+        lengths = np.fromiter(map(len, some), np.int64, len(some))
+        ids = np.fromiter(chain.from_iterable(some), work.dtype, int(lengths.sum()))
+        yield _Tokens(ids, lengths, np.array(counts, np.int64), truncated)
+        if progress:
+            progress(Progress("tokenise", first + len(own), len(texts)))
+    if progress:
+        progress(Progress("tokenise", len(texts), len(texts), ended=True))
+
+
+def _in_memory(work: _Work) -> TokenStore:
+    none = np.empty(0, np.int64)
+    found = [_Tokens(none.astype(work.dtype), none, none, 0), *_tokenise(work)]
+    ids, lengths, counts, truncated = zip(*found, strict=True)
+    store = TokenStore(
+        ids=np.concatenate(ids),
+        piece_ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
+        text_ends=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+        prompt_lengths=np.array(work.left_out, np.int32)[work.prompts],
+        truncated=sum(truncated),
+    )
+    _refuse_empty(work, store)
+    return store
+
+
+def _on_disk(work: _Work, folder: Path) -> TokenStore:
+    """The same arrays, mapped into memory, so that processes share it."""
+    from aoe_train.model.tokens.grown_arrays import Grown, Layout, made_arrays, mapped  # which Windows can't
+
+    layouts = {
+        "ids": Layout(work.dtype),
+        "piece_ends": Layout(np.int64),
+        "text_ends": Layout(np.int64),
+        "prompt_lengths": Layout(np.int32),
+        "truncated": Layout(np.int64),
+    }
+
+    left_out = np.array(work.left_out, np.int32)
+
+    def make(partial: Path) -> None:
+        with Grown(partial, "tokens", layouts) as grown:
+            if not grown.note:
+                for array in ("piece_ends", "text_ends"):
+                    grown.add(array, np.zeros(1, np.int64))
+            done, truncated = grown.note.get("texts", 0), grown.note.get("truncated", 0)
+            for call, some in enumerate(_tokenise(work, done), 1):
+                count, pieces = len(some.piece_counts), grown.rows["piece_ends"] - 1
+                grown.add("text_ends", pieces + np.cumsum(some.piece_counts))
+                grown.add("piece_ends", grown.rows["ids"] + np.cumsum(some.piece_lengths))
+                grown.add("ids", some.ids)
+                grown.add("prompt_lengths", left_out[work.prompts[done : done + count]])
+                done, truncated = done + count, truncated + some.truncated
+                if call % _KEPT == 0:
+                    grown.keep(texts=done, truncated=truncated)
+            if not grown.rows["truncated"]:
+                grown.add("truncated", np.array([truncated]))
+            grown.keep(texts=done, truncated=truncated)
+        _refuse_empty(work, _loaded({name: mapped(partial / f"{name}.npy") for name in layouts}))
+
+    return _loaded(made_arrays(folder, list(layouts), make))
+
+
+def _loaded(arrays: dict[str, np.ndarray]) -> TokenStore:
+    truncated = int(arrays["truncated"][0])
+    return TokenStore(**{name: arrays[name] for name in _MAPPED}, truncated=truncated)
+
+
+def _numbered(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:
+    """The distinct prompts, and which of them each text has."""
+    if isinstance(prompts, str):
+        return [prompts], np.broadcast_to(np.int64(0), count)
+    if len(prompts) != count:
+        raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
+    if isinstance(prompts, Picked):
+        return list(prompts.values), prompts.numbers
+    place: dict[str, int] = {}
+    numbers = np.fromiter((place.setdefault(words, len(place)) for words in prompts), np.int64, count)
+    return list(place) or [""], numbers
+
+
+def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
+    """Hex SHA-256 of texts, which prompt each has, and settings."""
+    digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
+    for start in range(0, len(texts), _AT_ONCE):
+        encoded = [text.encode(errors="surrogatepass") for text in texts[start : start + _AT_ONCE]]
+        digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
+        digest.update(np.ascontiguousarray(prompts[start : start + _AT_ONCE]).tobytes())
+        digest.update(b"".join(encoded))
+    return digest.hexdigest()
+
+
+def _endings(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:
+    """The special tokens, which end a prompt by itself and are none of its own."""
+    if found := next((words for words in prompts if read_prompt(words).after), None):
+        raise ConfigError(
+            f"include_prompt is false, and the prompt {one_line(found, 80)!r} has words after the text, which"
+            " can't be left out; give one that ends where the text begins"
+        )
+    return list(tokenizer.all_special_ids)
+
+
+def _refuse_empty(work: _Work, store: TokenStore) -> None:
+    empty = np.flatnonzero(store.lengths == 0)
+    if len(empty) and not work.empty:
+        text = work.texts[empty[0]]
+        raise DataError(
+            f"text {text[:60]!r} has no tokens, and this tokenizer adds none; drop its rows"
+            f" ({len(empty)} such texts)"
+        )

@@ -1,0 +1,280 @@
+"""This package's objectives as losses of sentence-transformers' `SentenceTransformerTrainer`.
+
+Pairs with labels (0 and 1, or scores from 0 to 1, larger = more alike), or triplets: anchor, positive and
+one or more negatives, a column each. Contrastive losses also take positive pairs without labels. Rows are
+compared with those of the same batch in one process; `aoe_train.train` compares them over all processes.
+
+Example:
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from aoe_train.objectives.losses import AoELoss
+
+    model = SentenceTransformer("all-MiniLM-L6-v2")
+    SentenceTransformerTrainer(model=model, train_dataset=pairs, loss=AoELoss(model)).train()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from aoe_train.objectives.kinds import POSITIVE_SHARE
+from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.parts import RANKED, Advisers
+from aoe_train.objectives.settings import ObjectiveSettings
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["AngleLoss", "AoELoss", "ContrastiveLoss", "CosineLoss"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_LONGEST = 1 << 16  # tokens whose places are told apart
+
+
+class _Loss(nn.Module):
+    """An objective over what a SentenceTransformer makes of a batch."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        settings: ObjectiveSettings,
+        config: dict[str, Any],
+        guide: SentenceTransformer | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.guide = guide
+        self._reads_alike = guide is not None and _read_alike(model, guide)
+        self.objective = Objective(
+            settings,
+            dim=int(model.get_embedding_dimension() or 0),
+            kind="graded",  # whatever it is: labels of 0 and 1 are graded ones, too
+            label_range=(0.0, 1.0),
+            advisers=Advisers(guide=guide is not None),
+        )
+        self._config = config if guide is None else {**config, "guide": guide}
+
+    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+        """The loss of a batch."""
+        features = list(sentence_features)
+        guided = None if self.guide is None else self._guide_vectors(self.guide, features)
+        vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
+        return self.compute_loss_from_embeddings(vectors, labels, _numbers(features), guided)
+
+    @torch.no_grad()
+    def _guide_vectors(self, guide: SentenceTransformer, features: list[dict[str, Tensor]]) -> Tensor:
+        """The guide's vectors (row, column, its dim); it reads the tokens where both have the same ones."""
+        if self._reads_alike:
+            columns = [dict(column) for column in features]  # into which it writes
+        else:
+            decode = self.model.tokenizer.batch_decode
+            texts = [decode(column["input_ids"], skip_special_tokens=True) for column in features]
+            columns = [
+                {name: _moved(value, guide) for name, value in guide.preprocess(own).items()} for own in texts
+            ]
+        return torch.stack([guide(column)["sentence_embedding"] for column in columns], dim=1)
+
+    def compute_loss_from_embeddings(
+        self,
+        vectors: Tensor,
+        labels: Tensor | None,
+        texts: Int[Tensor, "row column"] | None = None,
+        guided: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of vectors (row, column, dim)."""
+        rows, columns, _ = vectors.shape
+        ranks = RANKED & self.objective.settings.weights.wanted.keys()
+        if columns < 2 or (columns == 2 and labels is None and ranks):
+            found = "1 column" if columns == 1 else f"{columns} columns"
+            raise ConfigError(
+                f"{type(self).__name__}: found {found} and {'no' if labels is None else 'a'} label;"
+                " expected two columns and a label, or anchor, positive and one or more negatives"
+            )
+        if texts is None:
+            texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
+        given = None if labels is None or columns > 2 else labels.view(-1).float()
+        loss: Tensor = self.objective(vectors, given, texts, Advice(guide=guided))["loss"]
+        return loss
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What it was made with, for the model card."""
+        return dict(self._config)
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX, for the model card."""
+        return _ANGLE
+
+
+class AoELoss(_Loss):
+    """Angle and contrastive loss together: AoE (ACL 2024), Eq. 5."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        angle_weight: float = 1.0,
+        contrastive_weight: float = 1.0,
+        angle_tau: float = 1.0,
+        contrastive_tau: float = 0.05,
+        hard_negatives: bool = True,
+        positive_from: float = POSITIVE_SHARE,
+    ) -> None:
+        """Mix them."""
+        config = {
+            "angle_weight": angle_weight,
+            "contrastive_weight": contrastive_weight,
+            "angle_tau": angle_tau,
+            "contrastive_tau": contrastive_tau,
+            "hard_negatives": hard_negatives,
+            "positive_from": positive_from,
+        }
+        settings = _settings(
+            weights={"angle": angle_weight, "contrastive": contrastive_weight},
+            tau={"angle": angle_tau, "contrastive": contrastive_tau},
+            hard_negatives=hard_negatives,
+            positive_from=positive_from,
+        )
+        super().__init__(model, settings, config)
+
+
+class AngleLoss(_Loss):
+    """Rank pairs by angles in complex space: AnglE (arXiv 2309.12871), Eq. 7."""
+
+    def __init__(self, model: SentenceTransformer, *, tau: float = 1.0) -> None:
+        """Set the temperature."""
+        settings = _settings(weights={"angle": 1}, tau={"angle": tau})
+        super().__init__(model, settings, {"tau": tau})
+
+
+class CosineLoss(_Loss):
+    """Rank pairs by cosine: CoSENT, the first part of AnglE."""
+
+    def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
+        """Set the temperature."""
+        settings = _settings(weights={"cosine": 1}, tau={"cosine": tau}, margin=margin)
+        super().__init__(model, settings, {"tau": tau, "margin": margin})
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX."""
+        return _COSENT
+
+
+class ContrastiveLoss(_Loss):
+    """Supervised InfoNCE with in-batch negatives, of which equal texts are none: AoE, Eq. 4; SimCSE."""
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        tau: float = 0.05,
+        hard_negatives: bool = True,
+        symmetric: bool = False,
+        positive_from: float = POSITIVE_SHARE,
+        guide: SentenceTransformer | None = None,
+        guide_margin: float = 0.0,
+        guide_margin_strategy: Literal["absolute", "relative"] = "absolute",
+        contrast_anchors: bool = False,
+        contrast_positives: bool = False,
+    ) -> None:
+        """Say what is a negative."""
+        config: dict[str, Any] = {
+            "hard_negatives": hard_negatives,
+            "symmetric": symmetric,
+            "positive_from": positive_from,
+            "guide_margin": guide_margin,
+            "guide_margin_strategy": guide_margin_strategy,
+            "contrast_anchors": contrast_anchors,
+            "contrast_positives": contrast_positives,
+        }
+        settings = _settings(weights={"contrastive": 1}, tau={"contrastive": tau}, **config)
+        super().__init__(model, settings, {"tau": tau, **config}, guide)
+
+    @property
+    def citation(self) -> str:
+        """In BibTeX."""
+        return _SIMCSE
+
+
+def _settings(**given: Any) -> ObjectiveSettings:
+    return load_settings(ObjectiveSettings, flags=given)
+
+
+def _read_alike(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
+    """Whether the guide may read the model's tokens: the same words, and none cut off that it would read."""
+    if model.tokenizer.get_vocab() != guide.tokenizer.get_vocab():
+        return False
+    return bool(guide.max_seq_length == model.max_seq_length)
+
+
+def _moved(value: Any, guide: SentenceTransformer) -> Any:
+    return value.to(guide.device) if isinstance(value, Tensor) else value
+
+
+def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
+    """Numbers of the texts, by a hash of their tokens; None where features are not padded tokens."""
+    if not all(_is_padded(column) for column in features):
+        return None
+    return torch.stack([_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1)
+
+
+def _is_padded(column: Mapping[str, Any]) -> bool:
+    ids, mask = column.get("input_ids"), column.get("attention_mask")
+    return isinstance(ids, Tensor) and isinstance(mask, Tensor) and ids.ndim == 2 and ids.shape == mask.shape
+
+
+def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
+    """A number a text, whatever its padding: tokens times fixed random numbers by place, modulo 2^64."""
+    places = (mask.cumsum(1) - 1).clamp(0, _LONGEST - 1)
+    return ((ids + 1) * mask * _factors(ids.device)[places]).sum(1)
+
+
+@cache
+def _factors(device: torch.device) -> Int[Tensor, " token"]:
+    """An odd number for each place, always the same ones; drawn once, as each batch asks for them."""
+    drawn = torch.randint(1, 2**62, (_LONGEST,), generator=torch.Generator().manual_seed(0))
+    return (2 * drawn + 1).to(device)
+
+
+_ANGLE = """
+@inproceedings{li-li-2024-aoe,
+    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
+    author = "Li, Xianming and Li, Jing",
+    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics",
+    year = "2024",
+    pages = "1825--1839",
+}
+"""
+_COSENT = """
+@article{10531646,
+    title = {CoSENT: Consistent Sentence Embedding via Similarity Ranking},
+    author = {Huang, Xiang and Peng, Hao and Zou, Dongcheng and Liu, Zhiwei and Li, Jianxin and Liu, Kay and
+    Wu, Jia
+        and Su, Jianlin and Yu, Philip S.},
+    journal = {IEEE/ACM Transactions on Audio, Speech, and Language Processing},
+    year = {2024},
+    doi = {10.1109/TASLP.2024.3402087},
+}
+"""
+_SIMCSE = """
+@inproceedings{gao-etal-2021-simcse,
+    title = "{S}im{CSE}: Simple Contrastive Learning of Sentence Embeddings",
+    author = "Gao, Tianyu and Yao, Xingcheng and Chen, Danqi",
+    booktitle = "Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing",
+    year = "2021",
+    pages = "6894--6910",
+}
+"""

@@ -1,0 +1,112 @@
+"""The candidates nearest to some texts, in blocks: by a model's vectors, exactly, or by BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aoe_train.searching.mining.known import Places
+
+if TYPE_CHECKING:
+    from aoe_train.searching.mining.embed import Vectors
+
+Scores = npt.NDArray[np.float32]
+_BLOCK = 32_768  # candidates whose scores are made at once
+_LARGE = 200_000  # candidates from which faiss, where it is installed, searches faster
+
+
+class Ranked(Protocol):
+    """Candidates in order of their scores for a text."""
+
+    def best(self, texts: Places, count: int) -> tuple[Places, Scores]:
+        """The `count` best candidates of each text, -1 where there are fewer; and scores. (text, rank)."""
+        ...
+
+    def scores(self, text: int, others: Places) -> Scores:
+        """The scores of any candidates or positives."""
+        ...
+
+
+class ByModel:
+    """Cosines of vectors; every candidate is looked at."""
+
+    def __init__(self, vectors: Vectors, candidates: Places, *, block: int = _BLOCK) -> None:
+        self._vectors, self._candidates, self._block = vectors, candidates, block
+        self._index = _faiss_index(vectors, candidates) if len(candidates) >= _LARGE else None
+
+    def best(self, texts: Places, count: int) -> tuple[Places, Scores]:
+        """See `Ranked`; equal scores in order of place, but where the last one is cut."""
+        queries = self._vectors.queries(texts)
+        if self._index is not None:
+            scores, places = self._index.search(queries, count)
+            return np.where(places < 0, -1, self._candidates[places]), scores
+        scores = np.empty((len(texts), 0), np.float32)
+        found = np.empty((len(texts), 0), np.int64)
+        for start in range(0, len(self._candidates), self._block):
+            some = self._candidates[start : start + self._block]
+            products = queries @ self._vectors.documents(some).T
+            best, places = _highest(products, np.broadcast_to(some, products.shape), count)
+            both = np.concatenate([scores, best], axis=1), np.concatenate([found, places], axis=1)
+            scores, found = _highest(*both, count)
+        order = np.lexsort((found, -scores), axis=1)
+        return np.take_along_axis(found, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+    def scores(self, text: int, others: Places) -> Scores:
+        """See `Ranked`."""
+        found: Scores = self._vectors.documents(others) @ self._vectors.queries(np.array([text]))[0]
+        return found
+
+
+class ByWords:
+    """BM25; a candidate without a word of the text is none."""
+
+    def __init__(self, texts: Sequence[str], candidates: Places, positives: Places) -> None:
+        """Index them."""
+        from pairkit.similarity.bm25 import Bm25
+
+        self._texts = texts
+        self._indexed = np.union1d(candidates, positives)
+        self._others = ~np.isin(self._indexed, candidates)
+        self._index = Bm25([texts[place] for place in self._indexed.tolist()])
+
+    def best(self, texts: Places, count: int) -> tuple[Places, Scores]:
+        """See `Ranked`."""
+        from pairkit.similarity.bm25 import best
+
+        found = np.full((len(texts), count), -1, np.int64)
+        scores = np.full((len(texts), count), -np.inf, np.float32)
+        for row, text in enumerate(texts.tolist()):
+            own = self._index.scores(self._texts[text])
+            own[self._others] = 0
+            places = best(own, count)
+            found[row, : len(places)] = self._indexed[places]
+            scores[row, : len(places)] = own[places]
+        return found, scores
+
+    def scores(self, text: int, others: Places) -> Scores:
+        """See `Ranked`."""
+        found = self._index.scores(self._texts[text])
+        return found[np.searchsorted(self._indexed, others)]
+
+
+def _highest(scores: Scores, places: Places, count: int) -> tuple[Scores, Places]:
+    """The `count` highest scores of each row, in any order, and their places."""
+    if scores.shape[1] <= count:
+        return scores, places
+    kept = np.argpartition(scores, -count, axis=1)[:, -count:]
+    return np.take_along_axis(scores, kept, axis=1), np.take_along_axis(places, kept, axis=1)
+
+
+def _faiss_index(vectors: Vectors, candidates: Places) -> Any:
+    """An exact index of faiss; None where it is not installed."""
+    try:
+        import faiss
+    except ImportError:
+        return None
+    index = faiss.IndexFlatIP(vectors.dim)
+    for start in range(0, len(candidates), _BLOCK):
+        index.add(vectors.documents(candidates[start : start + _BLOCK]))
+    return index

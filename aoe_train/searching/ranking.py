@@ -1,0 +1,128 @@
+"""The one ranking of an index: by words, by vectors, or by both, over all rows or some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from aoe_train.model.hybrid import fused
+from aoe_train.searching.folder import WORDS, About
+from aoe_train.searching.nearest import Searcher, Vectors, read
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.similarity.bm25 import Bm25, best
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+By = Literal["both", "model", "words"]
+_CANDIDATES = 200  # of each ranking, at least
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What is found, best first."""
+
+    places: Int[np.ndarray, " hit"]
+    scores: Float[np.ndarray, " hit"]
+    cosines: Float[np.ndarray, " hit"] | None = None
+    words: Float[np.ndarray, " hit"] | None = None
+
+
+class Ranker:
+    """Ranks the rows of an index; what it needs is read when it is first asked."""
+
+    def __init__(self, folder: Path, about: About, vectors: Vectors) -> None:
+        self._folder, self._about, self._vectors = folder, about, vectors
+        self._words: Bm25 | None = None
+        self._searcher: Searcher | None = None
+
+    def ranked(
+        self,
+        text: str,
+        vector: Float[np.ndarray, " dim"] | None,
+        top: int,
+        allowed: Int[np.ndarray, " row"] | None,
+        *,
+        by: By,
+        weight: float | None = None,
+    ) -> Ranking:
+        """What is found, best first; ties in order of place."""
+        if allowed is not None and not len(allowed):
+            return _NOTHING
+        if by == "words":
+            scores = self._by_words(text, allowed)
+            places = best(scores, top)
+            return Ranking(places, scores[places], words=self._shares(text, scores[places]))
+        if vector is None:
+            raise ValueError("a ranking by vectors needs one")
+        found = (
+            self._nearest(vector, top, allowed)
+            if by == "model"
+            else self._by_both(text, vector, top, allowed, self._about.weight if weight is None else weight)
+        )
+        if found.cosines is not None and not np.isfinite(found.cosines).all():
+            raise DataError("holds vectors that are no numbers; build the index again", path=self._folder)
+        return found
+
+    def searcher(self) -> Searcher:
+        """What finds the nearest of its vectors."""
+        if self._searcher is None:
+            index = read(self._folder, self._about.kind, self._vectors.shape)
+            self._searcher = Searcher(self._vectors, index)
+        return self._searcher
+
+    def _by_both(
+        self, text: str, vector: np.ndarray, top: int, allowed: np.ndarray | None, weight: float
+    ) -> Ranking:
+        # What neither ranking has among its first few hundred can't come first in both together.
+        wide = max(_CANDIDATES, 4 * top)
+        scores = self._by_words(text, allowed)
+        candidates = np.union1d(self._nearest(vector, wide, allowed).places, best(scores, wide))
+        cosines = self._vectors.rows(candidates) @ vector
+        both = fused(cosines, scores[candidates], weight)
+        order = np.argsort(-both, kind="stable")[:top]
+        places = candidates[order]
+        return Ranking(places, both[order], cosines[order], self._shares(text, scores[places]))
+
+    def _nearest(self, vector: np.ndarray, count: int, allowed: np.ndarray | None) -> Ranking:
+        found = self.searcher().nearest(vector[None], min(count, self._about.rows), allowed)
+        there = found.places[0] >= 0
+        cosines = found.scores[0][there]
+        return Ranking(found.places[0][there], cosines, cosines)
+
+    def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
+        scores = np.array(self._word_index().scores(text))
+        if len(scores) != self._about.rows:
+            raise DataError(f"is of {len(scores):,} texts; build the index again", path=self._folder / WORDS)
+        if allowed is not None:
+            left_out = np.ones(len(scores), bool)
+            left_out[allowed] = False
+            scores[left_out] = 0
+        return scores
+
+    def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
+        most = self._word_index().most(text)
+        return scores / most if most else np.zeros(len(scores), np.float32)
+
+    def _word_index(self) -> Bm25:
+        if self._words is None:
+            self._words = Bm25.load(self._folder / WORDS)
+        return self._words
+
+
+def checked(top: int, by: str, weight: float | None) -> By:
+    """The ranking that a person named."""
+    found: By | None = next((known for known in get_args(By) if known == by), None)
+    if found is None:
+        raise ConfigError(f"by {by!r}: expected {', '.join(get_args(By))}")
+    if top < 1:
+        raise ConfigError(f"top {top}: expected at least 1")
+    if weight is not None and not 0 <= weight <= 1:
+        raise ConfigError(f"weight {weight}: expected 0 to 1")
+    return found
+
+
+_NOTHING = Ranking(np.empty(0, np.int64), np.empty(0, np.float32))

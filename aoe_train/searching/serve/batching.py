@@ -1,0 +1,130 @@
+"""Dynamic batching: texts that wait while the model runs become its next batch.
+
+One thread runs the model, a second one counts tokens, and all else happens in the event loop, so nothing
+needs a lock. Texts are ordered by arrival and by the tokens of their request so far: small requests overtake
+the rest of a large one, but only those that come within the time that its own tokens take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from aoe_train.evaluation.embedders.embedder import Embedder, read_as_tokens
+from aoe_train.searching.serve.requests import RefusalError
+
+_TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
+R = TypeVar("R")
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    rows: list[np.ndarray]
+    left: int
+    vectors: asyncio.Future[np.ndarray]
+
+
+class _Waiting(NamedTuple):
+    rank: float
+    number: int  # unique, so nothing below is compared
+    text: str
+    tokens: int
+    place: int
+    job: _Job
+
+
+class Batcher:
+    """A model with a queue. It belongs to one event loop."""
+
+    def __init__(self, model: Embedder, *, batch_tokens: int, most_texts: int) -> None:
+        self.requests = self.texts = 0
+        self._model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
+        self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
+        self._queues: dict[str | None, list[_Waiting]] = {}  # by prompt, as a batch has one
+        self._numbers = count()
+        self._drain: asyncio.Task[None] | None = None
+
+    async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
+        """The vectors (text, dim) of a request's texts, and their tokens."""
+        self._enter(len(texts))
+        loop = asyncio.get_running_loop()
+        came = loop.time()
+        try:
+            read = await loop.run_in_executor(self._reading, read_as_tokens, self._model, texts, prompt)
+            job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
+            queue, so_far = self._queues.setdefault(prompt, []), 0
+            for place, (text, tokens) in enumerate(zip(texts, read.lengths.tolist(), strict=True)):
+                so_far += tokens
+                rank = came + so_far / _TOKENS_A_SECOND
+                heapq.heappush(queue, _Waiting(rank, next(self._numbers), text, tokens, place, job))
+            if self._drain is None or self._drain.done():
+                self._drain = loop.create_task(self._work())
+            return await job.vectors, so_far
+        finally:
+            self._leave(len(texts))
+
+    async def alone(self, work: Callable[[], R]) -> R:
+        """Run `work` between two batches."""
+        self._enter(1)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._running, work)
+        finally:
+            self._leave(1)
+
+    def close(self) -> None:
+        """Wait for the batch that runs, and end the threads."""
+        self._running.shutdown(cancel_futures=True)
+        self._reading.shutdown(cancel_futures=True)
+
+    def _enter(self, texts: int) -> None:
+        if self.texts and self.texts + texts > self._most_texts:
+            message = "too many texts are waiting; try again later"
+            raise RefusalError(429, message, code="queue_full", retry_after_s=1)
+        self.requests, self.texts = self.requests + 1, self.texts + texts
+
+    def _leave(self, texts: int) -> None:
+        self.requests, self.texts = self.requests - 1, self.texts - texts
+
+    async def _work(self) -> None:
+        while self._queues:
+            prompt = min(self._queues, key=lambda prompt: self._queues[prompt][0])
+            batch = self._next(self._queues[prompt])
+            if not self._queues[prompt]:
+                del self._queues[prompt]
+            if batch and await self._run(batch, prompt) is not None:
+                for job in {item.job: None for item in batch}:  # one that fails must not fail the others
+                    error = await self._run([item for item in batch if item.job is job], prompt)
+                    if error is not None and not job.vectors.done():
+                        job.vectors.set_exception(error)
+
+    def _next(self, queue: list[_Waiting]) -> list[_Waiting]:
+        """The head of a queue, up to `batch_tokens`; requests that were cancelled are dropped."""
+        batch: list[_Waiting] = []
+        room = self._batch_tokens
+        while queue and (not batch or queue[0].tokens <= room):
+            item = heapq.heappop(queue)
+            if not item.job.vectors.done():
+                batch.append(item)
+                room -= item.tokens
+        return batch
+
+    async def _run(self, batch: list[_Waiting], prompt: str | None) -> BaseException | None:
+        """Encode a batch and hand out its vectors; the error if it fails."""
+        texts = [item.text for item in batch]
+        found = asyncio.get_running_loop().run_in_executor(self._running, self._model.encode, texts, prompt)
+        await asyncio.wait([found])
+        if error := found.exception():
+            return error
+        for item, row in zip(batch, found.result(), strict=True):
+            job = item.job
+            job.rows[item.place], job.left = row, job.left - 1
+            if not job.left and not job.vectors.done():
+                job.vectors.set_result(np.stack(job.rows))
+        return None

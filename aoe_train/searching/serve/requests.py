@@ -1,0 +1,106 @@
+"""What clients may send, how much of it, and the errors they get, in the format of OpenAI's clients."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+from pydantic import Field
+
+from pairkit.app.printable import one_line
+from pairkit.app.settings import Settings
+
+MIB = 1 << 20
+_MOST_HITS = 1000
+_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_SERVER = 500
+R = TypeVar("R")
+
+
+class Limits(Settings):
+    """Requests beyond these are refused."""
+
+    body_mib: Annotated[int, Field(ge=1, le=1024)] = 8  # of a request
+    texts: Annotated[int, Field(ge=1)] = 2048  # of a request
+    queue: Annotated[int, Field(ge=1)] = 16_384  # texts that run or wait; beyond them clients get 429
+    batch_tokens: Annotated[int, Field(ge=1)] = 8192  # that run at once
+    connections: Annotated[int, Field(ge=1)] = 512  # at once
+    held_mib: Annotated[int, Field(ge=1)] = 256  # all bodies in memory
+    receive_s: Annotated[float, Field(gt=0)] = 30  # in which a body has to arrive
+
+
+class RefusalError(Exception):
+    """A request that gets an error instead of a result."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after_s: int = 0,
+    ) -> None:
+        self.status, self.param, self.code = status, param, code
+        self.headers = {"connection": "close"}  # the rest of the body is not read
+        if retry_after_s:
+            self.headers["retry-after"] = str(retry_after_s)
+        if status == 401:
+            self.headers["www-authenticate"] = "Bearer"
+        super().__init__(message)
+
+    @property
+    def body(self) -> bytes:
+        """The answer's JSON."""
+        default = "server_error" if self.status >= _SERVER else "invalid_request_error"
+        kind = _KINDS.get(self.status, default)
+        error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
+        return msgspec.json.encode({"error": error})
+
+
+class EmbeddingRequest(msgspec.Struct, frozen=True):
+    """Body of `/v1/embeddings` as in OpenAI's reference, with `prompt_name`; unknown keys are ignored."""
+
+    input: str | list[str | int | list[int]]
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Meta(ge=1)] | None = None
+    prompt_name: str | None = None
+
+    def texts(self, most: int) -> list[str]:
+        """The texts, in order."""
+        given = [self.input] if isinstance(self.input, str) else self.input
+        texts = [text for text in given if isinstance(text, str)]
+        if len(texts) < len(given):
+            wrong = "input holds token numbers; send texts (with LangChain, check_embedding_ctx_length=False)"
+        elif not texts:
+            wrong = "input is empty; expected a text or several"
+        elif len(texts) > most:
+            wrong = f"{len(texts):,} texts; at most {most:,} a request, send several"
+        elif blank := [place for place, text in enumerate(texts) if not text.strip()]:
+            wrong = f"text {blank[0]} (from 0) is empty; leave it out"
+        else:
+            return texts
+        raise RefusalError(400, wrong, param="input")
+
+
+class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of `/search`; see `aoe_train.search`."""
+
+    text: Annotated[str, Meta(min_length=1)]
+    top: Annotated[int, Meta(ge=1, le=_MOST_HITS)] = 10
+    where: dict[str, str | int | float | bool] = {}
+    before: dict[str, str | int | float] = {}
+    by: Literal["both", "model", "words"] = "both"
+    weight: Annotated[float, Meta(ge=0, le=1)] | None = None
+
+
+def decoded(body: bytes, kind: type[R]) -> R:
+    """The body of a request."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RefusalError(400, one_line(str(error), 300)) from error
+    except RecursionError:
+        raise RefusalError(400, "the JSON is nested too deep") from None

@@ -1,0 +1,237 @@
+"""The server: who may ask, the routes, and a thread that runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Self, TypeVar
+
+import msgspec
+import numpy as np
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.evaluation.embedders.small import cut_to
+from aoe_train.model.memory import share_memory_among_threads
+from aoe_train.model.small import checked_dim
+from aoe_train.searching.serve.batching import Batcher
+from aoe_train.searching.serve.requests import (
+    MIB,
+    EmbeddingRequest,
+    Limits,
+    RefusalError,
+    SearchRequest,
+    decoded,
+)
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.system.address import is_loopback
+from pairkit.system.http_server import (
+    HttpServer,
+    RefusedError,
+    body_of,
+    bound,
+    check_json,
+    check_length,
+    check_own_page,
+    headers_of,
+)
+
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_SCHEME = b"bearer "
+_STOP_S = 30  # to finish requests when the server is stopped
+R = TypeVar("R")
+
+
+Search = Callable[[SearchRequest], Sequence[Any]]  # hits of an index
+
+
+class EmbeddingServer:
+    """A running server, in a thread of its own. Use it as a context manager, or `close` it.
+
+    Attributes:
+        url: Its address.
+        model: The name by which clients call its model.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        name: str,
+        search: Search | None,
+        host: str,
+        port: int,
+        key: str | None,
+        limits: Limits,
+    ) -> None:
+        """Start it."""
+        share_memory_among_threads()
+        listening = bound(host, port)
+        port = listening.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        self.url, self.model = f"http://{shown}:{port}", name
+        names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
+        self._hosts = frozenset(f"{one}:{port}".encode() for one in names)
+        self._key = None if key is None else key.encode()
+        self._embedder, self._search, self._limits = embedder, search, limits
+        self._batcher = Batcher(embedder, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
+        self._held = 0  # bytes of bodies
+        most = limits.connections
+        self._server = HttpServer(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
+
+    def close(self) -> None:
+        """Finish the requests that run, and stop. Closing twice is harmless."""
+        self._server.close()
+        self._batcher.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _routes(self) -> Starlette:
+        errors = (RefusalError, RefusedError, HTTPException, Exception)
+        return Starlette(
+            routes=[
+                self._post("/v1/embeddings", self._embeddings),
+                self._get("/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}),
+                self._get("/v1/models/{name:path}", lambda request: self._model(request.path_params["name"])),
+                self._post("/search", self._hits),
+                self._get("/health", self._health, is_open=True),
+            ],
+            exception_handlers=dict.fromkeys(errors, _refused),
+        )
+
+    def _get(self, path: str, told: Callable[[Request], Any], *, is_open: bool = False) -> Route:
+        async def answer(request: Request) -> Response:
+            self._check(request, is_open=is_open)
+            return _json(msgspec.json.encode(told(request)))
+
+        return Route(path, answer, methods=["GET"])
+
+    def _post(self, path: str, answered: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
+        async def answer(request: Request) -> Response:
+            self._check(request)
+            body = await self._body(request)
+            self._held += len(body)
+            try:
+                return _json(await _unless_gone(request, answered(body)))
+            except (ConfigError, DataError) as wrong:
+                raise RefusalError(400, str(wrong)) from wrong
+            finally:
+                self._held -= len(body)
+
+        return Route(path, answer, methods=["POST"])
+
+    def _check(self, request: Request, *, is_open: bool = False) -> None:
+        headers = headers_of(request.headers.raw)
+        if self._hosts:
+            check_own_page(headers, self._hosts)
+        if self._key is None or is_open:
+            return
+        given = headers.get(b"authorization", [])
+        known = len(given) == 1 and given[0][: len(_SCHEME)].lower() == _SCHEME
+        if not known or not hmac.compare_digest(given[0][len(_SCHEME) :].strip(), self._key):
+            raise RefusalError(401, "a key is needed, as Authorization: Bearer KEY", code="invalid_api_key")
+
+    async def _body(self, request: Request) -> bytes:
+        headers = headers_of(request.headers.raw)
+        check_json(headers)
+        most = self._limits.body_mib * MIB
+        check_length(headers, most)
+        if self._held and self._held + most > self._limits.held_mib * MIB:
+            raise RefusalError(
+                429, "too many requests are being processed; try again in 1 s", retry_after_s=1
+            )
+        try:
+            async with asyncio.timeout(self._limits.receive_s):
+                return await body_of(request.receive, most)
+        except TimeoutError:
+            raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
+
+    async def _embeddings(self, body: bytes) -> bytes:
+        asked = decoded(body, EmbeddingRequest)
+        if asked.model is not None:
+            self._model(asked.model)
+        texts, prompt = asked.texts(self._limits.texts), None
+        if asked.prompt_name is not None:
+            prompt = self._embedder.prompts.chosen(prompt=None, name=asked.prompt_name)
+        vectors, tokens = await self._batcher.encode(texts, prompt)
+        if asked.dimensions is not None:
+            vectors = cut_to(vectors, checked_dim(asked.dimensions, vectors.shape[1]))
+        if not np.isfinite(vectors).all():
+            raise RefusalError(500, "the model returned NaN or infinity")
+        rows: Sequence[Any] = vectors.tolist()
+        if asked.encoding_format == "base64":
+            rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
+        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return msgspec.json.encode({"object": "list", "data": data, "model": self.model, "usage": usage})
+
+    async def _hits(self, body: bytes) -> bytes:
+        if (search := self._search) is None:
+            raise RefusalError(404, "this server has no index; start it with --index")
+        asked = decoded(body, SearchRequest)
+        if not asked.text.strip():
+            raise RefusalError(400, "the text is empty; give what to search for", param="text")
+        hits = await self._batcher.alone(lambda: search(asked))
+        return msgspec.json.encode({"hits": [{**hit.to_dict(), "text": hit.text} for hit in hits]})
+
+    def _model(self, name: str) -> dict[str, Any]:
+        if name != self.model:
+            message = f"no model {one_line(name, 100)!r} here; this server has {self.model!r}"
+            raise RefusalError(404, message, param="model", code="model_not_found")
+        return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
+
+    def _health(self, _: Request) -> dict[str, Any]:
+        queue = {"requests": self._batcher.requests, "texts": self._batcher.texts}
+        return {"status": "ok", "model": self.model, "queue": queue}
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json", headers=_HEADERS)
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, R]) -> R:
+    """The result of `work`, which is cancelled if the client disconnects."""
+    running = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(request.receive())  # the body was read: only a disconnect can follow
+    try:
+        await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise RefusalError(499, "the client disconnected")
+        return running.result()
+    finally:
+        running.cancel()
+        gone.cancel()
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    match error:
+        case RefusalError():
+            refusal = error
+        case RefusedError():
+            refusal = RefusalError(error.status, str(error))
+        case HTTPException():
+            refusal = RefusalError(error.status_code, error.detail)
+        case _:  # Starlette raises it again, so that the log on stderr has it
+            refusal = RefusalError(500, "internal error; see the server's log")
+    headers = {**_HEADERS, **refusal.headers}
+    return Response(refusal.body, refusal.status, headers, media_type="application/json")
+
+
+def check_open(host: str, *, has_key: bool, no_key: bool) -> None:
+    """Refuse an address that others can reach, unless there is a key or `--no-key`."""
+    if not is_loopback(host) and not has_key and not no_key:
+        raise ConfigError(
+            f"host {host}: others could ask this server; name the variable with a key (--key-env), or say"
+            " --no-key"
+        )

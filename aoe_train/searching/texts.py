@@ -1,0 +1,118 @@
+"""What is indexed: rows of a table, and the text of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.parts import Part, parts_of
+from pairkit.dataset.tables import read_table
+
+
+def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with the columns of both rows, which have _1 and _2 behind their names."""
+    sides = [
+        side.rename({name: f"{name}_{number}" for name in side.columns})
+        for number, side in enumerate((ones, others), 1)
+    ]
+    return pl.concat([pairs, *sides], how="horizontal")
+
+
+TITLES, BODIES = ("title", "summary"), ("body", "description")
+_NAMING = ("id", "number", "key", "url")
+_TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with texts."""
+
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    texts: list[str]
+    empty: int = 0
+
+
+def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
+    """The rows of all tables of a source, in order."""
+    tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
+    frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
+    columns = _columns(frame, tuple(text_columns), source_name(source))
+    frame = frame.select(name for name, dtype in frame.schema.items() if is_written(dtype))
+    texts = joined(frame, columns)
+    filled = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
+    kept = [text for text in texts if text.strip()]
+    if not kept:
+        raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
+    return Rows(frame.filter(filled), columns, kept, len(texts) - len(kept))
+
+
+def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The text of each row."""
+    parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
+    return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def is_written(dtype: pl.DataType) -> bool:
+    """Whether values of a type are single ones that can be written as text."""
+    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
+
+
+def naming_column(columns: Collection[str]) -> str | None:
+    """The column by which people tell rows apart; None where no name of one is known."""
+    return next((name for name in _NAMING if name in columns), None)
+
+
+def told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it: dates and the like as text, and numbers that are none as None."""
+    return {name: _told(value) for name, value in row.items()}
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def text_digest(text: str) -> str:
+    """By which a text is known again."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _table(part: Part) -> pl.DataFrame:
+    return part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
+
+
+def _columns(frame: pl.DataFrame, wanted: tuple[str, ...], where: str) -> tuple[str, ...]:
+    names = frame.columns
+    if absent := [name for name in wanted if name not in names]:
+        raise DataError(f"no column {absent[0]!r}; there are {one_line(', '.join(names))}", path=where)
+    title, body = (next((name for name in known if name in names), None) for known in (TITLES, BODIES))
+    found = wanted or (
+        (_TEXT,)
+        if _TEXT in names
+        else tuple(name for name in (title, body) if name)
+        if title
+        else tuple(names)
+        if len(names) == 1
+        else ()
+    )
+    if not found:
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected text, or title and body; choose with"
+            " --text-column",
+            path=where,
+        )
+    if odd := [name for name in found if not is_written(frame.schema[name])]:
+        dtype = frame.schema[odd[0]]
+        held = "lists" if dtype.is_nested() else f"{dtype}"
+        raise DataError(f"the column {odd[0]!r} holds {held}; expected texts", path=where)
+    return found

@@ -1,0 +1,1 @@
+"""Training: choose settings, build the model, run the loop, write the folder."""

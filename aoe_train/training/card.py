@@ -1,0 +1,404 @@
+"""The model card: the README.md that model hubs read, and people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.data.examples import negatives_in_words
+from aoe_train.data.mixture import seen_in_words
+from aoe_train.model.backbones.packaged import PACKAGED, Packaged
+from aoe_train.settings.prompts import NamedPrompts
+from aoe_train.settings.training import CardSettings
+from pairkit.app.printable import one_line
+from pairkit.dataset.card import table
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+_TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
+# What dev figures are called on the Hub, as sentence-transformers' evaluators write them.
+_HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_NUMBERS = {"binary": "pairs labelled 0 or 1", "graded": "graded pairs", "positive": "positive pairs"}
+_NUMBERS |= {"triplet": "triplets", "single": "single texts"}
+
+
+def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSettings | None = None) -> str:
+    """The card of a trained model."""
+    about = about or CardSettings()
+    backbone = record["sources"]["backbone"]
+    from_hub = [hub_id(source.partition(":")[0]) for source in _named(record["sources"]["data"]).values()]
+    packaged = PACKAGED.get(backbone)
+    base = about.base_model or (packaged.hub_id if packaged else hub_id(backbone))
+    head = card_head(
+        name,
+        library="sentence-transformers",
+        tags=_TAGS,
+        license_id=about.license,
+        language=about.language or (packaged.language if packaged else ()),
+        base_model=base,
+        datasets=list(dict.fromkeys(filter(None, from_hub))),
+        results=_measured(record),
+    )
+    sections = [
+        *([("", _BACKBONE)] if _kept_backbone(record) else []),
+        ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
+        ("Use", _use(record)),
+        ("Training data", _data(record)),
+        ("Objective", "\n\n".join([_objectives(record), *_advisers(record)])),
+        ("Settings", _settings(record)),
+        ("Results", _results(record)),
+        ("Licence", _licence(about.license, packaged)),
+    ]
+    body = [f"# {name}"] + [f"## {title}\n\n{text}" if title else text for title, text in sections]
+    return head + "\n\n".join(body) + "\n"
+
+
+_BACKBONE = (
+    "**These are the backbone's own weights.** Training as below was not shown to make it better on judged"
+    " pairs, so what was learnt is not in them."
+)
+
+
+def _kept_backbone(record: Mapping[str, Any]) -> bool:
+    return bool(record["result"].get("judged", {}).get("kept") == "backbone")
+
+
+def card_head(
+    name: str,
+    *,
+    library: str,
+    tags: Iterable[str],
+    license_id: str = "unknown",
+    language: Iterable[str] = (),
+    base_model: str | None = None,
+    datasets: Iterable[str] = (),
+    results: Iterable[EvalResult] = (),
+) -> str:
+    """The YAML before a card, by which hubs find and show a model."""
+    from huggingface_hub import ModelCardData
+
+    data = ModelCardData(
+        library_name=library,
+        pipeline_tag="sentence-similarity",
+        license=license_id,
+        language=[*language] or None,
+        base_model=base_model,
+        datasets=[*datasets] or None,
+        tags=[*tags],
+        model_name=name,
+        eval_results=[*results] or None,
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n"
+
+
+def hub_id(source: str) -> str | None:
+    """The source, if it is a Hub id and no path here."""
+    return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
+
+
+def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
+    from huggingface_hub import EvalResult
+
+    return [
+        EvalResult(
+            task_type="sentence-similarity",
+            task_name="Sentence similarity",
+            dataset_type=hub_id(held_out) or kind,  # results of one type pass for those of one dataset
+            dataset_name=f"{held_out}, {what}",
+            metric_type=_HUB_METRICS[metric],
+            metric_name=metric,
+            metric_value=round(value, 4),
+        )
+        for held_out, kind, what, metric, value in _dev_figures(record)
+    ]
+
+
+def _dev_figures(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, float]]:
+    """Each dev set's source, its type, what it was for, its metric and its figure."""
+    result, sources = record["result"], record["sources"]
+    if result["dev"] is None:
+        return
+    held_out = _named(sources.get("dev_data") or sources["data"])
+    if "dev_sets" not in result:
+        # One dev set of several datasets is the validation split of one of them.
+        names = [name for name in record.get("dev_sets", {}) if name in held_out] or [*held_out]
+        chose = "held-out rows that chose the weights"
+        yield _base(held_out[names[0]]), "held-out", chose, str(result["dev_metric"]), float(result["dev"])
+        return
+    for name, dev in result["dev_sets"].items():
+        what = "held-out rows" + (" that chose the weights" if result["dev_set"] in (None, name) else "")
+        if dev["dev"] is not None:
+            yield _base(held_out[name]), f"held-out-{name}", what, str(dev["metric"]), float(dev["dev"])
+
+
+def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:
+    """Sources by name, as the record has them where there are several."""
+    return {"": sources} if isinstance(sources, str) else sources
+
+
+def _licence(given: str, backbone: Packaged | None) -> str:
+    known = f" The backbone's is `{backbone.license}`." if backbone else ""
+    if given != "unknown":
+        return f"`{given}`, as whoever trained the model says.{known}"
+    return (
+        "Unknown: nobody stated one. The weights derive from the backbone and the data named above: look up"
+        " what their licences ask for before you pass the model on, then set `license:` in the head of this"
+        f" file.{known}"
+    )
+
+
+def _use(record: Mapping[str, Any]) -> str:
+    encoder = record["encoder"]
+    note = prompts_told(NamedPrompts(encoder["prompts"], encoder["default_prompt_name"]))
+    return (
+        "```python\n"
+        "from aoe_train import Encoder                            # aoe-toolkit\n"
+        'vectors = Encoder.load("path/to/this/folder").encode(["a text", "another"])\n\n'
+        "from sentence_transformers import SentenceTransformer    # the same vectors\n"
+        'vectors = SentenceTransformer("path/to/this/folder").encode(["a text", "another"])\n'
+        "```" + (f"\n\n{note}" if note else "")
+    )
+
+
+def prompts_told(prompts: NamedPrompts) -> str:
+    """What a reader has to know of a model's prompts; nothing where there are none."""
+    if (words := prompts.around_all) is not None:
+        return f"The tokenizer puts the prompt `{words}` around each text; don't add it."
+    if not any(prompts.own.values()):
+        return ""
+    rows = [(f"`{name}`", f"`{words}`" if words else "(none)") for name, words in prompts.own.items()]
+    default = f" Texts for which none is asked have `{prompts.default}`." if prompts.default else ""
+    return (
+        "The model was made for texts with a prompt: `encode(texts, prompt_name=...)` puts it before each,"
+        f" and `encode_query` and `encode_document` choose by themselves.{default}\n\n"
+        + table(("name", "prompt"), rows)
+    )
+
+
+def _data(record: Mapping[str, Any]) -> str:
+    rows, sources = record["rows"], record["sources"]
+    if "datasets" in record:
+        lines = [_datasets(record)]
+    else:
+        lines = [_of_rows(rows | {"rows": rows["train"]}, sources["data"])]
+    if "dev_sets" in record["result"]:
+        sizes = ", ".join(f"`{name}` {size:,}" for name, size in record["dev_sets"].items())
+        chosen = record["result"]["dev_set"]
+        by = "the mean over them" if chosen is None else f"`{chosen}`"
+        lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
+    elif "dev" in rows:
+        lines.append(f"{rows['dev']:,} held-out rows chose the best weights.")
+    truncated = record["batches"]["truncated_texts"]
+    if truncated:
+        lines.append(
+            f"{truncated:,} texts were longer than {record['encoder']['max_length']} tokens and were cut."
+        )
+    if record["training_texts"]:
+        lines.append(_DIGESTS)
+    return " ".join(lines)
+
+
+def _of_rows(rows: Mapping[str, Any], source: str) -> str:
+    lines = [f"{rows['rows']:,} {_NUMBERS[rows['kind']]} from `{_base(source)}`."]
+    if "negatives" in rows:
+        lines.append(f"Negatives: {negatives_in_words(rows['negatives'])}.")
+    return " ".join(lines + _reading(rows.get("reading") or {}))
+
+
+def _datasets(record: Mapping[str, Any]) -> str:
+    """A list of the datasets; what comes after it is a paragraph of its own."""
+    mix = record["origin"]["settings"]["mix"]
+    told = [
+        f"- **{name}**: {_of_rows(own, record['sources']['data'][name])} In an epoch:"
+        f" {seen_in_words(own['epoch'])}."
+        for name, own in record["datasets"].items()
+    ]
+    begun = f"Several datasets, each batch of rows of one; their order is {mix['order']}:"
+    return "\n".join([begun, "", *told, "", ""])
+
+
+def _reading(reading: Mapping[str, Any]) -> list[str]:
+    """What labels count as, and what was left out; a record of an earlier version does not say it."""
+    lines = [f"Labels: {_code(reading['labels'])}."] if reading.get("labels") else []
+    if left_out := reading.get("left_out"):
+        told = ", ".join(f"{count:,} {_code(why.replace('_', ' '))}" for why, count in left_out.items())
+        lines.append(f"Rows left out: {told}.")
+    if reading.get("conflicts"):
+        lines.append(f"{reading['conflicts']:,} pairs had different labels.")
+    return lines
+
+
+def _code(words: str) -> str:
+    """Words of others, which Markdown is to leave as they are."""
+    return f"`{one_line(words, 200).replace('`', chr(39))}`"
+
+
+_DIGESTS = (
+    "`training_texts.npy` holds a 64-bit digest of each text, by which `aoe evaluate` tells what a test set "
+    "shares with them. No text can be read from it, but whoever has a text can ask whether it was among "
+    "them: delete the file where that must not be known."
+)
+
+
+def _objectives(record: Mapping[str, Any]) -> str:
+    """The objective, or that of each dataset."""
+    settings, own = record["origin"]["settings"], record["origin"].get("objective")
+    if "datasets" not in record:
+        return _objective(settings["objective"], own)
+    return "\n\n".join(
+        f"### {name}\n\n{_objective(settings['datasets'][name]['objective'], (own or {}).get(name))}"
+        for name in record["datasets"]
+    )
+
+
+def _objective(objective: Mapping[str, Any], own: str | None) -> str:
+    sizes = [*_sizes(objective), *_layers(objective)]
+    if own:
+        return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
+    parts = {part: weight for part, weight in objective["weights"].items() if weight}
+    rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
+    forms = [
+        f"Form of {part}: `{objective[form]}`."
+        for part, form in (("embed_distill", "embed_form"), ("score_distill", "score_form"))
+        if part in parts
+    ]
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *sizes])
+
+
+def _advisers(record: Mapping[str, Any]) -> list[str]:
+    """Who was asked beside the model, and what for."""
+    objective = record["origin"]["settings"]["objective"]
+    told = []
+    for role, who in (record.get("advisers") or {}).items():
+        if role == "teacher_scores":
+            told.append(f"Scores of a teacher: {_code(who['file'])}.")
+            continue
+        revision = f" at {_code(who['revision'])}" if who["revision"] else ""
+        known = f"SHA-256 of its {'weights' if 'weights' in who else 'file'} `{_digest(who)}…`"
+        line = f"{role.capitalize()}: {_code(_base(who['model']))}{revision}, {who['dim']} numbers, {known}."
+        prompts = {column: words for column, words in who.get("prompts", {}).items() if words}
+        if prompts:
+            given = ", ".join(f"{column} {_code(words)}" for column, words in prompts.items())
+            line += f" Its prompts: {given}."
+        told.append(line + (_left_out(objective) if role == "guide" else _SILENT))
+    return told
+
+
+def _digest(who: Mapping[str, Any]) -> str:
+    return str(who.get("weights") or who.get("file"))[:16]
+
+
+def _left_out(objective: Mapping[str, Any]) -> str:
+    margin, strategy = objective["guide_margin"], objective["guide_margin_strategy"]
+    less = f", less a margin of {margin:g} ({strategy})" if margin else ""
+    return (
+        f" In-batch candidates that it puts nearer to the anchor than the positive{less}, are no negatives."
+    )
+
+
+_SILENT = " Its vectors were made once; the model does not need it."
+
+
+def _sizes(objective: Mapping[str, Any]) -> list[str]:
+    """Which sizes vectors may be cut to; a record of an earlier version does not say it."""
+    dims = objective.get("dims") or ()
+    if not dims:
+        return []
+    weights = objective["dim_weights"] or [1] * len(dims)
+    told = ", ".join(
+        str(dim) if weight == 1 else f"{dim} (weight {weight:g})"
+        for dim, weight in zip(dims, weights, strict=True)
+    )
+    smallest = min(dims)
+    return [
+        f"Sizes (Matryoshka): {told}. The first so many numbers of a vector are a vector of that size:"
+        f" `encode(texts, dim={smallest})`, in sentence-transformers"
+        f" `SentenceTransformer(folder, truncate_dim={smallest})`."
+    ]
+
+
+def _layers(objective: Mapping[str, Any]) -> list[str]:
+    """How many layers the model may be cut to; a record of an earlier version does not say it."""
+    layers = objective.get("layers") or ()
+    if not layers:
+        return []
+    told = "all of them" if layers == "all" else ", ".join(map(str, layers))
+    return [
+        f"Layers that learnt the objective besides the last one: {told}. The first so many layers are a model"
+        " of that depth: `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
+    ]
+
+
+def _tau(objective: Mapping[str, Any], part: str) -> str:
+    ranked = part != "score_distill" or objective["score_form"] == "ranking"
+    tau = objective["tau"].get(part) if ranked else None
+    return "–" if tau is None else f"{tau:g}"
+
+
+def _settings(record: Mapping[str, Any]) -> str:
+    optim, encoder = record["origin"]["settings"]["optim"], record["encoder"]
+    rows = [
+        ("backbone", f"`{_base(record['sources']['backbone'])}`"),
+        ("pooling", encoder["pooling"]),
+        ("max length", str(encoder["max_length"])),
+        ("epochs", f"{optim['epochs']:g}"),
+        ("batch size", f"{optim['batch_size']} × {record['origin']['processes']} processes"),
+        ("learning rate", f"{optim['lr']:g}, {optim['scheduler']}, warm-up {optim['warmup']:g}"),
+        ("precision", {"no": "fp32"}.get(record["origin"]["precision"], record["origin"]["precision"])),
+        ("seed", str(record["origin"]["settings"]["seed"])),
+        ("LoRA", "yes" if record["origin"]["settings"]["lora"] else "no"),
+    ]
+    return table(("setting", "value"), rows) + "\n\nAll of them, and hashes of what went in: `run.json`."
+
+
+def _results(record: Mapping[str, Any]) -> str:
+    judged = record["result"].get("judged")
+    return "\n\n".join([_dev_results(record), *([] if judged is None else [_judged(record, judged)])])
+
+
+def _judged(record: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
+    low, high = judged["ci95"]
+    doubts = "" if judged["reliability"] == 1 else ", allowing for the doubts of whoever labelled them"
+    kept = "the model's" if judged["kept"] == "model" else "the backbone's"
+    return (
+        f"On {judged['pairs']:,} judged pairs of `{_base(record['sources']['judged'])}`: {judged['metric']}"
+        f" {judged['before']:.4f} before training and {judged['after']:.4f} after it, a gain of"
+        f" {judged['difference']:+.4f} (95 % interval {low:.4f} to {high:.4f}{doubts}). The weights"
+        f" are {kept}."
+    )
+
+
+def _dev_results(record: Mapping[str, Any]) -> str:
+    result = record["result"]
+    if result["dev"] is None:
+        return "No held-out data was given."
+    sets = result.get("dev_sets", {})
+    before = [dev["before"] for dev in sets.values()]
+    rows = [_figures("before training", [result["dev_before"], *before])]
+    rows += [
+        _figures(f"step {entry['step']}", [entry["eval_dev"], *(entry[f"eval_dev.{name}"] for name in sets)])
+        for entry in record["dev_history"][-10:]
+    ]
+    what = "on held-out rows" if result.get("dev_set") is None else f"on {result['dev_set']}"
+    head = [
+        "weights",
+        f"{result['dev_metric']} {what}",
+        *(f"{name}: {dev['metric']}" for name, dev in sets.items()),
+    ]
+    if _kept_backbone(record):
+        return table(head, rows)
+    best = f"The weights are those of step {record['best_step']}."
+    return table(head, rows) + f"\n\n{best}"
+
+
+def _figures(weights: str, figures: Iterable[float]) -> list[str]:
+    return [weights, *(f"{figure:.4f}" for figure in figures)]
+
+
+def _base(source: str) -> str:
+    """A path's last part: the rest is this machine's business."""
+    return source.rstrip("/").rpartition("/")[2] if source.startswith(("/", "./", "../", "~")) else source

@@ -1,0 +1,178 @@
+"""Our settings in the words of transformers."""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from aoe_train.model.precision import choose_precision
+from aoe_train.training.trainer.gather import exit_cleanly
+from aoe_train.training.trainer.reports import PROJECT, check_reports
+from aoe_train.training.trainer.trainer import METRIC
+from pairkit.app.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+    from aoe_train.settings.training import OptimSettings, Precision, TrainSettings
+
+# What does as it says beside our own batches, loss, evaluation and checkpoints; all else is set elsewhere, or
+# would have no effect.
+_FURTHER = {
+    *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
+    *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
+    *("run_name", "project", "logging_first_step"),
+}
+_SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
+_SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
+_BY_SHARD = (
+    "FSDP is asked for by --set run.shard=true, under torchrun; DeepSpeed and other ways to share a model out"
+    " are not there"
+)
+_SHARE_OUT = ("adamw_torch", "adamw_torch_fused")  # what takes weights that are shared out
+_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
+
+
+def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
+    """The arguments without those that need the data; joins the process group where there is one.
+
+    `set_optimisation`, `set_precision` and `set_evaluation` add what is chosen once data and model are read.
+    """
+    from transformers import TrainingArguments
+
+    optim, run, log = settings.optim, settings.run, settings.log
+    _check_launch()
+    _check_further(run.trainer)
+    check_reports(log.report_to)
+    if run.deterministic:  # cuBLAS reads it at its first product, which is before Trainer would set it
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    try:
+        args = TrainingArguments(
+            **{
+                "output_dir": str(work),
+                "seed": settings.seed,
+                "full_determinism": run.deterministic,
+                "gradient_accumulation_steps": optim.accumulation,
+                "lr_scheduler_type": optim.scheduler,  # a name that nobody knows is refused at once
+                "warmup_steps": optim.warmup,
+                "weight_decay": optim.weight_decay,
+                "max_grad_norm": optim.max_grad_norm,
+                "optim": "adamw_torch_fused",
+                "torch_compile": run.compile,
+                "use_cpu": not torch.accelerator.is_available(),  # else accelerate joins no group on CPUs
+                "logging_steps": log.steps,
+                "logging_first_step": True,
+                "logging_nan_inf_filter": False,  # it would wait for each step's loss; see Ledger
+                "report_to": list(log.report_to) or "none",
+                "project": PROJECT,
+                "save_strategy": "no",  # PaceCallback decides
+                "restore_callback_states_from_checkpoint": True,
+                "remove_unused_columns": False,
+                "ddp_find_unused_parameters": False,  # loading freezes what no text goes through
+                "ddp_broadcast_buffers": False,  # every process loaded the same
+                "disable_tqdm": True,
+                "log_level": "error",
+                **run.trainer,
+            }
+        )
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"transformers refuses these settings: {error}") from error
+    _check_shard(settings, args)
+    one_gpu(args)
+    return args
+
+
+def idle_gpus(args: TrainingArguments) -> str | None:
+    """What to tell where one process sees several GPUs, of which it uses one; else None."""
+    count = torch.cuda.device_count()
+    if args.world_size > 1 or count < 2:
+        return None
+    return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
+
+
+def one_gpu(args: TrainingArguments) -> None:
+    """Join the other processes, with one GPU: several would get DataParallel, which can't split a batch."""
+    args._n_gpu = min(args.n_gpu, 1)  # asking for it is what joins
+    exit_cleanly()
+
+
+def set_precision(args: TrainingArguments, wanted: Precision) -> None:
+    """Add what depends on the device."""
+    precision = choose_precision(wanted, args.device)
+    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args.mixed_precision = "no" if precision == "fp32" else precision
+
+
+def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
+    """The run's precision, as training has it."""
+    if not (args.bf16 or args.fp16):
+        return nullcontext()
+    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
+
+
+def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
+    """Held-out texts are embedded in the run's precision on an accelerator, where the model will be used so.
+
+    On a CPU it is float32 there, and so it is here.
+    """
+    return nullcontext() if args.device.type == "cpu" else autocast(args)
+
+
+def set_optimisation(args: TrainingArguments, optim: OptimSettings) -> None:
+    """Add what depends on the rows and the model, where it was not given."""
+    from transformers import SchedulerType
+
+    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
+    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
+
+
+def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
+    """Add what depends on the data: when to evaluate."""
+    if evaluate:
+        steps = math.ceil(batches / settings.optim.accumulation)
+        every = max(1, math.ceil(steps / settings.optim.evaluations))
+        args.set_evaluate(strategy="steps", steps=every, delay=0)
+        args.metric_for_best_model, args.greater_is_better = METRIC, True
+
+
+def _check_launch() -> None:
+    for name in _SHARDING_LAUNCHED:
+        if os.environ.get(name, "").lower() in ("1", "true", "yes"):
+            raise ConfigError(f"{name} is set: {_BY_SHARD}")
+
+
+def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
+    """What goes with shared-out weights: all processes have to gather each layer's equally often."""
+    run, lora = settings.run, settings.lora
+    if not run.shard:
+        return
+    if args.world_size == 1:
+        raise ConfigError(
+            "run.shard: a single process has nothing to share with; start with torchrun --nproc-per-node 2"
+        )
+    hindrances = {
+        "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk,
+        "run.compile": run.compile,
+        "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
+        f"the optimiser {args.optim}": args.optim not in _SHARE_OUT,
+    }
+    for hindrance in (name for name, is_there in hindrances.items() if is_there):
+        raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
+
+
+def _check_further(given: dict[str, Any]) -> None:
+    if sharding := sorted(given.keys() & _SHARDING):
+        raise ConfigError(f"run.trainer.{sharding[0]}: {_BY_SHARD}")
+    if unknown := sorted(given.keys() - _FURTHER):
+        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_FURTHER))}")
+    optimiser = str(given.get("optim", _OPTIMISERS[0]))
+    if not optimiser.startswith(_OPTIMISERS):
+        raise ConfigError(
+            f"run.trainer.optim {optimiser!r}: expected a name of transformers' that begins with "
+            f"{', '.join(_OPTIMISERS)}"
+        )

@@ -1,0 +1,91 @@
+"""What tells that a run has diverged: no step after that makes a model that is of use, so it is stopped.
+
+| sign | looked for |
+|---|---|
+| a loss that is no number | with each log entry, evaluation and checkpoint (`Ledger`) |
+| a gradient that is no number, or far beyond those of the first entries three entries in a row | with each log entry |
+| a model that tells texts apart no longer, as all cosines are 1 | with each evaluation and checkpoint, and at the end |
+
+The last one raises no error anywhere else. Dropout hides it from the batches: their texts are apart by noise alone.
+So a few texts are embedded as they would be after training, and compared with what they were before it: the cosines
+of some models are all near 1 from the start, and such a model may well be trained.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pairkit.app.errors import ConfigError
+
+# Texts are told apart no longer where 1 - cosine is on average below _NEAR and _NEARER times less than before
+# training, or, whatever it is, _FAR_NEARER times less.
+_NEAR, _NEARER, _FAR_NEARER = 1e-3, 4, 100
+_TINY = 1e-30  # a vector of zeros stays one
+_TEXTS = 16  # of the training data, and as many of the held-out data
+_ENTRIES = 3
+_GROWN, _LARGE = 1e3, 1e4  # times the first entries' gradients, and at least
+
+
+class Diverged(ConfigError):  # noqa: N818 - what happened
+    """A run whose settings, above all the learning rate, lead nowhere."""
+
+    def __init__(self, found: str, *, step: int, lr: float) -> None:
+        super().__init__(
+            f"training diverged at step {step:,}: {found}; train again with a lower --lr (now {lr:g}) and"
+            " --fresh"
+        )
+
+
+class Watch:
+    """Some texts, and how far apart they were before training."""
+
+    def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
+        chosen = [text for texts in collections for text in _some(texts)]
+        self._encode, self._texts = encode, list(dict.fromkeys(chosen))
+        self.before = math.nan
+
+    def spread(self) -> float:
+        """How far apart they are now."""
+        return spread(self._encode(self._texts))
+
+    def sign(self, now: float) -> str | None:
+        """What is wrong with a spread; None where nothing is, or was already before training."""
+        if not math.isfinite(self.before):
+            return None
+        if not math.isfinite(now):
+            return "the model gives texts vectors that are not numbers (NaN, infinity)"
+        if now >= max(min(_NEAR, self.before / _NEARER), self.before / _FAR_NEARER):
+            return None
+        return (
+            f"the model tells texts apart no longer (the cosines of {len(self._texts)} different texts are "
+            f"{1 - now:.6f} on average, and were {1 - self.before:.6f} before training)"
+        )
+
+
+def spread(vectors: np.ndarray) -> float:
+    """The mean of 1 - cosine over all pairs of vectors (text, dim).
+
+    NaN where one holds what is no number, or there is no pair.
+    """
+    if len(vectors) < 2 or not np.isfinite(vectors).all():
+        return math.nan
+    exact = vectors.astype(np.float64)
+    units = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), _TINY)
+    return float(np.square(units - units.mean(axis=0)).sum() / (len(units) - 1))
+
+
+def gradient_sign(norms: Sequence[float]) -> str | None:
+    """What is wrong with the gradient; None where nothing is."""
+    if norms and not math.isfinite(norms[-1]):
+        return f"the gradient became {norms[-1]}"
+    first, last = max(norms[:_ENTRIES], default=0.0), min(norms[-_ENTRIES:], default=0.0)
+    if len(norms) >= 2 * _ENTRIES and last > max(_GROWN * first, _LARGE):
+        return f"the norm of the gradient grew from {first:.3g} to {norms[-1]:.3g}"
+    return None
+
+
+def _some(texts: Sequence[str]) -> Sequence[str]:
+    return texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]

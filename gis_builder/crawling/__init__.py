@@ -1,0 +1,1 @@
+"""Fetching issues from GitHub: plan, crawl, status."""

@@ -1,0 +1,209 @@
+"""Crawl repositories into a store: candidates or everything, then what detection and negatives still need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from gis_builder.crawling.github import GitHub
+from gis_builder.crawling.sources.archive import archive_files, read_candidates
+from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.detection import might_matter
+from gis_builder.detection.run import Detector
+from gis_builder.detection.verdicts import Kept
+from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.settings import BuildSettings, PoolSettings
+from gis_builder.store import RepoRow, Store
+from gis_builder.store.crawled import remember, stored_record
+from gis_builder.store.records import IssueRef, Outcome
+from pairkit.app.errors import ConfigError, DataError
+
+_GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
+_CONTENT_SETTINGS = {
+    "strategy",
+    "sweep_small",
+    "include_private",
+    "phrases",
+    "title_words",
+    "body_phrases",
+    "max_phrase_share",
+    "label_query",
+}
+
+
+def crawl(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay = SILENT,
+) -> list[RepoRow]:
+    """Fetch all that a dataset of these repositories needs; called again, it goes on.
+
+    Returns:
+        What became of each repository, in the order asked for.
+
+    Raises:
+        ConfigError: the store holds a crawl with other settings.
+        DataError: none of the repositories can be crawled.
+        RemoteError: the server or the token failed for good.
+    """
+    names = _fetch_threads(github, store, repos, settings)
+    _complete(github, store, names, settings, show)
+    return outcomes(store, repos)
+
+
+def update(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay = SILENT,
+) -> list[RepoRow]:
+    """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
+    strategy = stored_record(store).get("strategy")
+    if strategy in _GIVEN:
+        _must_agree(store, {"server": crawl_record(settings)["server"]})
+        names = _crawlable(github.check(repos))
+    else:
+        begun = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
+        settings = settings.model_copy(update={"crawl": begun})
+        names = _fetch_threads(github, store, repos, settings)
+    github.update(names)
+    _complete(github, store, names, settings, show)
+    return outcomes(store, repos)
+
+
+def crawl_archive(
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    hours: Sequence[Path],
+    settings: BuildSettings,
+    show: RunDisplay = SILENT,
+) -> list[RepoRow]:
+    """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`."""
+    record = crawl_record(settings) | {"strategy": "archive"}
+    _must_agree(store, record)
+    names = _crawlable(github.check(repos))
+    remember(store, record)
+    scan = read_candidates(archive_files(hours), names, might_matter)
+    for words in scan.warnings:
+        show.say(words)
+    refs = [
+        IssueRef(repo, number) for repo, numbers in sorted(scan.numbers.items()) for number in sorted(numbers)
+    ]
+    show.say(f"{len(refs):,} candidates in {scan.events:,} events of {scan.files:,} files")
+    github.fetch(refs, with_thread=True)
+    _complete(github, store, names, settings, show)
+    return outcomes(store, repos)
+
+
+def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
+    """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`.
+
+    Raises:
+        ConfigError: the store holds a server's crawl.
+        DataError: see there.
+    """
+    record = {"strategy": "dump"}
+    _must_agree(store, record)
+    rows = import_dump(folder, store, say)
+    remember(store, record)
+    return rows
+
+
+def crawl_record(settings: BuildSettings) -> dict[str, Any]:
+    """The settings of a crawl that bear on what it fetches; how patiently it asks does not."""
+    crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
+    return crawled | {"server": urlsplit(settings.crawl.api_url).hostname}
+
+
+def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
+    """The stored outcome of each repository, in the order asked for; those never looked up are left out."""
+    rows = {row.name.lower(): row for row in store.repos()}
+    return [rows[name.lower()] for name in repos if name.lower() in rows]
+
+
+def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[str]:
+    """Fetch what the strategy says; free where it is done already. Returns what could be crawled."""
+    record = crawl_record(settings)
+    _must_agree(store, record)
+    names = _crawlable(github.check(repos))
+    remember(store, record)
+    fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
+    fetch(names)
+    return names
+
+
+def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
+    """Refuse to go on with what other settings brought: nothing could tell afterwards which brought what.
+
+    A sweep may follow a search, since it fetches everything anyway. Private repositories may be let in later.
+    """
+    old = stored_record(store)
+    free = {"include_private"}
+    if record.get("strategy") == "sweep" and old.get("strategy") in ("search", "archive"):
+        free = _CONTENT_SETTINGS
+    for key in sorted(old.keys() & record.keys() - free):
+        if old[key] != record[key]:
+            values = f" ({old[key]}, not {record[key]})" if isinstance(old[key], str) else ""
+            raise ConfigError(
+                f"{store.path.parent}: holds a crawl with another setting of {key}{values}; choose another "
+                "working folder, or crawl as before"
+            )
+
+
+def _crawlable(rows: Sequence[RepoRow]) -> list[str]:
+    names = [row.name for row in rows if row.is_crawlable]
+    if names:
+        return names
+    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5])
+    raise DataError(f"no repository can be crawled ({reasons}); check the names and what the token may read")
+
+
+def _complete(
+    github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings, show: RunDisplay
+) -> None:
+    """Fetch what the verdicts rest on, canonical issues first of all, and issues for negatives."""
+    homes = sorted({store.full_name(name) for name in names})
+    positives = _fetch_targets(github, store, homes, settings, show)
+    # After a sweep there is nothing more to draw from.
+    drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
+    github.pool({repo: pool_size(positives[repo], settings.pool) for repo in drawn}, settings.seed)
+
+
+def _fetch_targets(
+    github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings, show: RunDisplay
+) -> Counter[str]:
+    """Fetch what verdicts rest on until they ask for nothing new; returns the duplicates of each repository.
+
+    A reference that turns out to be a pull request changes its verdict, which may then ask for another: only
+    the verdicts that asked for what was just fetched are taken again.
+    """
+    detector = Detector(store, settings.detect)
+    positives: Counter[str] = Counter()
+    asked: set[IssueRef] = set()
+    judged: Iterable[Kept] = detector.judge_all(homes, show)
+    while True:
+        unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
+        for kept in judged:
+            if new := detector.unknown(kept) - asked:
+                unsettled[kept.verdict.ref] = new
+            elif kept.verdict.outcome is Outcome.DUPLICATE:
+                positives[kept.verdict.ref.repo] += 1
+        if not unsettled:
+            detector.keep()
+            return positives
+        wanted = frozenset().union(*unsettled.values())
+        github.fetch(sorted(wanted))
+        asked |= wanted
+        judged = detector.judge_again(unsettled)
+
+
+def pool_size(positives: int, settings: PoolSettings) -> int:
+    """How many further issues a repository with so many duplicates lends to negatives."""
+    return max(settings.at_least, round(settings.per_positive * positives)) if positives else 0

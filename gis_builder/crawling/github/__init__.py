@@ -1,0 +1,19 @@
+"""The crawl: GitHub's issues into a store, with the fewest requests, resumable at every page."""
+
+from gis_builder.crawling.github.crawler import GitHub
+from gis_builder.crawling.github.tokens import Token, find_tokens
+from gis_builder.progress.events import Advanced, Began, CrawlEvent, Finished, Listener, Waiting
+from gis_builder.settings.crawl import CrawlSettings
+
+__all__ = [
+    "Advanced",
+    "Began",
+    "CrawlEvent",
+    "CrawlSettings",
+    "Finished",
+    "GitHub",
+    "Listener",
+    "Token",
+    "Waiting",
+    "find_tokens",
+]

@@ -1,0 +1,253 @@
+"""What a server's answer means: a pure function, so that recorded exchanges can be run through it.
+
+GitHub tells the same thing in several ways (an exhausted quota is an HTTP 200 or a 403), so the decision is
+made once, here, and the client acts on its result alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Decoder
+
+from gis_builder.store import RateLimit
+from gis_builder.store.decoding import Malformed, Node, decode
+from pairkit.app.printable import one_line
+
+
+class AnswerKind(StrEnum):
+    """What the client has to do about an answer."""
+
+    OK = "ok"
+    PARTIAL = "partial"  # GraphQL: data, and errors that say which parts are missing
+    RATE_LIMITED = "rate_limited"  # the quota of the hour is spent
+    SECONDARY = "secondary"  # asked too fast
+    TOO_HEAVY = "too_heavy"  # ask for less at once
+    TRANSIENT = "transient"  # ask again
+    AUTH = "auth"  # the token is refused
+    FORBIDDEN = "forbidden"  # the token is fine but may not see this
+    NOT_FOUND = "not_found"
+    BAD_REPLY = "bad_reply"  # not an answer to what was asked
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLError:
+    """One error of a GraphQL answer: where in the data, which type, which words."""
+
+    path: tuple[str | int, ...]
+    type: str
+    message: str
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether the server gave this part up for its weight."""
+        return self.type in _HEAVY_TYPES or any(words in self.message.lower() for words in _HEAVY_WORDS)
+
+    @property
+    def spoils(self) -> bool:
+        """Whether its part has to be asked for again; else there is nothing, or nothing that may be seen."""
+        return self.is_heavy or self.type not in HIDDEN_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A classified answer."""
+
+    kind: AnswerKind
+    data: Any = None  # GraphQL: what is under each alias
+    errors: tuple[GraphQLError, ...] = ()
+    wait_s: float | None = None  # what the server asks for; None where it names no time
+    message: str = ""
+    final: bool = True  # BAD_REPLY only: whether asking again would give the same
+    was_heard: bool = True  # False: nothing came back at all
+    rate_limit: RateLimit | None = None
+    cost: int = 1  # points
+    status: int | None = None  # of HTTP; None where nothing came
+
+
+class _Extensions(Node, frozen=True):
+    code: str = ""
+
+
+class _Error(Node, frozen=True):
+    message: str = ""
+    type: str | None = None
+    path: list[str | int] | None = None
+    extensions: _Extensions | None = None
+
+
+class _GraphQLBody(Node, frozen=True):
+    data: dict[str, Raw] | UnsetType | None = UNSET
+    errors: list[_Error] | UnsetType | None = UNSET
+
+
+class _MessageBody(Node, frozen=True):
+    message: str = ""
+
+
+_GRAPHQL_BODY, _MESSAGE_BODY = Decoder(_GraphQLBody), Decoder(_MessageBody)
+_INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
+_LONGEST_DATE = 100
+_SHOWN = 20  # errors of one answer
+_HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
+_HEAVY_WORDS = (
+    "something went wrong while executing your query",
+    "may be the result of a timeout",
+    "couldn't respond to your request in time",
+    "resource limits",
+)
+_LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
+_DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
+HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
+_PASSING_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
+_SECONDARY_WORDS = ("secondary rate limit", "abuse")
+_GONE = {404: "not found", 410: "deleted", 451: "withheld for legal reasons"}
+_HEAVY_STATUS = {413, 502, 504}
+_PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
+
+
+def classify(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Decide what an answer means."""
+    low = {name.lower(): value for name, value in headers.items()}
+    answer = _classify(status, low, body)
+    return replace(answer, rate_limit=_rate_limit(low), status=status)
+
+
+def _classify(status: int, low: Mapping[str, str], body: bytes) -> Answer:
+    if 200 <= status < 300:
+        return _of_success(low, body)
+    message = _message(body) or f"HTTP {status}"
+    if status == 401:
+        return Answer(AnswerKind.AUTH, message=message)
+    if status in (403, 429):
+        return _of_refusal(status, low, message)
+    if status in _GONE:
+        return Answer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
+    if status in _HEAVY_STATUS:
+        return Answer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(low))
+    if status in _PASSING_STATUS:
+        return Answer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(low))
+    if 300 <= status < 400:
+        return Answer(
+            AnswerKind.BAD_REPLY, message=f"HTTP {status}, a redirect, where an answer was expected"
+        )
+    return Answer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
+
+
+def requested_wait_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server wants to be left alone: `retry-after`, else until the reset of a spent quota.
+
+    The reset is compared with the server's own `date`, so a wrong clock on this side does no harm. Without a
+    date nothing is known and None is returned.
+    """
+    after = _retry_after(headers)
+    if after is not None:
+        return after
+    if headers.get("x-ratelimit-remaining", "").strip() != "0":
+        return None
+    reset, now = _number(headers.get("x-ratelimit-reset")), _http_date(headers.get("date"))
+    # The date is cut to whole seconds, so the true wait is at most this.
+    return None if reset is None or now is None else max(0.0, reset - now)
+
+
+def _of_success(headers: Mapping[str, str], body: bytes) -> Answer:
+    try:
+        parsed = decode(body, _GRAPHQL_BODY)
+    except Malformed as error:
+        return bad_reply(f"a body that is not a GraphQL answer ({error})")
+    if parsed.data is UNSET and parsed.errors is UNSET:
+        return bad_reply("a body that is not a GraphQL answer")
+    errors = tuple(map(_error, parsed.errors or ()))
+    data = parsed.data or None
+    if not errors:
+        return _of_data(data)
+    joined = one_line("; ".join(error.message for error in errors[:_SHOWN]))
+    types = {error.type for error in errors}
+    if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
+        return Answer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
+    if any(words in joined.lower() for words in _SECONDARY_WORDS):
+        return Answer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
+    if data and any(bytes(value) != b"null" for value in data.values()):
+        return Answer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
+    return _of_nothing(errors, types, joined)
+
+
+def _of_data(data: Mapping[str, Raw] | None) -> Answer:
+    return Answer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL answer without data")
+
+
+def bad_reply(message: str) -> Answer:
+    """An answer that is none, though the same question may bring one the next time."""
+    return Answer(AnswerKind.BAD_REPLY, message=message, final=False)
+
+
+def _of_nothing(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> Answer:
+    """Classify an answer of errors only, where `data` is null or holds nothing but nulls."""
+    if any(error.is_heavy for error in errors):
+        return Answer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
+    if types & _DENIED_TYPES:
+        return Answer(AnswerKind.FORBIDDEN, errors=errors, message=message)
+    if "NOT_FOUND" in types:
+        return Answer(AnswerKind.NOT_FOUND, errors=errors, message=message)
+    if types & _PASSING_TYPES:
+        return Answer(AnswerKind.TRANSIENT, errors=errors, message=message)
+    return Answer(AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}")
+
+
+def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> Answer:
+    """Classify 403 and 429: a limit of one kind or the other, or no right to see."""
+    low, wait = message.lower(), requested_wait_s(headers)
+    if any(words in low for words in _SECONDARY_WORDS):
+        return Answer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+    if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
+        return Answer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
+    if status == 429 or wait is not None:
+        return Answer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+    return Answer(AnswerKind.FORBIDDEN, message=message)
+
+
+def _message(body: bytes) -> str:
+    try:
+        return one_line(decode(body, _MESSAGE_BODY).message)
+    except Malformed:  # a gateway's page
+        return ""
+
+
+def _error(raw: _Error) -> GraphQLError:
+    return GraphQLError(
+        path=tuple(raw.path or ()),
+        type=one_line(raw.type or (raw.extensions.code if raw.extensions else "")),
+        message=one_line(raw.message) or "an error without a message",
+    )
+
+
+def _rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
+    values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    known = [int(value) for value in values if value is not None]
+    return RateLimit(*known) if len(known) == len(values) else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None:
+        return max(0.0, seconds)
+    then, now = _http_date(value), _http_date(headers.get("date"))
+    return None if then is None or now is None else max(0.0, then - now)
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and _INTEGER.fullmatch(text) else None
+
+
+def _http_date(text: str | None) -> float | None:
+    try:
+        return None if text is None else parsedate_to_datetime(text[:_LONGEST_DATE]).timestamp()
+    except (ValueError, OverflowError, TypeError):
+        return None

@@ -1,0 +1,228 @@
+"""Asking until there is an answer: waits for limits, retries what passes, gives up on what does not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from gis_builder.crawling.github.answers import Answer, AnswerKind, GraphQLError, bad_reply, classify
+from gis_builder.crawling.github.exchange import Exchange
+from gis_builder.crawling.github.nodes import Rate
+from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.tokens import Token
+from gis_builder.progress.events import Listener, Waiting, ignore
+from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
+from gis_builder.store.decoding import Malformed, decode
+from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
+from pairkit.app.printable import one_line
+
+_LOG = logging.getLogger(__name__)
+_SHOWN = 100  # characters of a query
+
+_RATE = Decoder(Rate | None)
+
+T = TypeVar("T")
+
+
+class TooHeavy(RemoteError):  # noqa: N818
+    """The server can't answer this query in its time or size: ask for less at once."""
+
+
+class Stopped(RemoteError):  # noqa: N818
+    """Another worker met an error that ends the whole crawl."""
+
+
+class Refused(BadReply):
+    """The server does not take this query, whenever it is asked."""
+
+
+class Denied(RemoteError):  # noqa: N818
+    """The token is good but what was asked for is not shown to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """What is under each alias of a query, and the errors of those parts that are missing from it."""
+
+    data: Mapping[str, T | None]
+    errors: tuple[GraphQLError, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the server left parts out because the query was heavy."""
+        return any(error.is_heavy for error in self.errors)
+
+
+class Client:
+    """One token's line to the server: one request at a time."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        token: Token,
+        stop: threading.Event | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        self._settings = settings
+        self._token_name = token.name
+        self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
+        self._stop = stop or threading.Event()
+        self._listener = listener
+        self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
+        self._usage = Usage()
+        self._was_heard = False
+        self._rate_limit: RateLimit | None = None
+
+    def ask(self, query: Query[T]) -> Reply[T]:
+        """Ask until there is an answer."""
+        failures = waits = 0
+        while True:
+            answer = self._ask_once(query)
+            match answer.kind:
+                case AnswerKind.OK | AnswerKind.PARTIAL:
+                    return Reply(answer.data, answer.errors)
+                case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
+                    waits += 1
+                    self._wait_for_limit(answer, waits)
+                case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
+                    failures += 1
+                    self._wait_after_failure(answer, failures)
+                case _:
+                    raise _error_of(answer, self._token_name)
+
+    def back_off(self, failures: int, why: str) -> None:
+        """Wait as after the n-th failure in a row, with jitter so that workers do not move in step."""
+        seconds = min(self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s)
+        self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
+
+    def take_usage(self) -> Usage:
+        """What was spent since this was asked last; stored with the page that it brought."""
+        usage, self._usage = self._usage, Usage()
+        return usage
+
+    def book(self, page: Page, repo: str) -> None:
+        """Add to a page what was spent on it, and what the server last said is left."""
+        page.usage[repo] = self.take_usage()
+        if self._rate_limit:
+            page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
+
+    @property
+    def points_left(self) -> int | None:
+        """What the server said last is left for the token; None before it said so."""
+        return self._rate_limit.remaining if self._rate_limit else None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._exchange.close()
+
+    def _ask_once(self, query: Query[Any]) -> Answer:
+        self._check_stop()
+        start = time.monotonic()
+        raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
+        answer = raw if isinstance(raw, Answer) else classify(raw.status, raw.headers, raw.body)
+        if answer.data:
+            answer = _decoded(answer, query)
+        self._was_heard |= answer.was_heard
+        self._rate_limit = answer.rate_limit or self._rate_limit
+        seconds = time.monotonic() - start
+        self._usage += Usage(answer.cost, 1, seconds)
+        _LOG.info(
+            "%s %s in %.2f s for %d points, %s left: %s",
+            *(answer.status or "no status,", answer.kind, seconds, answer.cost, self.points_left),
+            one_line(query.text, _SHOWN),
+        )
+        return answer
+
+    @staticmethod
+    def _is_final(answer: Answer) -> bool:
+        return answer.kind is AnswerKind.BAD_REPLY and answer.final
+
+    def _wait_for_limit(self, answer: Answer, waits: int) -> None:
+        """Wait as long as the server says; where it does not say, a minute and then ever longer."""
+        grown = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
+        # After a named wait the limit should be over: if it is not, do not hammer.
+        seconds = grown if answer.wait_s is None else max(answer.wait_s, grown if waits > 1 else 0.0)
+        if waits > self._settings.attempts:
+            raise RateLimited(
+                f"the server's limit ({answer.message}) was there after each of {waits - 1} waits; run the "
+                "same command again later",
+                seconds,
+            )
+        if seconds > self._settings.max_wait_s:
+            raise RateLimited(
+                f"the server's limit ({answer.message}) lasts {seconds:.0f} s more; run the same command "
+                "again then, or raise max_wait_s",
+                seconds,
+            )
+        self._sleep(seconds, answer.message)
+
+    def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+        if not self._was_heard and failures >= self._settings.first_attempts:
+            raise RemoteError(
+                f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
+                "network"
+            )
+        if failures >= self._settings.attempts:
+            kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
+            raise kind(
+                f"{self._settings.graphql_url} failed {failures} times in a row, last with: "
+                f"{answer.message}; run the same command again to continue"
+            )
+        if answer.wait_s is not None:
+            self._sleep(min(answer.wait_s, self._settings.max_wait_s), answer.message)
+        else:
+            self.back_off(failures, answer.message)
+
+    def _sleep(self, seconds: float, why: str) -> None:
+        self._listener(Waiting(why, seconds, time.time() + seconds))
+        _LOG.info("waiting %.2f s: %s", seconds, why)
+        self._stop.wait(seconds)
+        self._usage += Usage(seconds=seconds)
+        self._check_stop()
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise Stopped("the crawl was stopped; run the same command again to continue")
+
+
+def _error_of(answer: Answer, token: str) -> RemoteError:
+    match answer.kind:
+        case AnswerKind.TOO_HEAVY:
+            return TooHeavy(f"the server gave the query up ({answer.message})")
+        case AnswerKind.AUTH:
+            return AuthError(f"the server refuses {token} ({answer.message}): make a new one and run again")
+        case AnswerKind.FORBIDDEN:
+            return Denied(f"{token} may not see this ({answer.message}): give it access")
+        case AnswerKind.NOT_FOUND:
+            return BadReply(f"the server has no GraphQL at this address ({answer.message}): check api_url")
+        case _ if answer.errors:
+            return Refused(answer.message)
+        case _:
+            return BadReply(f"{answer.message}; check api_url")
+
+
+def _decoded(answer: Answer, query: Query[Any]) -> Answer:
+    parts: dict[str, Raw] = dict(answer.data)
+    rate = parts.pop("rateLimit", None)
+    try:
+        data = {
+            alias: None if bytes(part) == b"null" else decode(part, query.answer)
+            for alias, part in parts.items()
+        }
+        said = decode(rate, _RATE) if rate is not None else None
+    except Malformed as error:
+        return replace(
+            bad_reply(f"the reply does not have what was asked for ({error})"), rate_limit=answer.rate_limit
+        )
+    kind = answer.kind if data else AnswerKind.BAD_REPLY
+    return replace(answer, kind=kind, data=data, cost=said.cost if said else 1)

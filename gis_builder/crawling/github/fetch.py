@@ -1,0 +1,164 @@
+"""Issues by number, in batches, until each of them is had or known not to be there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from gis_builder.crawling.github.answers import GraphQLError
+from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
+from gis_builder.crawling.github.client import Reply
+from gis_builder.crawling.github.nodes import Found, FoundPull, Item
+from gis_builder.crawling.github.parse import parse_issue, parse_pull, parse_thread, ref_of
+from gis_builder.crawling.github.queries import Query
+from gis_builder.store import Absence, Page
+from gis_builder.store.records import IssueRef
+from pairkit.app.errors import BadReply, RemoteError
+from pairkit.app.printable import one_line
+
+T = TypeVar("T")
+
+
+class Fetcher:
+    """Fetches issues by number; remembers which batch size the server can bear."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._sizes = {
+            True: BatchSize(crawl.settings.thread_batch),
+            False: BatchSize(crawl.settings.issue_batch),
+        }
+
+    def batch(self, *, with_thread: bool) -> int:
+        """How many issues to resolve at once: as many as make one request on a good day."""
+        settings = self._crawl.settings
+        return settings.thread_batch if with_thread else settings.issue_batch
+
+    def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
+        """Fetch every one of `refs`, however many requests that takes.
+
+        The page holds each as a thread, an issue, a pull request or an absence; it is not stored yet.
+        """
+        page, failures = Page(), Counter[IssueRef]()
+        waiting = sorted(set(refs))
+        while waiting:
+            size = self._sizes[with_thread]
+            reply, count = self._ask(waiting, size, with_thread=with_thread)
+            failed = self._take(page, waiting[:count], reply, with_thread=with_thread)
+            self._note_failures(page, failures, failed)
+            waiting = sorted([ref for ref in failed if ref not in page.missing] + waiting[count:])
+            if failed:
+                size.shrink()
+        return page
+
+    def _ask(
+        self, refs: Sequence[IssueRef], size: BatchSize, *, with_thread: bool
+    ) -> tuple[Reply[Found], int]:
+        def build(count: int) -> Query[Found]:
+            return self._crawl.queries.issues(refs[:count], with_thread=with_thread)
+
+        return ask_sized(self._crawl.client, size, build, self._crawl.settings.attempts)
+
+    def _take(
+        self, page: Page, refs: Sequence[IssueRef], reply: Reply[Found], *, with_thread: bool
+    ) -> dict[IssueRef, str]:
+        """Put what came into the page; return what has to be asked for again, with the server's words."""
+        failed: dict[IssueRef, str] = {}
+        for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
+            home = part(reply.data, f"r{place}", repo)
+            for ref in group:
+                node = part(home, f"i{ref.number}", str(ref)) if home else None
+                failure = failure_of(reply.errors, f"r{place}", f"i{ref.number}")
+                if failure:
+                    failed[ref] = failure
+                elif home is None:
+                    page.missing[ref] = (Absence.NO_REPOSITORY, "")
+                elif node is None:
+                    page.missing[ref] = (Absence.DELETED, "")
+                else:
+                    _must_be(repo, home)
+                    _put(page, ref, node, with_thread=with_thread)
+        return failed
+
+    def _note_failures(self, page: Page, failures: Counter[IssueRef], failed: Mapping[IssueRef, str]) -> None:
+        """Give up on those that fail again and again: one bad issue must not stop its repository."""
+        if not failed:
+            return
+        failures.update(list(failed))
+        for ref, words in failed.items():
+            if failures[ref] >= self._crawl.settings.attempts:
+                page.missing[ref] = (Absence.WITHHELD, "")
+                page.warnings.append((ref.repo, f"{ref} is left out: the server fails on it ({words})"))
+        self._crawl.client.back_off(max(failures[ref] for ref in failed), next(iter(failed.values())))
+
+
+def fetch(crawl: Crawl, fetcher: Fetcher, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
+    """Fetch issues by number, of any repositories, a stored page at a time."""
+    size = fetcher.batch(with_thread=with_thread)
+    ordered = sorted(set(refs))
+    for start in range(0, len(ordered), size):
+        batch = ordered[start : start + size]
+        crawl.save(_account(batch), fetcher.resolve(batch, with_thread=with_thread))
+        crawl.tell(_account(batch), "issues", start + len(batch), len(ordered))
+
+
+def _account(refs: Sequence[IssueRef]) -> str:
+    """The repository that pays for a batch; nobody in particular where several share it."""
+    repos = {ref.repo for ref in refs}
+    return repos.pop() if len(repos) == 1 else ""
+
+
+def fetch_threads(crawl: Crawl, fetcher: Fetcher, repo: str) -> None:
+    """Fetch every thread that was wished for, a stored page at a time."""
+    total = crawl.store.count_wishes(repo)
+    limit = fetcher.batch(with_thread=True)
+    while refs := crawl.store.wishes(repo, with_thread=True, limit=limit):
+        page = fetcher.resolve(refs, with_thread=True)
+        page.granted.extend(refs)
+        crawl.save(repo, page)
+        crawl.tell(repo, "threads", total - crawl.store.count_wishes(repo), total)
+
+
+def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
+    """The words of an error that spoilt what is under an alias; empty where none did."""
+    for error in errors:
+        if error.spoils and error.path[: len(alias)] == alias[: len(error.path)]:
+            return f"{error.type}: {error.message}"
+    return ""
+
+
+def part(data: Mapping[str, T], alias: str, what: str) -> T:
+    """What is under an alias."""
+    if alias not in data:
+        raise BadReply(f"{what}: the reply does not have it; run the same command again to continue")
+    return data[alias]
+
+
+def _must_be(repo: str, home: Found) -> None:
+    name = home.get("nameWithOwner")
+    if not isinstance(name, str):
+        raise BadReply(f"{repo}: the reply does not have its name; run the same command again to continue")
+    if name.lower() != repo.lower():
+        raise RemoteError(f"{repo} became {one_line(name)} during the crawl: run the same command again")
+
+
+def _put(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
+    if isinstance(node, str):
+        raise BadReply(
+            f"{ref}: the reply does not have what was asked for; run the same command again to continue"
+        )
+    now = ref_of(node)
+    if now.repo.lower() != ref.repo.lower():
+        page.missing[ref] = (Absence.TRANSFERRED, str(now))
+    elif now.number != ref.number:
+        raise BadReply(f"{ref}: the reply is about {now}; run the same command again to continue")
+    elif isinstance(node, FoundPull):
+        page.issues.append(parse_pull(node))
+    elif with_thread:
+        parsed = parse_thread(node)
+        page.threads.append(parsed.thread)
+        page.top_ups.extend(parsed.top_ups)
+    else:
+        page.issues.append(parse_issue(node))

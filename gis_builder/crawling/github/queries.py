@@ -1,0 +1,199 @@
+"""The text of every query. Names, numbers and cursors are written in as quoted literals.
+
+Costs, as GitHub counts them: a connection costs the requests it takes (one for each parent), the sum is
+divided by 100 and rounded, and is at least 1. Scalars and lookups by number are free within that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from msgspec.json import Decoder
+
+from gis_builder.crawling.github.nodes import Found, Hits, ListingHome, Parts, RepositoryNode, TypeNode
+from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.store import TopUp
+from gis_builder.store.records import IssueRef
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Generic[T]):
+    """A question to the server, and the type of what comes back under each alias."""
+
+    text: str
+    answer: Decoder[T]
+
+
+EVENT_TYPES = ("CLOSED_EVENT", "REOPENED_EVENT", "MARKED_AS_DUPLICATE_EVENT", "UNMARKED_AS_DUPLICATE_EVENT")
+
+_RATE = "rateLimit { cost }"
+_TARGET = (
+    "{ __typename ... on Issue { number repository { nameWithOwner } } "
+    "... on PullRequest { number repository { nameWithOwner } } }"
+)
+_PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
+_BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
+
+# Which of the newer fields this server has.
+INTROSPECTION = Query(
+    '{ issue: __type(name: "Issue") { fields { name args { name } } } '
+    f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
+    Decoder(TypeNode),
+)
+
+_REPOSITORY, _LISTING, _HITS = Decoder(RepositoryNode), Decoder(ListingHome), Decoder(Hits)
+_FOUND, _PARTS = Decoder(Found), Decoder(dict[str, Parts | None])
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which fields a server has that others lack."""
+
+    duplicate_of: bool = False  # Issue.duplicateOf
+    closed_duplicate_of: bool = False  # ClosedEvent.duplicateOf
+    enable_duplicate: bool = False  # Issue.stateReason(enableDuplicate:)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search: its words, and from where to go on."""
+
+    words: str
+    after: str | None = None
+
+
+class Queries:
+    """Builds the queries for one server, with the sizes of one configuration."""
+
+    def __init__(self, settings: CrawlSettings, server: Server) -> None:
+        self._settings = settings
+        self._issue = _issue_fields(server)
+        self._nested = {
+            "comments": "{ " + _BACKWARDS + " nodes { fullDatabaseId author { __typename login } "
+            "authorAssociation createdAt body } }",
+            "events": "{ " + _BACKWARDS + " nodes { " + _event_fields(server) + " } }",
+            "labels": "{ " + _BACKWARDS + " nodes { name } }",
+        }
+
+    def repositories(self, names: Sequence[str]) -> Query[RepositoryNode]:
+        """What is known of each repository: 4 connections each."""
+        dup = _quote(self._settings.label_query)
+        parts = [
+            f"r{place}: {_repository(name)} {{ nameWithOwner isPrivate hasIssuesEnabled createdAt "
+            "newest: issues(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
+            "{ totalCount nodes { number createdAt } } "
+            "fresh: issues(first: 1, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { updatedAt } } "
+            "pulls: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
+            "{ nodes { number } } "
+            f"labels(first: 20, query: {dup}) {{ nodes {{ name }} }} }}"
+            for place, name in enumerate(names)
+        ]
+        return Query(_query(parts), _REPOSITORY)
+
+    def searches(self, searches: Iterable[Search]) -> Query[Hits]:
+        """Several searches at once, numbers only: 1 connection each."""
+        parts = [
+            f"s{place}: search(type: ISSUE, first: 100, query: {_quote(search.words)}{_after(search.after)}) "
+            "{ issueCount pageInfo { hasNextPage endCursor } nodes { ... on Issue { number } } }"
+            for place, search in enumerate(searches)
+        ]
+        return Query(_query(parts), _HITS)
+
+    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Query[Found]:
+        """Issues by number, of any repositories: 3 connections each with their threads, else none.
+
+        `refs` has to be sorted by repository; the aliases are `r0.i12` and so on.
+        """
+        # A fragment, since fifty times the same fields would be most of the query.
+        nested = f" {self._inline()}" if with_thread else ""
+        fields = f"__typename ... on Issue {{ {self._issue}{nested} }} {_PULL}"
+        parts = []
+        for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
+            inner = " ".join(f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group)
+            parts.append(f"r{place}: {_repository(repo)} {{ nameWithOwner {inner} }}")
+        text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
+        return Query(text, _FOUND)
+
+    def listing(
+        self, repo: str, count: int, after: str | None, *, since: str | None = None
+    ) -> Query[ListingHome]:
+        """The repository's issues with their threads, oldest first, or by update from `since` on."""
+        order = "CREATED_AT" if since is None else "UPDATED_AT"
+        kept = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
+        text = _query(
+            [
+                f"r0: {_repository(repo)} {{ nameWithOwner issues(first: {count}{_after(after)}{kept}, "
+                f"orderBy: {{field: {order}, direction: ASC}}) {{ totalCount "
+                f"pageInfo {{ hasNextPage endCursor }} nodes {{ {self._issue} {self._inline()} }} }} }}"
+            ]
+        )
+        return Query(text, _LISTING)
+
+    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> Query[dict[str, Parts | None]]:
+        """What comes before the items that are stored: 1 connection each, under `t0` and so on."""
+        inner = " ".join(
+            f"t{place}: issueOrPullRequest(number: {top_up.ref.number}) "
+            f"{{ ... on Issue {{ {self._connection(top_up.part, 100, top_up.before)} }} }}"
+            for place, top_up in enumerate(top_ups)
+        )
+        return Query(_query([f"r0: {_repository(repo)} {{ {inner} }}"]), _PARTS)
+
+    def _inline(self) -> str:
+        settings = self._settings
+        return " ".join(
+            (
+                self._connection("comments", settings.comments_inline),
+                self._connection("events", settings.events_inline),
+                self._connection("labels", settings.labels_inline),
+            )
+        )
+
+    def _connection(self, part: str, last: int, before: str = "") -> str:
+        """The end of a nested connection, where closings and their comments are."""
+        name = "timelineItems" if part == "events" else part
+        types = f", itemTypes: [{', '.join(EVENT_TYPES)}]" if part == "events" else ""
+        cut = f", before: {_quote(before)}" if before else ""
+        return f"{part}: {name}(last: {last}{cut}{types}) {self._nested[part]}"
+
+
+def _issue_fields(server: Server) -> str:
+    reason = "stateReason(enableDuplicate: true)" if server.enable_duplicate else "stateReason"
+    target = "duplicateOf { number repository { nameWithOwner } }" if server.duplicate_of else ""
+    return (
+        f"number title body state {reason} author {{ __typename login }} authorAssociation "
+        f"createdAt updatedAt closedAt repository {{ nameWithOwner }} {target}"
+    )
+
+
+def _event_fields(server: Server) -> str:
+    closing = f" duplicateOf {_TARGET}" if server.closed_duplicate_of else ""
+    plain = "createdAt actor { login }"
+    return (
+        f"__typename ... on ClosedEvent {{ {plain} stateReason{closing} }} "
+        f"... on ReopenedEvent {{ {plain} }} "
+        f"... on MarkedAsDuplicateEvent {{ {plain} canonical {_TARGET} }} "
+        f"... on UnmarkedAsDuplicateEvent {{ {plain} canonical {_TARGET} }}"
+    )
+
+
+def _query(parts: Iterable[str]) -> str:
+    return f"{{ {' '.join(parts)} {_RATE} }}"
+
+
+def _repository(full_name: str) -> str:
+    owner, _, name = full_name.partition("/")
+    return f"repository(owner: {_quote(owner)}, name: {_quote(name)}, followRenames: true)"
+
+
+def _after(cursor: str | None) -> str:
+    return f", after: {_quote(cursor)}" if cursor else ""
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # JSON strings are GraphQL strings

@@ -1,0 +1,217 @@
+"""What a crawl will cost, before any of it is spent.
+
+A sweep is computed from the number of issues and GitHub's own rule of costs. A search depends on how people
+write, so it is an estimate: with the rates of one large repository.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gis_builder.crawling.crawl import pool_size
+from gis_builder.crawling.github import CrawlSettings, GitHub
+from gis_builder.crawling.github.search import is_cheaper_swept, search_words
+from gis_builder.crawling.status import outcome_lines
+from gis_builder.settings import BuildSettings
+from gis_builder.store import RepoRow, Store, Usage
+from pairkit.app.result_table import ResultTable, escape
+
+# Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
+_MEASURED_ON = "rust-lang/rust"
+_HITS_AN_ISSUE = 0.382  # results of all searches together, for each issue of the repository
+_CANDIDATES_AN_ISSUE = 0.258  # distinct issues among them
+_DUPLICATES_AN_ISSUE = 0.104  # duplicates among those
+_TARGETS_AN_ISSUE = 0.062  # canonical issues that are not among the candidates
+_TOP_UPS = 0.02  # threads with more comments than a first look shows; measured 0.011, the rest is margin
+
+_POINTS_AN_HOUR = 5000
+_SECONDS_A_REQUEST = 1.2
+_POINT = 100  # connections
+_THREAD_CONNECTIONS = 3  # comments, events, labels
+
+
+@dataclass(frozen=True, slots=True)
+class RepoPlan:
+    """What one repository will cost; nothing where there is nothing to fetch."""
+
+    row: RepoRow
+    points: int = 0
+    requests: int = 0
+
+    @property
+    def hours(self) -> float:
+        """Hours for one token."""
+        return hours(self.points, self.requests)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row for scripts."""
+        return {
+            "repository": self.row.name,
+            "outcome": self.row.outcome.value,
+            "full_name": self.row.full_name,
+            "detail": self.row.detail,
+            "issues": self.row.issue_count,
+            "points": self.points,
+            "requests": self.requests,
+            "hours": round(self.hours, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """What a crawl will cost, by repository, and what it cost to find out."""
+
+    strategy: str
+    repositories: tuple[RepoPlan, ...]
+    spent: Usage
+
+    @property
+    def points(self) -> int:
+        """Points of all repositories."""
+        return sum(repo.points for repo in self.repositories)
+
+    @property
+    def requests(self) -> int:
+        """Requests of all repositories."""
+        return sum(repo.requests for repo in self.repositories)
+
+    @property
+    def hours(self) -> float:
+        """Hours for one token; several share the work."""
+        return hours(self.points, self.requests)
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether rates of another repository went into it."""
+        return self.strategy == "search"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for scripts."""
+        return {
+            "strategy": self.strategy,
+            "estimate": self.is_estimate,
+            "points": self.points,
+            "requests": self.requests,
+            "hours_per_token": round(self.hours, 3),
+            "repositories": [repo.to_dict() for repo in self.repositories],
+            "spent": {"points": self.spent.points, "requests": self.spent.requests},
+        }
+
+    def table(self) -> ResultTable:
+        """A row for each repository that can be crawled, and the sums."""
+        rows = ResultTable("repository", "issues", "points", "requests", "hours")
+        priced = [repo for repo in self.repositories if repo.requests]
+        for repo in priced:
+            rows.add_row(repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}")
+        rows.add_rule()
+        issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
+        rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
+        return rows
+
+    def notes(self) -> list[str]:
+        """The repositories that are odd or not there, and how sure the figures are; a line each."""
+        odd = outcome_lines(repo.row for repo in self.repositories)
+        return [*odd, _basis(self)] if self.requests else odd
+
+    def __repr__(self) -> str:
+        counts = [str(self.table())] if self.requests else []
+        return "\n".join([*counts, *self.notes()])
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(map(escape, self.notes()))
+        return f"{self.table()._repr_html_() if self.requests else ''}<p><small>{lines}</small></p>"
+
+
+def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
+    """Look the repositories up and price a crawl of them. Nothing is kept.
+
+    Args:
+        names: `owner/name` each.
+        settings: Everything that can be set; strategy and batch sizes decide the price.
+        open_github: Makes the crawl's client over a store.
+
+    Raises:
+        ConfigError: a name is not owner/name.
+        RemoteError: the server failed, or refused the token.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
+        Store.open(Path(folder) / "store.sqlite", create=True) as store,
+    ):
+        with open_github(store) as github:
+            rows = github.check(names)
+        spent = sum(store.usage().values(), Usage())
+    priced: set[str] = set()
+    repos = []
+    for row in rows:
+        is_new = row.is_crawlable and row.full_name not in priced
+        repos.append(price(row, settings) if is_new else RepoPlan(row))
+        priced.add(row.full_name)
+    return Plan(settings.crawl.strategy, tuple(repos), spent)
+
+
+def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
+    """What the crawl of a repository costs that is there, as `RepoRow` describes it."""
+    swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
+    if settings.crawl.strategy == "sweep" or swept:
+        return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
+    return RepoPlan(row, *_search(row, settings))
+
+
+def hours(points: int, requests: int) -> float:
+    """How long one token takes: as long as its points last, or as long as the server takes to answer."""
+    return max(points / _POINTS_AN_HOUR, requests * _SECONDS_A_REQUEST / 3600)
+
+
+def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
+    """Points and requests of all threads, with the beginnings of long ones."""
+    pages = _batches(issues, settings.thread_batch)
+    top_ups = _batches(issues * _TOP_UPS, settings.thread_batch)
+    # A listing is a connection itself; the beginnings of threads are one connection each.
+    points = pages * _points(1 + _THREAD_CONNECTIONS * settings.thread_batch)
+    return points + top_ups * _points(settings.thread_batch), pages + top_ups
+
+
+def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
+    """Points and requests of discovery, of the candidates' threads, of their targets and of the pool."""
+    crawl, issues = settings.crawl, row.issue_count
+    searches = len(search_words(row.full_name, row.labels, crawl))
+    # A search has a page for each hundred of its hits, and at least one.
+    discovery = _batches(searches + issues * _HITS_AN_ISSUE / 100, crawl.search_batch)
+    threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
+    top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
+    targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
+    pool = min(issues, pool_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
+    # The pool is drawn from all numbers, of which pull requests have their share.
+    drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
+    points = (
+        discovery * _points(crawl.search_batch)
+        + threads * _points(_THREAD_CONNECTIONS * crawl.thread_batch)
+        + top_ups * _points(crawl.thread_batch)
+        + targets
+        + drawn
+    )
+    return points, discovery + threads + top_ups + targets + drawn
+
+
+def _batches(things: float, size: int) -> int:
+    return math.ceil(round(things, 6) / size)
+
+
+def _points(connections: int) -> int:
+    """GitHub's rule: a point for a hundred connections, rounded, and at least one."""
+    return max(1, math.floor(connections / _POINT + 0.5))
+
+
+def _basis(plan: Plan) -> str:
+    spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
+    if plan.strategy == "sweep":
+        how = f"Computed, with {_TOP_UPS:.0%} of the threads longer than a first look shows."
+    else:
+        how = f"An estimate with the rates of {_MEASURED_ON}; others may take half or twice as much."
+    return f"{how} {spent}"

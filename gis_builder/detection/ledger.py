@@ -1,0 +1,299 @@
+"""The claims that stand in a thread: later statements confirm, replace, dispute or void earlier ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gis_builder.detection.claims import Claim, ClaimKind, Stance
+from gis_builder.detection.statements import ONE_CLICK, Role, Statement, instant
+from gis_builder.detection.targets import KindOf, could_be_meant
+from gis_builder.store.records import IssueRef
+
+_ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
+_ANSWER_WORDS = 30
+_FEW_WORDS = 12
+
+
+class Fate(StrEnum):
+    """What became of a claim."""
+
+    STANDS = "stands"
+    DISPUTED = "disputed"  # "not a dup", "a different bug"
+    REOPENED = "reopened"
+    UNMARKED = "unmarked"  # the mark was taken back
+    FIXED = "fixed"  # the issue was then closed as fixed, or as no bug
+    EXPLAINED = "explained"  # it was only supposed, and then the issue was explained otherwise
+
+
+_REVIVABLE = (Fate.DISPUTED, Fate.FIXED, Fate.EXPLAINED)
+
+
+@dataclass(slots=True)
+class Standing:
+    """A claim in its thread, with the issues it was found to mean and what became of it."""
+
+    claim: Claim
+    targets: tuple[IssueRef, ...]
+    statement: Statement
+    place: int
+    stance: Stance
+    is_inferred: bool = False  # the text names no issue; the nearest earlier one is meant
+    confirmed_by: Statement | None = None
+    fate: Fate = Fate.STANDS
+    is_disputed_later: bool = False  # by a bystander, when the issue was closed already
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing later took the claim back."""
+        return self.fate is Fate.STANDS
+
+    def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
+        """Somebody else, or the speaker again, holds the claim to be true."""
+        self.confirmed_by = statement
+        if stance is Stance.ASSERTED or self.stance is Stance.ASKED:
+            self.stance = stance
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Hears a thread's statements in order of time and keeps the claims."""
+
+    issue: IssueRef
+    closed_at: str
+    kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
+    author: str | None = None  # of the issue
+    standings: list[Standing] = field(default_factory=list)
+    heard: list[Statement] = field(default_factory=list)
+    beyond: str | None = None  # the reason code if the thread is beyond what is read: then nothing is heard
+    _meant_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
+
+    def hear(self, statement: Statement) -> None:
+        """Take in the next statement."""
+        if statement.reading.reopens:
+            self.void(Fate.REOPENED)
+        own = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
+        made = [claim for claim in own if claim.stance is not Stance.DENIED]
+        for claim in own:
+            if claim.stance is Stance.DENIED:
+                self._dispute(statement, claim.targets)
+        if statement.role is not Role.BOT and not own:
+            self._fill_in(statement)
+            self._answer(statement)
+        for claim in made:
+            self._take_up(claim, statement)
+        self.heard.append(statement)
+
+    def void(self, fate: Fate, targets: tuple[IssueRef, ...] = ()) -> None:
+        """Take back every standing claim, or only those on one of `targets`."""
+        for standing in self.standings:
+            if standing.stands and (not targets or set(targets) & set(standing.targets)):
+                standing.fate = fate
+
+    def _dispute(self, statement: Statement, targets: tuple[IssueRef, ...]) -> None:
+        """Void the disputed claims; once the issue is closed, only those with authority can do that."""
+        if statement.when <= self.closed_at or statement.role in (Role.CLOSER, Role.MAINTAINER):
+            self.void(Fate.DISPUTED, targets)
+            return
+        for standing in self.standings:
+            if not targets or set(targets) & set(standing.targets):
+                standing.is_disputed_later = True
+
+    def last_standing(self) -> Standing | None:
+        """The newest claim that stands and names an issue."""
+        return next((s for s in reversed(self.standings) if s.stands and s.targets), None)
+
+    def _take_up(self, claim: Claim, statement: Statement) -> None:
+        if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
+            earlier = self.last_standing() or self._revived(statement)
+            if earlier is not None:
+                is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
+                earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
+                return
+        targets = claim.targets or self._meant(claim)
+        self.standings.append(
+            Standing(claim, targets, statement, len(self.heard), claim.stance, is_inferred=not claim.targets)
+        )
+
+    def _revived(self, statement: Statement) -> Standing | None:
+        """The last claim that was disputed or gave way to another reason, when the closer takes it up."""
+        if statement.role not in (Role.CLOSER, Role.MAINTAINER):
+            return None
+        for standing in reversed(self.standings):
+            if standing.fate in _REVIVABLE and standing.targets:
+                standing.fate = Fate.STANDS
+                return standing
+        return None
+
+    def _meant(self, claim: Claim) -> tuple[IssueRef, ...]:
+        """What a claim without a number means: what was named last before it, one issue or all."""
+        rejected = {ref for standing in self.standings if not standing.stands for ref in standing.targets}
+        for statement in reversed(self.heard):
+            named = tuple(ref for ref in self.meant_by(statement) if ref not in rejected)
+            if named:
+                return named if claim.is_plural else named[-1:]
+        return ()
+
+    def _fill_in(self, statement: Statement) -> None:
+        """Take a short answer that names one issue for what "a dup, but I can't find of what" looked for."""
+        last = self.standings[-1] if self.standings else None
+        if last is None or last.targets or statement.reading.words > _ANSWER_WORDS:
+            return
+        named = self.meant_by(statement)
+        if len(named) == 1 and last.stands and self._is_near(last):
+            last.targets, last.is_inferred = named, True
+
+    def meant_by(self, statement: Statement) -> tuple[IssueRef, ...]:
+        """The other issues that a statement names: those of the thread's own repository, if there are any."""
+        if id(statement) not in self._meant_by:
+            meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
+            at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
+            self._meant_by[id(statement)] = at_home or tuple(meant)
+        return self._meant_by[id(statement)]
+
+    def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
+        is_called_pull = ref in statement.reading.pulls
+        return ref != self.issue and could_be_meant(
+            ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
+        )
+
+    def _answer(self, statement: Statement) -> None:
+        """Hear a statement that claims nothing: it may answer the last claim or give another reason."""
+        reading = statement.reading
+        last = self._named_again(statement) or self.last_standing()
+        if last is None:
+            return
+        is_near = self._is_near(last)
+        named = tuple(ref for ref in reading.mentions if ref in last.targets)
+        differs = reading.says_different and (is_near or named)
+        if ((reading.disagrees and is_near) or differs) and not reading.agrees:
+            self._dispute(statement, named)
+        elif self._takes_explanation(statement, last):
+            self._explain_away()
+        elif reading.agrees and self._is_answer(statement, last):
+            last.confirm(statement)
+        elif reading.says_otherwise or reading.explains:
+            self._hear_reason(statement)
+        elif self._accepts(statement, last, is_named=bool(named)):
+            last.confirm(statement)
+
+    def _hear_reason(self, statement: Statement) -> None:
+        """Hear another reason to close: the closer's voids every claim, that of others what was supposed."""
+        is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
+        if statement.reading.says_otherwise and is_closers:
+            self.void(Fate.FIXED)
+        elif statement.reading.explains and _is_principal(statement) and self._is_by_closing(statement):
+            self._explain_away()
+
+    def _explain_away(self) -> None:
+        """Void what was only supposed or asked: the issue was explained otherwise."""
+        for standing in self.standings:
+            if standing.stands and standing.stance in (Stance.HEDGED, Stance.ASKED):
+                standing.fate = Fate.EXPLAINED
+
+    def _takes_explanation(self, statement: Statement, last: Standing) -> bool:
+        """Whether somebody with a say takes what another explained since the claim: "makes sense, thanks"."""
+        reading = statement.reading
+        takes = reading.agrees or reading.thanks or reading.accepts_explanation
+        if not takes or not _is_principal(statement) or not self._is_by_closing(statement):
+            return False
+        if not set(last.targets).isdisjoint(reading.mentions):
+            return False
+        since = [heard for heard in self.heard[last.place + 1 :] if heard.who != statement.who]
+        if any(heard.reading.explains for heard in since):
+            return True
+        return reading.accepts_explanation and any(
+            heard.reading.words > _FEW_WORDS
+            and not heard.reading.speaks_of_duplicates
+            and set(last.targets).isdisjoint(heard.reading.mentions)
+            for heard in since[-1:]
+        )
+
+    def _is_by_closing(self, statement: Statement) -> bool:
+        return instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+
+    def _named_again(self, statement: Statement) -> Standing | None:
+        """The last claim that was explained otherwise, when it is named again with a "yes" or "thanks"."""
+        reading = statement.reading
+        if not _is_principal(statement) or not (reading.agrees or reading.thanks) or reading.explains:
+            return None
+        for standing in reversed(self.standings):
+            if standing.fate is Fate.EXPLAINED and not set(standing.targets).isdisjoint(reading.mentions):
+                standing.fate = Fate.STANDS
+                return standing
+        return None
+
+    def _accepts(self, statement: Statement, last: Standing, *, is_named: bool) -> bool:
+        """Whether a statement takes the last claim for true without saying so.
+
+        By "thanks", "oh, I missed that" of whom it concerns; or because somebody who called the issue a
+        duplicate says no more than that it can be closed.
+        """
+        reading = statement.reading
+        if reading.thanks and _is_principal(statement) and self._is_near(last):
+            is_for_a_fix = self.heard[-1].reading.says_otherwise and self.heard[-1] is not last.statement
+            return is_named or (reading.words <= _ANSWER_WORDS and not is_for_a_fix)
+        is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
+        is_request = reading.is_closing and reading.words <= _FEW_WORDS and statement.when <= self.closed_at
+        return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
+
+    def _is_near(self, standing: Standing) -> bool:
+        return len(self.heard) - standing.place <= _ANSWER_REACH
+
+    def _is_answer(self, statement: Statement, last: Standing) -> bool:
+        """Whether a "yes" answers the claim; a bystander's does so at once, and is short."""
+        if statement.reading.says_otherwise:  # "yes, it works now"
+            before = self.heard[-1]
+            is_of_that = before is not last.statement and before.reading.says_otherwise
+            if is_of_that or last.claim.kind is not ClaimKind.DUPLICATE:
+                return False
+        if _is_principal(statement):
+            return self._is_near(last)
+        return len(self.heard) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
+
+    def _counts(self, claim: Claim, statement: Statement) -> bool:
+        """Whether a claim is about this issue, and somebody's.
+
+        A bot's suggestion is nobody's claim; a bot that closes says what a person told it. "I meant #2" takes
+        a claim of the same speaker to be one.
+        """
+        if (
+            claim.about_others
+            or self._is_aside(claim, statement)
+            or (claim.is_part and statement.role is not Role.CLOSER)
+        ):
+            return False
+        if claim.corrects:
+            return any(standing.statement.who == statement.who for standing in self.standings)
+        if statement.role is not Role.BOT:
+            return True
+        is_action = claim.is_command or (claim.is_closing and claim.stance is Stance.ASSERTED)
+        return claim.kind is ClaimKind.DUPLICATE and is_action
+
+    def _is_aside(self, claim: Claim, statement: Statement) -> bool:
+        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2".
+
+        Said to nobody by name, it is said to the bystander who spoke last, or else to the author. After the
+        closing, what is said to somebody who spoke up only then is about what that person told.
+        """
+        others = [
+            heard for heard in self.heard if heard.who not in (None, statement.who) and not heard.is_note
+        ]
+        is_to_last = claim.is_theirs and others and others[-1].role is Role.OTHER
+        spoke_last = others[-1].who if is_to_last else None
+        to = claim.addressee or spoke_last
+        if to is None or claim.is_closing or _is_same(to, self.author):
+            return False
+        return claim.is_theirs or (
+            statement.when > self.closed_at
+            and any(_is_same(to, heard.who) and heard.when > self.closed_at for heard in others)
+        )
+
+
+def _is_same(login: str, other: str | None) -> bool:
+    return other is not None and login.lower() == other.lower()
+
+
+def _is_principal(statement: Statement) -> bool:
+    """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
+    return statement.role is not Role.OTHER

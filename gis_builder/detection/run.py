@@ -1,0 +1,205 @@
+"""Detection over a whole store; a thread is judged again only if it changed, or what its verdict rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from msgspec.json import Decoder
+
+from gis_builder.detection import KindOf, Rules, decide, explain
+from gis_builder.detection.verdicts import KEPT_FILE, Kept, KeptVerdicts, write_verdicts
+from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.settings import DetectSettings
+from gis_builder.store import RepoRow, Store, StoredThread, full_names
+from gis_builder.store.code import code_digest
+from gis_builder.store.crawled import site_of
+from gis_builder.store.decoding import Node
+from gis_builder.store.records import IssueRef, Kind, Outcome, Thread, Verdict
+from pairkit.app.errors import ConfigError, DataError
+
+_LOG = logging.getLogger(__name__)
+
+_RECORD = "verdicts"
+CODE = ("store/records.py", "store/markdown.py", "detection")  # what a verdict is made by
+
+
+class _Basis(Node, frozen=True):
+    """What the verdicts of the last detection rest on."""
+
+    store: str
+    settings: Any
+    repositories: list[str]
+
+
+_DECODER = Decoder(_Basis)
+
+
+def detect(
+    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
+) -> int:
+    """Judge these repositories and write the verdicts; the store notes what they rest on.
+
+    Returns:
+        How many threads were judged anew; of the others the verdicts were kept.
+    """
+    detector = Detector(store, settings)
+    for _ in detector.judge_all(full_names(rows), show):
+        pass
+    write_verdicts(path, detector.keep())
+    basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
+    store.set_meta(_RECORD, json.dumps(basis))
+    return detector.judged_anew
+
+
+def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
+    """The repositories that were judged last."""
+    noted = store.meta_json(_RECORD, _DECODER)
+    if not noted:
+        raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
+    now = _basis(store, settings)
+    if noted.store != now["store"]:
+        raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
+    if noted.settings != now["settings"]:
+        words = f"judged with other settings ({noted.settings}); give the same, or run `gis detect` again"
+        raise DataError(words, path=store.path)
+    return [row for row in store.repos() if row.name in noted.repositories]
+
+
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+    """One thread's verdict, and in words its evidence in order of time and what each piece counts for."""
+    repo, _, number = name.rpartition("#")
+    if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
+        raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")
+    thread = store.thread(IssueRef(repo, int(number)))
+    if thread is None:
+        raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
+    detector = Detector(store, settings)
+    verdict = detector.decide(thread, detector.kind_of)
+    return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
+
+
+def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
+    return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
+
+
+class Detector:
+    """Judges the threads of a store, and knows what detection asks beyond a thread.
+
+    A verdict is kept with a digest of its thread, of the settings and of detection's own code, and with what
+    was known of the issues that detection asked about. While all of that stays, it is not made again.
+    """
+
+    def __init__(self, store: Store, settings: DetectSettings) -> None:
+        rows = [row for row in store.all_repos() if row.full_name]
+        self._store, self._settings, self._site = store, settings, site_of(store)
+        self._newest = {row.full_name: row.max_number for row in rows}
+        self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
+        self._names: dict[str, set[str]] = {}
+        for row in rows:
+            self._names.setdefault(row.full_name, set()).add(row.name)
+        self._kept = KeptVerdicts(store.path.with_name(KEPT_FILE))
+        self._judged: set[str] = set()
+        self.judged_anew = 0
+
+    def judge(self, repo: str) -> Iterator[Kept]:
+        """Judge every whole thread of a repository, one at a time in memory."""
+        known, basis = self._kept.of(repo), self._rules_digest(repo)
+        self._judged.add(repo)
+        for stored in self._store.stored_threads(repo):
+            yield self._judge(stored, basis, known.get(stored.number))
+
+    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[Kept]:
+        """The same for several repositories."""
+        total = sum(map(self._store.count_threads, repos))
+        return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)
+
+    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[Kept]:
+        """Judge some issues again, since more is known of what they rest on."""
+        for ref in refs:
+            stored = self._store.stored_thread(ref)
+            if stored is not None:
+                yield self._judge(stored, self._rules_digest(ref.repo), None)
+
+    def keep(self) -> pl.DataFrame:
+        """Keep all verdicts for the next time; return those of the judged repositories as rows."""
+        return self._kept.write(self._judged)
+
+    def unknown(self, judged: Kept) -> frozenset[IssueRef]:
+        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of.
+
+        With all of it fetched, the verdict is the one that a store of the whole tracker gives.
+        """
+        rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
+        return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
+
+    def _judge(self, stored: StoredThread, basis: bytes, known: Kept | None) -> Kept:
+        digest = stored.digest(basis)
+        if known is not None and known.digest == digest and self._is_as_told(known):
+            judged, how = known, "kept"
+        else:
+            judged, how = self._judge_anew(stored.read(), digest), "judged anew"
+        verdict = judged.verdict
+        _LOG.info("%s: %s: %s (%s)", verdict.ref, how, verdict.outcome, verdict.reason)
+        self._kept.add(judged)
+        return judged
+
+    def _is_as_told(self, known: Kept) -> bool:
+        return all(self.kind_of(ref) is kind for ref, kind in known.asked)
+
+    def _judge_anew(self, thread: Thread, digest: str) -> Kept:
+        asked: dict[IssueRef, Kind] = {}
+
+        def kind_of(ref: IssueRef) -> Kind:
+            asked[ref] = self.kind_of(ref)
+            return asked[ref]
+
+        self.judged_anew += 1
+        return Kept(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
+
+    def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
+        """The verdict on one thread, see `judge_thread`."""
+        return judge_thread(thread, kind_of, self.rules(thread.issue.repo), self._settings)
+
+    def rules(self, repo: str) -> Rules:
+        """The rules for one repository: a reference by a name that it once had is one to itself."""
+        return Rules(
+            allow_cross_repository=self._settings.allow_cross_repository,
+            former_names=frozenset(self._names.get(repo, ())) - {repo},
+            site=self._site,
+        )
+
+    def kind_of(self, ref: IssueRef) -> Kind:
+        """What a reference points at.
+
+        Numbers beyond the newest one that the crawl saw were not missing but not yet there: a dump ends
+        somewhere, and threads go on to mention what came later. Up to there a dump is all there is.
+        """
+        kind = self._store.kind(ref)
+        home = self._store.full_name(ref.repo)
+        if ref.number > self._newest.get(home, ref.number):
+            return Kind.UNKNOWN if kind is Kind.MISSING else kind
+        return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
+
+    def _rules_digest(self, repo: str) -> bytes:
+        """A digest of what decides a verdict beside thread and tracker."""
+        names = sorted(self.rules(repo).former_names)
+        settings = self._settings.model_dump(mode="json")
+        basis = json.dumps([repo, names, self._site, settings, code_digest(*CODE)])
+        return hashlib.sha256(basis.encode()).digest()
+
+
+def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings) -> Verdict:
+    """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
+    verdict = decide(thread, kind_of, rules)
+    if verdict.outcome is Outcome.DUPLICATE and verdict.confidence < settings.min_confidence:
+        return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
+    return verdict

@@ -1,0 +1,147 @@
+"""Turn a masked text into sentences, each a string of lexicon codes with the places of its tokens.
+
+Sentences have a greatest length and a list of references is one token, so that what a rule may span is
+bounded and the time that reading takes grows with the length of the text, whatever it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from gis_builder.detection.lexicon import code_of
+from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
+from gis_builder.detection.references import Reference
+from gis_builder.store.markdown import Span
+
+REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
+_GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_LONGEST_SENTENCE = 4000  # characters; what is longer is data, not prose, and is read in pieces
+# "#1, #2 and also #3", in codes.
+_REFERENCE_LIST = re.compile(r"R(?:[,&]{1,3}M?o?x?i?,?R|&?M?,?i?R)++")
+
+
+def _phrases() -> list[str]:
+    """Every phrase as a branch that ends with an empty named group.
+
+    The group stands last because the regular expression engine skips a branch at once when the branch begins
+    with a letter that isn't there, and can't look past the beginning of a group.
+    """
+    spaced = [
+        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
+    ]
+    return spaced + [f"(?:{rule})(?P<{code}_u{i}>)" for i, (code, rule) in enumerate(UNSPACED_PHRASES)]
+
+
+_TOKEN = re.compile(
+    "|".join(
+        [
+            r"(?P<blank>[ \t]++)",
+            rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
+            *_phrases(),
+            r"(?P<abbreviation>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
+            r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
+            r"(?P<word>@?[^\W_]++(?:['.-][^\W_]++)*+)",
+            r"(?P<and>[&+/])",
+            r"(?P<ask>\?)",
+            r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
+        ]
+    )
+)
+# What is fixed stands first, and what must not stand before it is looked back at: the engine then skips from
+# stop to stop instead of looking back from every character.
+_SENTENCE_END = re.compile(
+    r"[.!?;\n。！？；](?:"
+    # A run of stops from where it begins, or behind the one that ends an abbreviation.
+    r"(?<=[.!?;])(?:(?<![.!?;][.!?;])|(?<=\be\.g\..)|(?<=\bi\.e\..)|(?<=\bcf\..)|(?<=\betc\..)|(?<=\bvs\..))"
+    r"(?<!\be\.g.)(?<!\bi\.e.)(?<!\bcf.)(?<!\betc.)(?<!\bvs.)"
+    # "It's a known issue; see #1" is one statement.
+    r"(?:(?<!known issue.)(?<!known bug.)(?<!known problem.)"
+    rf"|(?!(?<=[.;])\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
+    r"[.!?;]*+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
+    r"|(?<=[。！？；])"
+    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ])))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One statement: `codes[i]` is the lexicon code of the token at `spans[i]` of the text."""
+
+    codes: str
+    spans: tuple[Span, ...]
+    references: tuple[tuple[Reference, ...], ...]  # those of a list stand at its one place of code `R`
+    is_question: bool
+
+
+def hide_references(text: str, references: Sequence[Reference]) -> str:
+    """Put one marker in place of each reference, so that a link's dots and words are not read as text."""
+    pieces, place = [], 0
+    for reference in references:
+        length = reference.end - reference.start
+        pieces += [text[place : reference.start], REFERENCE_MARK, _REST_OF_REFERENCE * (length - 1)]
+        place = reference.end
+    return "".join([*pieces, text[place:]])
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Where the sentences of a text stand; blank lines and list items end a sentence too."""
+    spans, start = [], 0
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+        start = end
+    return spans
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
+    """A sentence whole, or cut between words where it is too long to be one."""
+    while end - start > _LONGEST_SENTENCE:
+        blank = text.rfind(" ", start, start + _LONGEST_SENTENCE)
+        cut = blank + 1 if blank > start else start + _LONGEST_SENTENCE
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> Sentence:
+    """Read one sentence of a lower-case text whose references are hidden."""
+    codes: list[str] = []
+    spans: list[Span] = []
+    for match in _TOKEN.finditer(text, *span):
+        group = match.lastgroup or ""
+        if group != "blank":
+            codes.append(_code(group, match))
+            spans.append(match.span())
+    references = [(by_start[place],) if place in by_start else () for place, _ in spans]
+    is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
+    return _with_lists(Sentence("".join(codes), tuple(spans), tuple(references), is_question))
+
+
+def _with_lists(sentence: Sentence) -> Sentence:
+    """The sentence with each list of references as one token."""
+    lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
+    if not lists:
+        return sentence
+    codes, spans, references, place = "", [], [], 0
+    for start, end in lists:
+        codes += sentence.codes[place:start] + "R"
+        spans += [*sentence.spans[place:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]
+        references += [*sentence.references[place:start], tuple(chain(*sentence.references[start:end]))]
+        place = end
+    return replace(
+        sentence,
+        codes=codes + sentence.codes[place:],
+        spans=(*spans, *sentence.spans[place:]),
+        references=(*references, *sentence.references[place:]),
+    )
+
+
+def _code(group: str, match: re.Match[str]) -> str:
+    if group == "word":
+        return code_of(match.group())
+    return _FIXED_CODES.get(group) or group.partition("_")[0]
+
+
+_FIXED_CODES = {"reference": "R", "abbreviation": "e", "cjk": "w", "and": "&", "ask": "?", "lesser": ","}

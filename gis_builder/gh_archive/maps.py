@@ -1,0 +1,212 @@
+"""Maps over files: tasks that write files, and a process pool that runs them.
+
+A task's files are whole or absent, and named by a digest of everything that decides their contents. So "it
+exists" means "it is done": an interrupted run continues, and it does not matter where a task runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.system.cluster import address_of
+from pairkit.system.files import write_bytes
+from pairkit.system.machine import cores
+
+_DIGITS = 20
+_MOST_DEATHS = 3  # of workers, without a task that ends in between
+_BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
+_UNPACKED = 12  # bytes of memory for a byte of a task's input
+_CONTEXT = multiprocessing.get_context("spawn")  # in forked processes the threads of polars would be missing
+
+
+class Task(NamedTuple):
+    """A function from files to files: it yields the contents of each of `outs` in turn."""
+
+    outs: tuple[Path, ...]
+    function: Callable[..., Iterable[bytes]]
+    arguments: tuple[Any, ...]
+    memory: int = _BASE_BYTES  # bytes that it takes at most, about
+
+    @property
+    def out(self) -> Path:
+        """The file, or the first one."""
+        return self.outs[0]
+
+
+class Runner(Protocol):
+    """Runs tasks in any order; yields as each is done."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Run tasks."""
+
+
+def is_done(task: Task) -> bool:
+    """Whether all files of a task exist."""
+    return all(out.exists() for out in task.outs)
+
+
+def do(task: Task) -> None:
+    """Run a task if it is not done; its files are their owner's only, as they hold other people's words."""
+    if not is_done(task):
+        for out, data in zip(task.outs, task.function(*task.arguments), strict=True):
+            write_bytes(out, data, private=True)
+
+
+def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
+    """The memory of a task that unpacks files, or one of so many parts of them."""
+    return _BASE_BYTES + _UNPACKED * sum(path.stat().st_size for path in paths) // parts
+
+
+def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: object) -> Path:
+    """A task's file, `STEM.CODE.INPUTS.ENDING`: digests of what makes it, and of what it is made from."""
+    return folder / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
+
+
+def superseded(paths: Iterable[Path]) -> dict[Path, list[Path]]:
+    """The files that earlier runs made of each task from other inputs, the latest first."""
+    used = set(paths)
+    wanted = {(path.parent, *_task_of(path)): path for path in used}
+    found: dict[Path, list[Path]] = {path: [] for path in used}
+    for folder in {path.parent for path in used if path.parent.is_dir()}:
+        for other in sorted(folder.iterdir(), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            path = wanted.get((folder, *_task_of(other)))
+            if path is not None and other not in used:
+                found[path].insert(0, other)
+    return found
+
+
+def _task_of(path: Path) -> tuple[str, ...]:
+    """Stem, code and ending of a task's file."""
+    parts = path.name.split(".")
+    return (*parts[:2], parts[3]) if len(parts) == 4 else (path.name,)
+
+
+def digest_of(value: object) -> str:
+    """The hex SHA-256 of bytes, or of what JSON can hold."""
+    data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(data).hexdigest()
+
+
+def damaged(path: Path, error: Exception) -> DataError:
+    """The error for a task's file that can't be read: once deleted, it is made again."""
+    return DataError(f"damaged ({one_line(str(error), 200)}); delete it and run again", path=path)
+
+
+def runner_of(engine: str, workers: int | None, address: str | None) -> Runner:
+    """The process pool of this machine, or a Ray cluster."""
+    cluster = address_of(engine, address)
+    if cluster is None:
+        return Pool(workers or cores())
+    if workers is not None:
+        raise ConfigError(f"workers = {workers}: a cluster decides that; leave it off")
+    from gis_builder.gh_archive.on_ray import OnRay
+
+    return OnRay(cluster)
+
+
+class Pool:
+    """Runs tasks on this machine: in this process if there is one worker."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """If a worker is killed, the tasks that were running start again with new workers."""
+        if self._workers == 1:
+            for task in tasks:
+                do(task)
+                yield
+            return
+        left, running, deaths = deque(tasks), dict[Future[None], Task](), 0
+        while left or running:
+            try:
+                while left and len(running) < 2 * self._workers:
+                    future = self._begin(left[0])
+                    running[future] = left.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    future.result()
+                    del running[future]
+                    deaths = 0
+                    yield
+            except BrokenProcessPool as error:
+                deaths += 1
+                left.extendleft(running.values())
+                running.clear()
+                self._close()
+                if deaths == _MOST_DEATHS:
+                    raise DataError(
+                        "workers were killed again and again, most likely because memory is short; give"
+                        " fewer --workers (workers=…)",
+                        path=left[0].out,
+                    ) from error
+
+    def _begin(self, task: Task) -> Future[None]:
+        with _interrupts_held():  # new workers inherit that, see `_start_worker`
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
+            return self._pool.submit(do, task)
+
+    def _close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits for the end of this, and in processes that start here until they can handle it."""
+    resource_tracker.ensure_running()  # first: while it starts, it lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker() -> None:
+    """A worker has one core, hence one thread of polars; it ends with its driver, even a killed one.
+
+    Ctrl-C, which a terminal sends to workers, too, ends it without a message: the driver has one.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import_module("polars")  # its own handler of Ctrl-C would replace ours
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a background job
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,208 @@
+"""Rows of the archive: one table for all kinds of rows, sorted by a key of their repository.
+
+A row's identity is its repository, kind, number, id and name. Of rows with one identity the newest counts,
+whether they come from one hour or from different years. The key is a hash of the repository's id, so a range
+of keys, a *bucket*, is a fair share of all repositories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from gis_builder.gh_archive.maps import damaged
+from gis_builder.store.records import Comment, Event, Issue
+from pairkit.app.errors import DataError
+from pairkit.dataset.parquet import parquet_bytes, read_notes, read_parquet
+
+KEYS = 1 << 63
+REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
+
+_IDENTITY = ("key", "repo_id", "kind", "number", "id", "name")
+_VERSION = ("changed_at", "event_at", "event_id")
+SCHEMA: dict[str, Any] = {
+    "key": pl.Int64,
+    "repo_id": pl.Int64,
+    "kind": pl.String,
+    "number": pl.Int64,  # of the issue or pull request; 0 in rows about the repository
+    "id": pl.Int64,  # of a comment, or of the event; else 0
+    "name": pl.String,  # of the repository, or of a member; else empty
+    "changed_at": pl.String,  # when the issue was last changed; else empty
+    "event_at": pl.String,
+    "event_id": pl.Int64,
+    "action": pl.String,  # closed | reopened
+    "author": pl.String,
+    "is_bot": pl.Boolean,
+    "association": pl.String,  # null if the event lacks it
+    "created_at": pl.String,
+    "closed_at": pl.String,
+    "state": pl.String,
+    "state_reason": pl.String,
+    "labels": pl.List(pl.String),
+    "title": pl.String,
+    "body": pl.String,
+}
+_NOTHING = (None,) * len(SCHEMA)
+_REST = _NOTHING[len(_IDENTITY) + len(_VERSION) :]
+_ROW_GROUP = 2048
+_LEDGER = "ledger"  # key of the ledgers in a file's footer
+_MOST_REASONS, _OTHER = 20, "other"  # reasons that one hour counts apart, and the name of the rest
+_AT_ONCE = 48  # hours that are open together; an open one takes half a MiB
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+Row = tuple[Any, ...]
+
+
+class Ledger(msgspec.Struct):
+    """What was read of one hour."""
+
+    hour: str
+    lines: int = 0
+    events: int = 0
+    issue_events: int = 0
+    broken: dict[str, int] = {}
+    broke_off: str = ""
+    first_id: int = 0
+    last_id: int = 0
+    without_association: int = 0
+
+    def note_broken(self, reason: str) -> None:
+        """Count a malformed line."""
+        if reason not in self.broken and len(self.broken) >= _MOST_REASONS:
+            reason = _OTHER
+        self.broken[reason] = self.broken.get(reason, 0) + 1
+
+    def note_id(self, number: int) -> None:
+        """Count an event by its id."""
+        self.events += 1
+        self.first_id = min(self.first_id or number, number)
+        self.last_id = max(self.last_id, number)
+
+
+@lru_cache(1 << 16)
+def key_of(repo_id: int) -> int:
+    """The key of a repository, in [0, KEYS)."""
+    return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
+
+
+class Place(NamedTuple):
+    """The event that a row comes from: key and id of its repository, time and id."""
+
+    key: int
+    repo_id: int
+    at: str
+    event_id: int
+
+
+def bare_row(place: Place, kind: str, number: int = 0, name: str = "") -> Row:
+    """A row without details: a pull request, a name, a member."""
+    return (place.key, place.repo_id, kind, number, 0, name, "", place.at, place.event_id, *_REST)
+
+
+def issue_row(place: Place, issue: Issue, association: str | None) -> Row:
+    """An issue as an event showed it."""
+    return (
+        *(place.key, place.repo_id, ISSUE, issue.number, 0, "", issue.updated_at, place.at, place.event_id),
+        *(None, issue.author, issue.is_bot, association, issue.created_at, issue.closed_at),
+        *(issue.state, issue.state_reason, issue.labels, issue.title, issue.body),
+    )
+
+
+def comment_row(place: Place, number: int, comment: Comment, association: str | None) -> Row:
+    """A comment of an issue."""
+    return (
+        *(place.key, place.repo_id, COMMENT, number, comment.id, "", "", place.at, place.event_id, None),
+        *(comment.author, comment.is_bot, association, comment.created_at, *_NOTHING[:5], comment.body),
+    )
+
+
+def event_row(place: Place, number: int, event: Event) -> Row:
+    """A closing or reopening; its id is the event's, so that a repeated one counts once."""
+    return (
+        *(place.key, place.repo_id, EVENT, number, place.event_id, "", "", place.at, place.event_id),
+        *(event.kind, event.actor, None, None, event.created_at, None, None, event.state_reason),
+        *_NOTHING[:3],
+    )
+
+
+def table_of(rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows of one hour as a table, see `newest`."""
+    return newest(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+
+
+def newest(table: pl.DataFrame) -> pl.DataFrame:
+    """The newest version of each identity, in the order of identities."""
+    ordered = table.sort(*_IDENTITY, *_VERSION, maintain_order=True)
+    return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
+
+
+def file_of(table: pl.DataFrame, ledgers: Iterable[Ledger]) -> bytes:
+    """A table as a file, with the ledgers of its hours."""
+    ordered = sorted(ledgers, key=lambda ledger: ledger.hour)
+    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_LEDGER: msgspec.json.encode(ordered).decode()})
+
+
+def ledgers_of(files: Iterable[Path]) -> list[Ledger]:
+    """The ledgers of files."""
+    found: list[Ledger] = []
+    for path in files:
+        try:
+            found += msgspec.json.decode(read_notes(path)[_LEDGER], type=list[Ledger])
+        except (KeyError, msgspec.MsgspecError, DataError) as error:
+            raise damaged(path, error) from error
+    return found
+
+
+def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
+    """The rows of files, or those that meet a condition; see `newest`."""
+    return newest(_scanned(files, lambda rows: rows if where is None else rows.filter(where)))
+
+
+def of_repos(repos: Collection[int]) -> pl.Expr:
+    """The condition for rows of some repositories."""
+    return pl.col("repo_id").is_in(sorted(repos))
+
+
+def row_hashes(files: Sequence[Path]) -> dict[int, int]:
+    """A hash of all rows of each repository; equal rows have equal hashes within this process."""
+    hashed = pl.struct(pl.all()).hash().alias("hash")
+    repos = _scanned(files, lambda rows: rows.select("repo_id", hashed).group_by("repo_id").sum())
+    return dict(repos.iter_rows())
+
+
+def _scanned(files: Sequence[Path], use: Any) -> pl.DataFrame:
+    if not files:
+        return use(pl.LazyFrame(schema=SCHEMA)).collect()  # type: ignore[no-any-return]
+    try:
+        return use(pl.scan_parquet(list(files), glob=False)).collect()  # type: ignore[no-any-return]
+    except _UNREADABLE as error:
+        raise damaged(_first_damaged(files), error) from error
+
+
+def _first_damaged(files: Sequence[Path]) -> Path:
+    for path in files:
+        try:
+            read_parquet(path)
+        except DataError:
+            return path
+    return files[0]
+
+
+def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
+    """A month's rows as files of the buckets from `first` to before `last`; bucket 0 has the ledgers."""
+    inside = _within(first, last, buckets)
+    parts = (hours[start : start + _AT_ONCE] for start in range(0, len(hours), _AT_ONCE))
+    table = newest(pl.concat([read_rows(part, inside) for part in parts]))
+    for bucket in range(first, last):
+        ledgers = ledgers_of(hours) if bucket == 0 else []
+        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), ledgers)
+
+
+def _within(first: int, last: int, buckets: int) -> pl.Expr:
+    key = pl.col("key")
+    return (key >= KEYS * first // buckets) & (key < KEYS * last // buckets)

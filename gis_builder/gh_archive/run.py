@@ -1,0 +1,273 @@
+"""From hours of GH Archive to a dataset: the maps one after the other, and what is decided between them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from gis_builder.crawling.github import GitHub
+from gis_builder.detection.run import CODE
+from gis_builder.gh_archive.extract import extract_hour
+from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
+from gis_builder.gh_archive.judge import Judged, ToppedRepo, judge_bucket, pack, unpack
+from gis_builder.gh_archive.maps import Runner, Task, digest_of, file_named, is_done, memory_for, superseded
+from gis_builder.gh_archive.rows import ledgers_of, sort_month
+from gis_builder.gh_archive.settle import (
+    Gathered,
+    Negatives,
+    add_negatives,
+    draw_negatives,
+    gather,
+    placed,
+    split,
+    tie,
+)
+from gis_builder.gh_archive.topup import top_up
+from gis_builder.gh_archive.write import write_archive
+from gis_builder.pairing.assemble import DROPPED_FILE, check_missing
+from gis_builder.pairing.build import checked
+from gis_builder.pairing.dataset import drop_counts
+from gis_builder.progress.display import RunDisplay
+from gis_builder.results import ArchiveBuilt
+from gis_builder.settings import ArchiveSettings
+from gis_builder.store import Store
+from gis_builder.store.code import code_digest
+from gis_builder.store.folders import check_out, held_store, working_folder
+from pairkit import __version__
+from pairkit.dataset.parquet import write_parquet
+from pairkit.system.files import write_bytes
+from pairkit.system.folders import check_apart
+from pairkit.system.records_on_disk import scratch_file
+
+# The code that makes the files of each map.
+SORT = ("store/records.py", "gh_archive/rows.py")
+EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
+JUDGE = (
+    *CODE,
+    *("crawling/crawl.py", "crawling/github/pool.py", "pairing", "pairing/secrets"),
+    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
+)
+DRAW = (
+    *("pairing", "settings/strategies.py", "store/records.py", "store/ref_table.py"),
+    *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
+)
+# Settings that the second map does not depend on.
+_LATER: dict[str, bool | set[str]] = {
+    "api_url": True,
+    "split": True,
+    "pair": True,
+    "limits": {"per_repo_max"},
+}
+
+_FEWEST_BUCKETS = 16
+_BUCKET_BYTES = 96 << 20  # of rows in a new bucket; a bucket may grow to twice as much
+_SORT_BYTES = 96 << 20  # of rows that one task sorts
+_OLD_S = 3600.0  # age from which a half-written file is a killed process's
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The request."""
+
+    hours: Sequence[str]
+    source: Path
+    work: Path
+    settings: ArchiveSettings
+    excluded: Sequence[str] = ()
+    open_github: Callable[[Store], GitHub] | None = None  # to top up with
+
+    def record(self, found: Sequence[HourFile]) -> dict[str, Any]:
+        """Everything that decides the contents of the dataset."""
+        server = urlsplit(self.settings.api_url).hostname
+        return {
+            **self.settings.model_dump(mode="json", exclude={"api_url"}),
+            "hours": span_of(self.hours),
+            "hours_sha256": digest_of([[hour.hour, hour.identity] for hour in found]),
+            **({"top_up": server} if self.open_github else {}),
+            "excluded_sha256": digest_of(list(self.excluded)),
+        }
+
+
+def build_archive(
+    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool = False
+) -> ArchiveBuilt:
+    """Make the dataset; after an interruption, the same call continues."""
+    start = time.monotonic()
+    check_apart(out, job.work)
+    with working_folder(job.work):
+        found = hour_files(job.source, job.hours)
+        record = job.record(found)
+        check_out(out, (), record, fresh=fresh)
+        run = _Run(job, runner, show)
+        statistics = run.dataset(found, out, record)
+        run.clean()
+    show.say("auditing")
+    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start, run.judged_anew)
+
+
+class _Run:
+    """One run over the maps."""
+
+    def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
+        self._job, self._runner, self._show = job, runner, show
+        self._settings, self._work = job.settings, job.work.resolve()
+        self._used: list[Path] = []
+        self.judged_anew = 0  # repositories
+
+    def dataset(self, found: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
+        """Make the dataset; returns its statistics."""
+        rows = self._rows(found)
+        judged, topped = self._judge(rows, [None] * len(rows)), None
+        if self._job.open_github:
+            judged, topped = self._top_up(rows, judged, self._job.open_github)
+        self._show.say("making pairs")
+        with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
+            gathered = gather(judged, texts, pairs, self._settings)
+            drawn = self._draw(judged, gathered)
+            left_out = pl.concat(gathered.left_out).sort("label", "issue1", "issue2", "reason")
+            write_parquet(self._work / DROPPED_FILE, left_out, private=True)
+            return write_archive(
+                *(out, gathered, drawn, ledgers_of(rows[0]), self._job.hours),
+                statistics={
+                    "verdicts": gathered.verdicts_by_outcome(),
+                    "clusters": gathered.clusters,
+                    "missing_negatives": check_missing(drawn.missing, self._settings.split),
+                    "negatives_with_a_pool_issue": drawn.with_single,
+                    "archive_repositories": dict(sorted(gathered.counts.items())),
+                    **({"topped_up": topped} if topped else {}),
+                    **drop_counts(gathered.reasons, gathered.removed),
+                },
+                run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
+                detail=self._work / "repositories.parquet",
+            )
+
+    def _rows(self, found: Sequence[HourFile]) -> list[list[Path]]:
+        """The first map, and its sorting: the files of rows of each bucket, one a month."""
+        tasks, months = [], defaultdict(list)
+        for hour in found:
+            out = file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
+            tasks.append(Task((out,), extract_hour, (hour.path, hour.hour)))
+            months[hour.hour[:7]].append(out)
+        self._run("reading hours", tasks)
+        sizes = {month: sum(path.stat().st_size for path in files) for month, files in months.items()}
+        buckets = self._buckets(sum(sizes.values()))
+        folders = [self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)]
+        by_month, tasks = [], []
+        for month, files in months.items():
+            names = [path.name for path in files]
+            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            by_month.append(outs)
+            parts = _power_of_two(sizes[month] / _SORT_BYTES, least=1, most=buckets)
+            for part in range(parts):
+                first, last = buckets * part // parts, buckets * (part + 1) // parts
+                arguments = (tuple(files), first, last, buckets)
+                tasks.append(Task(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts)))
+        self._run("sorting months", tasks)
+        return [list(files) for files in zip(*by_month, strict=True)]
+
+    def _buckets(self, size: int) -> int:
+        """How many buckets rows of so many bytes get: as many as before, if that is enough."""
+        known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
+        enough = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
+        return next(enough, _power_of_two(size / _BUCKET_BYTES, least=_FEWEST_BUCKETS))
+
+    def _judge(self, rows: Sequence[Sequence[Path]], topped: Sequence[Path | None]) -> list[Path]:
+        """The second map: the judged repositories of each bucket."""
+        settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
+        code = [*_code(JUDGE), settings, excluded]
+        outs = []
+        for bucket, (files, answers) in enumerate(zip(rows, topped, strict=True)):
+            stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
+            told = answers and answers.name
+            outs.append(file_named(self._work / "judged", stem, "zlib", code, names, told))
+        earlier = superseded(outs)
+        tasks = []
+        for out, files, answers in zip(outs, rows, topped, strict=True):
+            arguments = (tuple(files), answers, next(iter(earlier[out]), None), settings, excluded)
+            tasks.append(Task((out,), judge_bucket, arguments, memory_for(files)))
+        for task in self._run("detecting duplicates", tasks):
+            self.judged_anew += unpack(task.out, Judged).anew
+        return outs
+
+    def _top_up(
+        self,
+        rows: Sequence[Sequence[Path]],
+        judged: Sequence[Path],
+        open_github: Callable[[Store], GitHub],
+    ) -> tuple[list[Path], dict[str, int]]:
+        def judge_again(answers: list[list[ToppedRepo]]) -> list[Path]:
+            told = (
+                self._kept("answers", path, pack(given)) if given else None
+                for path, given in zip(judged, answers, strict=True)
+            )
+            return self._judge(rows, list(told))
+
+        server = digest_of(self._settings.api_url)[:12]
+        with held_store(self._work / "topped" / server) as store, open_github(store) as github:
+            return top_up(judged, store, github, judge_again)
+
+    def _draw(self, judged: Sequence[Path], gathered: Gathered) -> Negatives:
+        """The splits, and the third map: the negatives of each bucket."""
+        similar_at, code = self._settings.pair.similar_at, _code(DRAW)
+        names = [path.name for path in judged]
+        ties = file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        self._used.append(ties)
+        settled = split(gathered, tie(ties, gathered.texts, similar_at))
+        settings = self._settings.model_dump_json(include={"pair", "seed"})
+        tasks = []
+        for path, part in zip(judged, placed(gathered, settled), strict=True):
+            given = self._kept("placed", path, pack(part))
+            inputs = (path.name, given.name)
+            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            tasks.append(Task((out,), draw_negatives, (path, given, settings), memory_for([path])))
+        self._run("drawing negatives", tasks)
+        return add_negatives(gathered, settled, (task.out for task in tasks))
+
+    def _kept(self, folder: str, judged: Path, data: bytes) -> Path:
+        """A file of the driver's for a bucket, named by its contents."""
+        path = file_named(self._work / folder, _stem(judged), "zlib", "", digest_of(data))
+        if not path.exists():
+            write_bytes(path, data, private=True)
+        self._used.append(path)
+        return path
+
+    def _run(self, name: str, tasks: Sequence[Task]) -> list[Task]:
+        """Run the tasks that are not done; returns those."""
+        left = [task for task in tasks if not is_done(task)]
+        for _ in self._show.counted(name, self._runner.run(left), len(left)):
+            pass
+        self._used += [out for task in tasks for out in task.outs]
+        return left
+
+    def clean(self) -> None:
+        """Remove what this run superseded, and what killed processes left half-written."""
+        for path in (path for others in superseded(self._used).values() for path in others):
+            path.unlink()
+        for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < time.time() - _OLD_S:
+                    path.unlink()
+
+
+def _code(parts: Sequence[str]) -> list[str]:
+    return [__version__, code_digest(*parts)]
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _power_of_two(size: float, *, least: int, most: int = 1 << 30) -> int:
+    """The smallest power of two from `size`, within bounds that are powers of two."""
+    count = least
+    while count < min(size, most):
+        count *= 2
+    return count

@@ -1,0 +1,317 @@
+"""Everything that is decided over all repositories: owners of names, near-identical texts, splits.
+
+An issue or pair takes only some numbers in memory here, as all of GitHub has many millions of them. Negatives
+are drawn by bucket again (the third map), once each repository's share of them is known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
+from gis_builder.gh_archive.maps import Task, damaged, do
+from gis_builder.gh_archive.stored import PairsOnDisk, TextsOnDisk
+from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
+from gis_builder.pairing.deal import NOWHERE, Codes, deal
+from gis_builder.pairing.negatives import make_negatives, shares
+from gis_builder.pairing.positives import Positives, make_positives
+from gis_builder.pairing.split import BEYOND
+from gis_builder.pairing.text import Texts
+from gis_builder.settings import ArchiveSettings
+from gis_builder.settings.pairs import SPLITS
+from gis_builder.store.records import DroppedPair, IssueRef, Pair
+from gis_builder.store.ref_table import RefTable, Together
+from pairkit.similarity.groups import Places, connected
+from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.system.records_on_disk import Scratch
+from pairkit.system.seeded import keyed_hash
+
+NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
+
+
+class Owners:
+    """The owner of each name: if a repository was deleted and created anew, the later one.
+
+    Issues of both would have the same references and pages, and only the later one's exist there.
+    """
+
+    def __init__(self, paths: Iterable[Path] = ()) -> None:
+        self._latest: dict[str, tuple[tuple[str, int], int]] = {}
+        for path in paths:
+            for repo in unpack(path, Judged).with_duplicates():
+                self.note(repo)
+
+    def note(self, repo: JudgedRepo) -> None:
+        """Add a repository."""
+        name = repo.name.lower()
+        self._latest[name] = max(self._latest.get(name, (("", 0), 0)), (repo.named_at, repo.repo_id))
+
+    def have(self, repo: JudgedRepo) -> bool:
+        """Whether a repository owns its name."""
+        return self._latest[repo.name.lower()][1] == repo.repo_id
+
+
+class _Bucket(NamedTuple):
+    """Ids by name of the repositories of a bucket, and the places of its positives."""
+
+    repos: dict[str, int]
+    positives: range
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The judged repositories of all buckets, with their positives."""
+
+    settings: ArchiveSettings
+    refs: RefTable
+    together: Together
+    texts: TextsOnDisk
+    pairs: PairsOnDisk
+    reasons: Reasons = field(default_factory=Counter)  # of everything that was left out
+    left_out: list[pl.DataFrame] = field(default_factory=list)
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    clusters: int = 0
+    removed: Counter[str] = field(default_factory=Counter)
+    buckets: list[_Bucket] = field(default_factory=list)
+
+    def add(self, judged: Judged, owners: Owners) -> None:
+        """Add a bucket."""
+        for repo in judged.repos:
+            self.verdicts.update({(outcome, reason): count for outcome, reason, count in repo.verdicts})
+            self.counts[repo.outcome] += 1
+        before = len(self.pairs)
+        own: dict[str, int] = {}
+        rejected: dict[IssueRef, str] = {}
+        dropped: list[DroppedPair] = []
+        for repo in judged.with_duplicates():
+            if owners.have(repo):
+                own[repo.name] = repo.repo_id
+                rejected.update(repo.rejected)
+                dropped += self._add_repo(repo)
+            else:
+                self.counts[NAME_TAKEN] += 1
+        self.leave_out(rejected, dropped)
+        self.buckets.append(_Bucket(own, range(before, len(self.pairs))))
+
+    def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
+        """Add a repository, and its positives; returns those that were left out."""
+        for cluster in repo.clusters:
+            self.together.add(cluster.members)
+        self.clusters += len(repo.clusters)
+        self.texts.extend(repo.texts)
+        self.removed.update(repo.removed)
+        texts = Texts({text.ref: text for text in repo.texts}, dict(repo.rejected))
+        grounds = {(duplicate, original): why for duplicate, original, why in repo.grounds}
+        seed = self.settings.seed
+        made = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
+        _limit(made, self.settings.limits.per_repo_max, seed)
+        self.pairs.extend(made.pairs)
+        return made.dropped
+
+    def leave_out(self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]) -> None:
+        """Note issues and pairs that were left out."""
+        self.reasons.update(reasons_of(rejected, dropped))
+        self.left_out.append(dropped_frame(rejected, dropped))
+
+    def verdicts_by_outcome(self) -> dict[str, dict[str, int]]:
+        """Counts by outcome and reason, as `gis build` has them."""
+        found: dict[str, dict[str, int]] = {}
+        for (outcome, reason), count in sorted(self.verdicts.items()):
+            found.setdefault(outcome, {})[reason] = count
+        return found
+
+    def groups(self, tied: Places) -> Places:
+        """The least issue of each issue's group: of its cluster, and of near-identical texts."""
+        return connected(self.together.groups(), self.texts.issues, self.texts.issues[tied])
+
+
+def gather(paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings) -> Gathered:
+    """Read all buckets, one in memory at a time; their texts and positives go to disk."""
+    owners = Owners()
+    refs = RefTable(_refs(paths, owners))
+    gathered = Gathered(
+        *(settings, refs, Together(refs)), TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, settings.seed)
+    )
+    gathered.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
+    for path in paths:
+        gathered.add(unpack(path, Judged), owners)
+    return gathered
+
+
+def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
+    """All issues of clusters or with texts; their repositories are added to the owners."""
+    for path in paths:
+        for repo in unpack(path, Judged).with_duplicates():
+            owners.note(repo)
+            for cluster in repo.clusters:
+                yield from cluster.members
+            for text in repo.texts:
+                yield text.ref
+
+
+def _limit(made: Positives, most: int | None, seed: int) -> None:
+    """Keep at most so many positives of one repository; the seed decides which."""
+    if most is None or len(made.pairs) <= most:
+        return
+    order = sorted(made.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second))
+    over = set(order[most:])
+    made.pairs = [pair for pair in made.pairs if pair not in over]
+    made.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[most:]]
+
+
+def tie(out: Path, texts: TextsOnDisk, threshold: float) -> Places:
+    """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
+    do(Task((out,), _tied, (texts, threshold)))
+    first = np.frombuffer(unpack(out, bytes), np.int64)
+    if len(first) != len(texts):
+        raise damaged(out, ValueError("of other texts"))
+    return first
+
+
+def _tied(texts: TextsOnDisk, threshold: float) -> Iterator[bytes]:
+    yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
+
+
+@dataclass(slots=True)
+class Settled:
+    """The group of each issue, and the split of issues and positives."""
+
+    group: Places
+    issues: Codes
+    positives: Codes
+    negatives_wanted: dict[str, int]
+
+
+def split(gathered: Gathered, tied: Places) -> Settled:
+    """Assign whole groups to the splits, before there are any negatives."""
+    group, settings = gathered.groups(tied), gathered.settings
+    table, usable = gathered.pairs.table, gathered.texts.usable
+    ends = table["first"].to_numpy(), table["second"].to_numpy()
+    dealt = deal(gathered.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed)
+    beyond = gathered.pairs.at(np.flatnonzero(dealt.positives == NOWHERE).tolist())
+    gathered.leave_out({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in beyond])
+    return Settled(group, dealt.issues, dealt.positives, dealt.negatives_wanted)
+
+
+class Placed(msgspec.Struct):
+    """What drawing the negatives of a bucket needs."""
+
+    repos: list[int]  # those that own their names
+    issues: list[tuple[IssueRef, str, IssueRef]]  # with split, if they have one, and group
+    positives: dict[str, list[Pair]]
+    wanted: dict[str, dict[str, int]]  # by split and repository
+
+
+class Drawn(msgspec.Struct):
+    """The negatives of a bucket."""
+
+    pairs: dict[str, list[Pair]]
+    dropped: list[DroppedPair]
+    missing: dict[str, int]
+    with_single: int
+
+
+def placed(gathered: Gathered, settled: Settled) -> Iterator[Placed]:
+    """The splits, and what each repository draws, by bucket."""
+    refs, usable, codes = gathered.refs, gathered.texts.usable, settled.issues
+    repo_of = refs.repo_at(gathered.pairs.table["first"].to_numpy())
+    wanted: dict[str, dict[str, int]] = {}
+    for split, count in settled.negatives_wanted.items():  # in proportion to positives
+        own = repo_of[settled.positives == SPLITS.index(split)]
+        repos, counts = np.unique(own, return_counts=True)
+        given = shares(counts.tolist(), count)
+        wanted[split] = dict(zip((refs.repos[repo] for repo in repos.tolist()), given, strict=True))
+    for bucket in gathered.buckets:
+        issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
+        issues = issues[usable[issues]]
+        splits = [SPLITS[code] if code != NOWHERE else "" for code in codes[issues].tolist()]
+        positives: dict[str, list[Pair]] = {split: [] for split in wanted}
+        pairs, of = (
+            gathered.pairs.at(bucket.positives),
+            settled.positives[bucket.positives.start : bucket.positives.stop],
+        )
+        for pair, code in zip(pairs, of.tolist(), strict=True):
+            if code != NOWHERE:
+                positives[SPLITS[code]].append(pair)
+        yield Placed(
+            sorted(bucket.repos.values()),
+            list(zip(refs.at(issues), splits, refs.at(settled.group[issues]), strict=True)),
+            positives,
+            {
+                split: {repo: shares[repo] for repo in bucket.repos if repo in shares}
+                for split, shares in wanted.items()
+            },
+        )
+
+
+def draw_negatives(judged: Path, placed_in: Path, settings: str) -> Iterator[bytes]:
+    """The negatives of a bucket.
+
+    Each repository draws its share. If it can't, the rest is counted as missing and no other repository draws
+    it: otherwise a few large ones would have the negatives of many small ones.
+    """
+    given, chosen = unpack(placed_in, Placed), ArchiveSettings.model_validate_json(settings)
+    split_of = {ref: split for ref, split, _ in given.issues if split}
+    group = {ref: first for ref, _, first in given.issues}
+    drawn = Drawn({split: [] for split in given.positives}, [], dict.fromkeys(given.positives, 0), 0)
+    for repo in unpack(judged, Judged).with_duplicates():
+        positives = {
+            split: sorted(
+                (pair for pair in pairs if pair.first.repo == repo.name),
+                key=lambda pair: (pair.first, pair.second),
+            )
+            for split, pairs in given.positives.items()
+        }
+        if repo.repo_id not in given.repos or not any(positives.values()):
+            continue
+        texts = {text.ref: text for text in repo.texts}
+        made = make_negatives(
+            positives,
+            {split: wanted.get(repo.name, 0) for split, wanted in given.wanted.items()},
+            {ref: split_of[ref] for ref in texts if ref in split_of},
+            {ref: group[ref] for ref in texts},
+            repo.clusters,
+            texts,
+            {frozenset(link) for link in repo.links},
+            chosen.pair,
+            chosen.seed,
+        )
+        for split, pairs in made.pairs.items():
+            drawn.pairs[split] += pairs
+            drawn.missing[split] += made.missing.get(split, 0)
+        drawn.dropped += made.dropped
+        drawn.with_single += made.with_single
+    yield pack(drawn)
+
+
+class Negatives(NamedTuple):
+    """The result of drawing."""
+
+    split_of: Codes
+    missing: dict[str, int]
+    with_single: int
+
+
+def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Path]) -> Negatives:
+    """Add the negatives of all buckets, one of them in memory at a time."""
+    codes = array("b", settled.positives.tobytes())
+    missing, with_single = dict.fromkeys(settled.negatives_wanted, 0), 0
+    for path in paths:
+        drawn = unpack(path, Drawn)
+        for name, pairs in drawn.pairs.items():
+            gathered.pairs.extend(pairs)
+            codes.extend([SPLITS.index(name)] * len(pairs))
+            missing[name] += drawn.missing[name]
+        gathered.leave_out({}, drawn.dropped)
+        with_single += drawn.with_single
+    return Negatives(np.asarray(codes), missing, with_single)

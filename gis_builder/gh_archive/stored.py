@@ -1,0 +1,90 @@
+"""Texts and pairs on disk, by the order in which they were added; in memory are only numbers to sort by."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from gis_builder.pairing.dataset import row_order
+from gis_builder.store.records import IssueRef, IssueText, Pair
+from gis_builder.store.ref_table import RefTable
+from pairkit.similarity.groups import Places
+from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
+
+_PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
+
+
+class TextsOnDisk:
+    """The texts of all issues that may be in a pair; a sequence of strings."""
+
+    def __init__(self, scratch: Scratch, refs: RefTable) -> None:
+        self._refs, self._texts = refs, RecordsOnDisk(scratch, IssueText)
+        self._issues = array("q")
+        self._place = np.full(len(refs), -1, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, place: int) -> str:
+        return self._texts[place].text
+
+    def extend(self, texts: Sequence[IssueText]) -> None:
+        """Add texts."""
+        issues = self._refs.places(text.ref for text in texts)
+        self._place[issues] = np.arange(len(self), len(self) + len(issues))
+        self._issues.extend(issues.tolist())
+        self._texts.extend(texts)
+
+    @property
+    def issues(self) -> Places:
+        """The issue of each text, as a place among the references; (text,)."""
+        return np.asarray(self._issues)
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Which references have a text; (reference,)."""
+        return self._place >= 0
+
+    def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
+        """The texts of some issues, read in the order of the file."""
+        texts = (self._texts[place] for place in np.sort(self._place[self._refs.places(set(refs))]).tolist())
+        return {text.ref: text for text in texts}
+
+
+class PairsOnDisk:
+    """The pairs of the dataset, and a table of their issues (as places among the references) and order."""
+
+    def __init__(self, scratch: Scratch, refs: RefTable, seed: int) -> None:
+        self._refs, self._row_order = refs, row_order(seed)
+        self._pairs = RecordsOnDisk(scratch, Pair)
+        self._frames = [pl.DataFrame(schema=_PAIRS)]
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def extend(self, pairs: Sequence[Pair]) -> None:
+        """Add pairs."""
+        columns = {
+            "first": self._refs.places(pair.first for pair in pairs),
+            "second": self._refs.places(pair.second for pair in pairs),
+            "hash": [self._row_order(pair)[0] for pair in pairs],
+            "label": [pair.label for pair in pairs],
+        }
+        self._frames.append(pl.DataFrame(columns, schema=_PAIRS))
+        self._pairs.extend(pairs)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """place, first, second, hash and label of each pair."""
+        self._frames = [pl.concat(self._frames)]
+        return self._frames[0].with_row_index("place")
+
+    def at(self, places: Iterable[int]) -> list[Pair]:
+        """The pairs at some places, read in the order of the file."""
+        wanted = list(places)
+        found = {place: self._pairs[place] for place in sorted(wanted)}
+        return [found[place] for place in wanted]

@@ -1,0 +1,143 @@
+"""A repository's rows to its threads: each issue as last seen, with its comments, closings and reopenings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from gis_builder.detection import Rules
+from gis_builder.detection.statements import instant
+from gis_builder.gh_archive import rows as r
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
+
+_SAME_MOMENT = timedelta(minutes=1)
+_Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class RepoThreads:
+    """One repository as the archive has it."""
+
+    repo_id: int
+    name: str
+    named_at: tuple[str, int]
+    former_names: frozenset[str] = frozenset()
+    threads: dict[int, Thread] = field(default_factory=dict)
+    pulls: frozenset[int] = frozenset()
+    fetched: dict[int, Issue] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+
+    def learn(self, issues: Iterable[Issue], pulls: Iterable[int], missing: Iterable[int]) -> None:
+        """Add GitHub's answers about numbers that had no event."""
+        self.fetched |= {issue.number: issue for issue in issues if issue.number not in self.threads}
+        self.pulls |= frozenset(pulls)
+        self.missing |= frozenset(missing)
+
+    def thread(self, number: int) -> Thread | None:
+        """The thread of an issue; a fetched issue has neither comments nor events."""
+        if number in self.threads:
+            return self.threads[number]
+        return Thread(self.fetched[number], (), ()) if number in self.fetched else None
+
+    @property
+    def rules(self) -> Rules:
+        """References by a former name of the repository are its own."""
+        return Rules(former_names=self.former_names)
+
+    @property
+    def highest(self) -> int:
+        """The highest number that was seen."""
+        return max((*self.threads, *self.pulls), default=0)
+
+    def is_home(self, ref: IssueRef) -> bool:
+        """Whether a reference is to this repository, by any of its names."""
+        return ref.repo.lower() in {name.lower() for name in (self.name, *self.former_names)}
+
+    def kind_of(self, ref: IssueRef) -> Kind:
+        """What a reference points at; an unseen number may be lost, or be older than the hours."""
+        if not self.is_home(ref):
+            return Kind.UNKNOWN
+        if self.thread(ref.number) is not None:
+            return Kind.ISSUE
+        if ref.number in self.pulls:
+            return Kind.PULL
+        return Kind.MISSING if ref.number in self.missing else Kind.UNKNOWN
+
+
+def threads_of(rows: Iterable[_Row]) -> RepoThreads:
+    """The threads of one repository, from the newest row of each identity."""
+    by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        by_kind[row["kind"]].append(row)
+    names = sorted(by_kind[r.REPO], key=lambda row: (row["event_at"], row["event_id"]))
+    latest = names[-1]
+    found = RepoThreads(
+        latest["repo_id"],
+        latest["name"],
+        (latest["event_at"], latest["event_id"]),
+        frozenset(row["name"] for row in names) - {latest["name"]},
+        pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
+    )
+    people = _People(found.name, {row["name"] for row in by_kind[r.MEMBER]})
+    comments: defaultdict[int, list[Comment]] = defaultdict(list)
+    for row in by_kind[r.COMMENT]:
+        comments[row["number"]].append(
+            Comment(
+                *(row["id"], row["author"], people.association(row), row["created_at"]),
+                *(row["body"], row["is_bot"]),
+            )
+        )
+    events: defaultdict[int, list[Event]] = defaultdict(list)
+    for row in by_kind[r.EVENT]:
+        events[row["number"]].append(
+            Event(row["action"], row["author"], row["created_at"], state_reason=row["state_reason"])
+        )
+    for row in by_kind[r.ISSUE]:
+        if (number := row["number"]) not in found.pulls:
+            issue = _issue(found.name, row, people.association(row))
+            found.threads[number] = _thread(issue, comments[number], events[number])
+    return found
+
+
+def _issue(repo: str, row: _Row, association: str) -> Issue:
+    """The issue of a row; who closed it is in the closing event."""
+    same = ("number", "title", "body", "state", "state_reason", "author", "created_at", "closed_at", "is_bot")
+    return Issue(
+        repo=repo,
+        author_association=association,
+        updated_at=row["changed_at"],
+        closed_by=None,
+        labels=tuple(row["labels"]),
+        **{name: row[name] for name in same},
+    )
+
+
+class _People:
+    """What authors are to a repository, for events that lack it."""
+
+    def __init__(self, repo: str, members: set[str]) -> None:
+        self._owner, self._members = repo.partition("/")[0].lower(), members
+
+    def association(self, row: _Row) -> str:
+        if row["association"] is not None:
+            return str(row["association"])
+        author = row["author"]
+        if author is not None and author.lower() == self._owner:
+            return "OWNER"
+        return "MEMBER" if author in self._members else "NONE"
+
+
+def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
+    comments.sort(key=lambda comment: (comment.created_at, comment.id))
+    events.sort(key=lambda event: event.created_at)  # rows come in the order of the events' ids
+    closings = [event for event in events if event.kind == "closed"]
+    if issue.state != "closed" or issue.closed_at is None:
+        return Thread(issue, tuple(comments), tuple(events))
+    if not closings or instant(closings[-1].created_at) < instant(issue.closed_at) - _SAME_MOMENT:
+        # The event was lost: the issue shows that there was one.
+        closings.append(Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
+        events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
+    return Thread(replace(issue, closed_by=closings[-1].actor), tuple(comments), tuple(events))

@@ -1,0 +1,243 @@
+"""From pairs and texts to the dataset folder: rows, counts, card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gis_builder.pairing.card import gis_card
+from gis_builder.store.records import GITHUB, DroppedPair, Evidence, IssueRef, IssueText, Pair
+from pairkit.app.errors import DataError
+from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.records import card_files, write_dataset
+from pairkit.similarity.measures import count_long, gap_auc, opening_times
+from pairkit.system.seeded import keyed_hash
+
+_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.Int64,
+    "repo": pl.String,
+    "number1": pl.Int64,
+    "number2": pl.Int64,
+    "url1": pl.String,
+    "url2": pl.String,
+    "created_at1": pl.String,
+    "created_at2": pl.String,
+    "cluster": pl.String,
+    "relation": pl.String,
+    "reason": pl.String,
+    "confidence": pl.Float64,
+    "evidence": _EVIDENCE,
+    "negative_kind": pl.String,
+}
+POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
+DROPPED_SCHEMA = pl.Schema(
+    {
+        "reason": pl.String,
+        "label": pl.Int64,  # null for an issue
+        "issue1": pl.String,
+        "issue2": pl.String,  # null for an issue
+    }
+)
+Reasons = Counter[tuple[int | None, str]]  # of what was left out: label, None for an issue, and why
+
+
+def row_order(seed: int) -> Callable[[Pair], tuple[int, IssueRef, IssueRef]]:
+    """The key by whose order pairs become rows."""
+
+    def key(pair: Pair) -> tuple[int, IssueRef, IssueRef]:
+        return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
+
+    return key
+
+
+def make_rows(
+    positives: Sequence[Pair],
+    negatives: Sequence[Pair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str = GITHUB,
+) -> pl.DataFrame:
+    """One split's rows, in an order and with a first text that the seed decides for both labels alike.
+
+    Were the duplicate always first, or the positives on top, the place would tell the label.
+    """
+    pairs = sorted([*positives, *negatives], key=row_order(seed))
+    return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
+
+
+def make_positive_rows(
+    positives: Sequence[Pair], texts: Mapping[IssueRef, IssueText], seed: int
+) -> pl.DataFrame:
+    """Only the positives: the duplicate as anchor, the issue it was closed for as positive."""
+    pairs = sorted(positives, key=row_order(seed))
+    return pl.DataFrame(
+        {
+            "anchor": [texts[pair.first].text for pair in pairs],
+            "positive": [texts[pair.second].text for pair in pairs],
+        },
+        schema=POSITIVE_ROWS,
+    )
+
+
+def _row(pair: Pair, texts: Mapping[IssueRef, IssueText], seed: int, site: str) -> tuple[Any, ...]:
+    low, high = sorted((pair.first, pair.second))
+    one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    grounds = pair.grounds
+    return (
+        texts[one].text,
+        texts[other].text,
+        pair.label,
+        one.repo,
+        one.number,
+        other.number,
+        one.page(site),
+        other.page(site),
+        texts[one].created_at,
+        texts[other].created_at,
+        pair.cluster or None,
+        grounds and str(grounds.relation),
+        grounds and grounds.reason,
+        grounds and grounds.confidence,
+        _evidence(grounds.evidence if grounds else None),
+        pair.negative_kind or None,
+    )
+
+
+def _evidence(evidence: Evidence | None) -> dict[str, str | None] | None:
+    if evidence is None:
+        return None
+    return {"kind": evidence.kind, "url": evidence.url, "who": evidence.who, "when": evidence.when}
+
+
+def write_gis(
+    out: Path,
+    positives: Mapping[str, Sequence[Pair]],
+    negatives: Mapping[str, Sequence[Pair]],
+    texts: Mapping[IssueRef, IssueText],
+    *,
+    seed: int,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+    site: str = GITHUB,
+) -> dict[str, Any]:
+    """Write the dataset folder with its configurations `default` and `positive`."""
+    if not any(positives.values()):
+        raise DataError(_why_empty(statistics), path=out)
+    rows = {
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site)
+        for split, pairs in positives.items()
+    }
+    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    configs = {"default": rows, "positive": only}
+    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(statistics)
+    write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
+    return counts
+
+
+def _why_empty(statistics: Mapping[str, Any]) -> str:
+    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    if not left_out:
+        return "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
+    return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
+
+
+def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """What `row_counts` needs of rows, small; `long` is how many of a row's texts are long."""
+    return rows.select(
+        pl.col("repo").cast(pl.Categorical),
+        "label",
+        pl.col("relation").cast(pl.Categorical),
+        pl.col("evidence").struct.field("kind").cast(pl.Categorical).alias("evidence"),
+        pl.col("negative_kind").cast(pl.Categorical),
+        *opening_times(),
+        count_long("text1", "text2").alias("long"),
+    )
+
+
+def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
+    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
+    return {
+        "splits": {split: _split_counts(frame) for split, frame in rows.items()},
+        "gap_auc": gap_auc(pl.concat(rows.values())),
+        "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
+        "repository_count": pl.concat(frame["repo"] for frame in rows.values()).n_unique(),
+        "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
+        "evidence": _value_counts(pl.concat(f["evidence"] for f in rows.values())),
+        "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
+    }
+
+
+def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
+    positive = int(frame["label"].sum())
+    return {
+        "positive": positive,
+        "negative": frame.height - positive,
+        "total": frame.height,
+        "long_share": round(int(frame["long"].sum()) / max(1, 2 * frame.height), 4),
+        "gap_auc": gap_auc(frame),
+    }
+
+
+def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Positives and negatives of each repository, by its name."""
+    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
+        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
+    )
+    return counts.sort("repo")
+
+
+def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]]:
+    if most is not None:
+        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False]).head(most)
+        counts = largest.sort("repo")
+    return {
+        repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
+    }
+
+
+def _value_counts(values: pl.Series) -> dict[str, int]:
+    counts = values.drop_nulls().value_counts()
+    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
+
+
+def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
+    """How many issues and pairs were left out, by label and reason."""
+    found: Reasons = Counter((None, reason) for reason in rejected.values())
+    found.update((drop.label, drop.reason) for drop in dropped)
+    return found
+
+
+def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
+    """What the stages left out, for statistics.json."""
+
+    def of(label: int | None) -> dict[str, int]:
+        return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
+
+    return {
+        "rejected_issues": of(None),
+        "dropped_positives": of(1),
+        "dropped_negatives": of(0),
+        "removed_from_texts": dict(sorted(removed.items())),
+    }
+
+
+def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
+    """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
+    rows: list[tuple[str, int | None, str, str | None]] = [
+        (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
+    ]
+    rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
+    return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
+
+
+def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
+    """Write `dropped_frame`, readable by its owner alone."""
+    write_parquet(path, dropped_frame(rejected, dropped), private=True)

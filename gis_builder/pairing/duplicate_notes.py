@@ -1,0 +1,151 @@
+"""Find talk about the issue being a duplicate: "[duplicate]", "EDIT: dup of #12", "closing in favour of #12".
+
+It would give the label away. A line is spelt as a row of letters, one a token, and patterns over that row say
+what a note is: a core ("duplicate of" and a reference) with the run of small words around it that only talk
+about issues, or the bare word where such a run fills its clause. So "duplicate symbol main" stays.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gis_builder.pairing.references import Reference
+from gis_builder.store.markdown import Span
+
+# P: words of a remark on the issue itself. T: words that may stand beside them. All others are W.
+_REMARK = """
+    apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
+    likely looks marked marking may maybe might nb not note perhaps possible possibly potential potentially
+    probable probably ps seems sorry sure suspect think this update was wasn't whether
+"""
+_BESIDE = """
+    a about above actually after again all already also am an and another any anyone anything are aren't as at
+    be because before below but by came can can't cannot close come could created did different do does
+    doesn't don't down earlier either else ended exact exactly exist existing exists far feel few
+    filed find first fix fixed for forgive found free from google googled guess happened happens has have
+    haven't hence here hope hopefully however i i'd i'll i'm i've in indeed initially issue issues it its
+    itself just kind kinda know known latter least let like list listed look looked looking made many mark me
+    mentioned missed most much multiple my near nearly new no nope nor nothing noticed now obvious of off oh
+    ok old older on one only open opened opening or originally other others ours out pardon please point
+    pretty previous previously quick quickly quite rather realised realized really reason related report
+    reported reporting reports same saw search searched searches searching see seem seemed seen shall should
+    shouldn't side similar since so some somebody someone something somewhat sort still such surely tell than
+    that that's the their them then there there's therefore these they thing things those though thought
+    through ticket tickets to too track tracked tracker tracking true turned turns two very we well were
+    weren't what when where which while why will wish with won't would wouldn't yes yet you bug bugs
+"""
+_LETTERS = dict.fromkeys(_BESIDE.split(), "T") | dict.fromkeys(_REMARK.split(), "P")
+
+_DUP = re.compile(r"dup(?:e|es|ed|s)?|du(?:p|lp)\w*(?:at|it)(?:es?|ed|ing|ions?)")
+_SAME = (
+    r"same(?:[ \t]+(?:issue|bug|problem|thing|cause|error))?[ \t]+(?:as|to|with)"
+    r"|identical[ \t]+(?:to|with|as)|in[ \t]+favou?r[ \t]+of|(?:superseded|replaced|subsumed)[ \t]+by"
+    r"|(?:reported|tracked|filed|raised)(?:[ \t]+(?:already|before))?[ \t]+(?:in|by|at|under|as|with|here)"
+)
+_TOKEN = re.compile(
+    rf"(?P<M>\b(?:{_SAME})\b)|(?P<N>[0-9]{{1,7}}(?![\w.]))|(?P<word>\w[\w'’]*)"
+    r"|(?P<dot>[.!?;]+(?!\w))|(?P<comma>,|\s[-–—]+(?=\s)|…)|(?P<colon>:)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<code>`)",
+    re.IGNORECASE,
+)
+_PUNCTUATION = {"dot": ".", "comma": ",", "colon": ":", "open": "(", "close": ")", "code": "W"}
+
+# Every pattern reads a row in at most quadratic time, and rows are short: see _LONGEST_LINE.
+_RUN = "[PT,:]*"
+_LONG_RUN = "[PTD,:]*"
+_REF = "(?:R|L[^R]{0,40}R)"
+_MORE_REFS = f"(?:[T,)(]*{_REF})*"
+_CLAUSE_STARTS = "(?:^|(?<=[.,(]))"
+_CLAUSE_ENDS = "(?=[.,)]|$)"
+_ABOUT_A_REFERENCE = (
+    # duplicate of #1 and #2
+    re.compile(rf"{_RUN}D[PTD,:(]*(?:{_REF}{_MORE_REFS}|N{_CLAUSE_ENDS})(?:{_LONG_RUN}{_CLAUSE_ENDS})?"),
+    # this is the same as #1 and #2
+    re.compile(rf"{_CLAUSE_STARTS}{_RUN}M[PT,:(]*{_REF}{_MORE_REFS}{_RUN}{_CLAUSE_ENDS}"),
+    # #1, of which this is a duplicate
+    re.compile(rf"{_RUN}{_REF}[PT,:R]{{1,12}}D{_LONG_RUN}(?=[.()]|$)"),
+)
+_REMARK_ALONE = re.compile(rf"{_CLAUSE_STARTS}{_RUN}D{_LONG_RUN}(?=[.,:)]|$)")  # this is a duplicate
+_TAG = re.compile(
+    r"^,*(?:\(D+\)|D+(?=[.,:]|$))|\(D+\)\.*$|(?<=[.,])D+\.*$"
+)  # [duplicate] at the start or end of a line
+_DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
+_SAME_GATE = re.compile(
+    r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
+)
+_LONGEST_LINE = 1500
+
+
+class _Token(NamedTuple):
+    letter: str
+    start: int
+    end: int
+
+
+def find_duplicate_notes(text: str, references: list[Reference]) -> list[Span]:
+    """Spans of statements that only say of what the issue is a duplicate, or that it is (or isn't) one."""
+    spans: list[Span] = []
+    starts = [reference.start for reference in references]
+    done = -1
+    # Words like "same as" make a note only beside a reference.
+    hits = sorted(
+        m.start() for gate in (_DUP_GATE, _SAME_GATE)[: 1 + bool(references)] for m in gate.finditer(text)
+    )
+    for hit in hits:
+        if hit < done:
+            continue
+        start = text.rfind("\n", 0, hit) + 1
+        end = text.find("\n", hit)
+        done = len(text) if end < 0 else end
+        if done - start <= _LONGEST_LINE:  # a longer line is data, not prose
+            here = references[bisect_left(starts, start) : bisect_left(starts, done)]
+            spans += _notes(text, start, done, [r.span for r in here if r.end <= done])
+    return spans
+
+
+def _notes(text: str, start: int, end: int, here: list[Span]) -> Iterator[Span]:
+    tokens = list(_tokens(text, start, end, here))
+    row = "".join(token.letter for token in tokens)
+    if "D" not in row and not ("M" in row and here):
+        return
+    done = -1
+    for first, last in sorted(_stretches(row)):
+        while first < last and row[first] in ",:":
+            first += 1
+        if first < last > done:
+            yield tokens[first].start, _closing(tokens, row, first, last)
+            done = last
+
+
+def _stretches(row: str) -> Iterator[Span]:
+    for pattern in (*_ABOUT_A_REFERENCE, _TAG):
+        yield from (match.span() for match in pattern.finditer(row))
+    yield from (match.span() for match in _REMARK_ALONE.finditer(row) if "P" in match[0])
+
+
+def _closing(tokens: list[_Token], row: str, first: int, last: int) -> int:
+    """Where the note ends: with its full stop, if it began where a clause begins."""
+    opens_clause = first == 0 or row[first - 1] == "."
+    if opens_clause and last < len(row) and row[last] in ".,:":
+        return tokens[last].end
+    return tokens[last - 1].end
+
+
+def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Token]:
+    position = start
+    for ref_start, ref_end in [*references, (end, end)]:
+        for match in _TOKEN.finditer(text, position, ref_start):
+            yield _Token(_letter(match), *match.span())
+        if ref_start < end:
+            yield _Token("L" if text[ref_start:ref_end] == "[" else "R", ref_start, ref_end)
+        position = ref_end
+
+
+def _letter(match: re.Match[str]) -> str:
+    kind = match.lastgroup or ""
+    if kind != "word":
+        return _PUNCTUATION.get(kind, kind)
+    word = match[0].lower().replace("’", "'")
+    return "D" if _DUP.fullmatch(word) else _LETTERS.get(word, "W")

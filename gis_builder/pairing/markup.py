@@ -1,0 +1,185 @@
+"""Around the words of an issue: Markdown, checklists, images, and stubs that removed references leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gis_builder.store.markdown import Span, fences
+
+# Say nothing without what follows them.
+_JOINTS = frozenset((
+    "about", "and", "as", "at", "because", "between", "by", "cf", "due", "for", "from", "in", "into",
+    "like", "nor", "of", "on", "or", "per", "see", "since", "than", "through", "to", "under", "until",
+    "upon", "via", "vs", "with",
+))  # fmt: skip
+# Say no more than that there is a reference, where a clause has no other words.
+_LEADS = _JOINTS | frozenset((
+    "a", "again", "already", "also", "are", "based", "be", "blocked", "blocker", "blocks", "bug", "bugs",
+    "caused", "closely", "could", "depends", "described", "discovered", "discussed", "discussion",
+    "encountered", "extracted", "few", "fixed", "fixes", "follow-up", "followup", "found", "further", "i",
+    "introduced", "is", "issue", "issues", "it", "it's", "likely", "linked", "loosely", "may", "maybe",
+    "mentioned", "might", "more", "moved", "noticed", "original", "originally", "other", "parent", "part",
+    "perhaps", "possibly", "potentially", "pr", "presumably", "previous", "previously", "probably", "re",
+    "ref", "reference", "references", "refs", "regressed", "related", "relates", "relevant", "reported",
+    "same", "seems", "separated", "similar", "somewhat", "spawned", "split", "spun", "that", "the",
+    "these", "this", "ticket", "tickets", "tracked", "tracking", "was", "were", "which",
+))  # fmt: skip
+_WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
+_ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
+_MOST_WORDS = 6
+_WINDOW = 32  # characters, more than the longest of the words
+_CLAUSE_OPENS = re.compile(r"(?:^|[\n(\[;:.!?,–—>/]|(?:^|(?<=\s))[-*+#]+)[ \t]*\Z")
+_TAIL = re.compile(
+    r"[ \t]+(?:for|on|about)[ \t]+(?:(?:more|further|some|the|full|additional)[ \t]+)?"
+    r"(?:details?|info(?:rmation)?|discussion|context|background|reference|example|it|this|that)(?![\w-])"
+)
+_CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
+_FULL_STOP = re.compile(r"[ \t]*[.,;:]")
+
+
+def with_stub(text: str, span: Span) -> Span:
+    """The span of a reference, or list of references, together with the words that would be left hanging."""
+    start, end = span
+    tail = _TAIL.match(text, end)
+    if _CLAUSE_ENDS.match(text, tail.end() if tail else end) is None:
+        return span
+    joints, leads = _walk(text, start, _JOINTS), _walk(text, start, _LEADS)
+    opens = _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads)
+    if leads < start and opens is not None:
+        return _whole_clause(text, leads, tail.end() if tail else end)
+    return (joints, end) if tail is None else span
+
+
+def _walk(text: str, position: int, words: frozenset[str]) -> int:
+    """How far back such words reach without a break; blanks before the reference stay if there are none."""
+    for _ in range(_MOST_WORDS):
+        found = _WORD.search(text[max(0, position - _WINDOW) : position])
+        if found is None or found["word"].lower() not in words:
+            break
+        if found["stop"] == "." and found["word"].lower() not in _ABBREVIATIONS:
+            break
+        position = max(0, position - _WINDOW) + found.start()
+    return position
+
+
+def _whole_clause(text: str, start: int, end: int) -> Span:
+    """A clause of which nothing stays takes one of the stops around it along."""
+    before = text[max(0, start - _WINDOW) : start].rstrip(" \t")[-1:]
+    if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
+        return text.rfind(before, 0, start), end
+    stop = _FULL_STOP.match(text, end)
+    if stop is None or (before in ("(", "[") and text[stop.end() : stop.end() + 1] not in (")", "]")):
+        return start, end
+    return start, stop.end()
+
+
+_BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
+_LONGEST_BETWEEN = 10
+_WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
+
+
+def cut(text: str, spans: Iterable[Span]) -> str:
+    """Remove `spans`, what only joins two of them, brackets that only hold them, and the blank before."""
+    pieces: list[str] = []
+    position = 0
+    for start, end in merge(text, spans):
+        start, end = _widen(text, max(start, position), end)
+        pieces.append(text[position:start])
+        position = max(position, end)
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def merge(text: str, spans: Iterable[Span]) -> list[Span]:
+    """`spans` in order, those that overlap made one, and those that only a comma or an "and" keeps apart."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and (start <= merged[-1][1] or _only_joins(text, merged[-1][1], start)):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _only_joins(text: str, start: int, end: int) -> bool:
+    return end - start <= _LONGEST_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
+
+
+def _widen(text: str, start: int, end: int) -> Span:
+    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])  # as in "( #12 )"
+    opening, closing = start - 1 - blank, end + blank
+    while opening >= 0 and closing < len(text) and _WRAPPERS.get(text[opening]) == text[closing]:
+        start, end = opening, closing + 1
+        opening, closing = start - 1, end
+    follows = text[end] if end < len(text) else "\n"
+    if follows in " \t" and (start == 0 or text[start - 1] == "\n"):
+        return start, end + 1
+    if start > 0 and text[start - 1] in " \t" and follows in " \t\n.,;:!?)]}":
+        return start - 1, end
+    return start, end
+
+
+_CHECKLIST = re.compile(
+    r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
+    r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
+    r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
+    r"|latest (?:version|release))[^\n]*$"
+    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)")
+_IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
+_ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_HOLLOW_LINE = re.compile(r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)")
+_LONGEST_HOLLOW = 60
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+def segments(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in order as (piece, is fenced code); an unclosed fence runs to the end, as GitHub shows it."""
+    position = 0
+    for start, end in fences(text):
+        if start > position:
+            yield text[position:start], False
+        yield text[start:end], True
+        position = end
+    if position < len(text) or not text:
+        yield text[position:], False
+
+
+def checklists(text: str) -> list[Span]:
+    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them.
+
+    Other task lists are the issue's own content and stay.
+    """
+    return [match.span() for match in _CHECKLIST.finditer(text)]
+
+
+def images_to_words(text: str) -> tuple[str, int]:
+    """Put each image's alternative text in its place; the address says nothing to a reader."""
+    count = 0
+    if "![" in text:
+        text, count = _IMAGE.subn(lambda image: image[1], text)
+    if "<img" in text or "<IMG" in text:
+        text, tags = _IMAGE_TAG.subn(_alternative, text)
+        count += tags
+    return text, count
+
+
+def _alternative(image: re.Match[str]) -> str:
+    alt = _ALT.search(image[0])
+    return (alt[1] or alt[2] or "") if alt else ""
+
+
+def tidy_blanks(text: str) -> str:
+    """No blanks at line ends, one empty line in a row at most, no prose line of bare markup (`###`, `-`)."""
+    text = "".join("\n".join(_lines(piece, code)) for piece, code in segments(text))
+    return _BLANK_LINES.sub("\n\n", text).strip()
+
+
+def _lines(text: str, code: bool) -> Iterator[str]:
+    for line in text.split("\n"):
+        line = line.rstrip(" \t")
+        if code or not line or len(line) > _LONGEST_HOLLOW or not _HOLLOW_LINE.fullmatch(line):
+            yield line

@@ -1,0 +1,221 @@
+"""Negative pairs: two issues of one repository and split that are about different things.
+
+Issues that stand in positives are paired anew among themselves, each about as often as it stands in
+positives. So a single text says nothing about the label: a model must compare. Issues without a duplicate
+come in where these don't suffice, or from the start with `partners = "any"`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gis_builder.pairing.drawer import Drawer
+from gis_builder.pairing.guard import Guard, Link, plain_title
+from gis_builder.pairing.matching import Matching
+from gis_builder.pairing.timeline import Timeline, WantedGaps, opening_times
+from gis_builder.settings.pairs import PairSettings
+from gis_builder.settings.strategies import Retriever, strategy_of
+from gis_builder.store.records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+
+_HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Negatives:
+    """The negatives of each split, what the guard dropped, and how many are missing of those wanted."""
+
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    dropped: list[DroppedPair] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    with_single: int = 0  # negatives with an issue that stands in no positive of its split
+
+
+class _Sources(NamedTuple):
+    """What every drawing looks things up in."""
+
+    cluster: Mapping[IssueRef, str]
+    group: Mapping[IssueRef, IssueRef]
+    texts: Mapping[IssueRef, IssueText]
+    linked: Collection[Link]
+    settings: PairSettings
+    seed: int
+
+
+def make_negatives(
+    positives: Mapping[str, Sequence[Pair]],
+    wanted: Mapping[str, int],
+    split_of: Mapping[IssueRef, str],
+    group: Mapping[IssueRef, IssueRef],
+    clusters: Iterable[Cluster],
+    texts: Mapping[IssueRef, IssueText],
+    linked: Collection[Link],
+    settings: PairSettings,
+    seed: int,
+) -> Negatives:
+    """Draw `wanted` negatives for each split, in each repository in proportion to its positives."""
+    cluster = {member: c.id for c in clusters for member in c.members}
+    sources = _Sources(cluster, group, texts, linked, settings, seed)
+    everyone: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)
+    for ref in sorted(split_of):
+        everyone[split_of[ref], ref.repo].append(ref)
+    made = Negatives()
+    for split, pairs in positives.items():
+        grounds = [
+            _Ground(own, everyone[split, repo], sources) for repo, own in sorted(_by_repo(pairs).items())
+        ]
+        made.missing[split] = _draw(grounds, wanted[split])
+        made.pairs[split] = [pair for ground in grounds for pair in ground.drawer.pairs]
+        made.dropped += [drop for ground in grounds for drop in ground.drawer.dropped]
+        made.with_single += sum(ground.with_single() for ground in grounds)
+    made.dropped = [
+        drop for drop in made.dropped if drop.reason != "same_cluster"
+    ]  # no candidate to begin with
+    return made
+
+
+def _by_repo(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    by_repo: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_repo[pair.first.repo].append(pair)
+    return by_repo
+
+
+def shares(positives: Sequence[int], wanted: int) -> list[int]:
+    """How many of `wanted` negatives each repository gives, by how many positives each has."""
+    total = sum(positives)
+    given, done = [], 0
+    for count in positives:
+        # Running sums rounded down: the shares add up to what is wanted.
+        before, done = done, done + count
+        given.append(wanted * done // total - wanted * before // total)
+    return given
+
+
+def _draw(grounds: Sequence[_Ground], wanted: int) -> int:
+    """Share `wanted` out; what one repository can't give the others give. How many are missing in the end."""
+    counts = shares([ground.positives for ground in grounds], wanted)
+    for ground, count in zip(grounds, counts, strict=True):
+        ground.draw(count)
+    missing = wanted - sum(len(ground.drawer.pairs) for ground in grounds)
+    for ground in grounds:
+        if missing > 0:
+            missing -= ground.draw(missing)
+    return missing
+
+
+class _Ground:
+    """One repository within one split, where negatives are drawn."""
+
+    def __init__(self, pairs: Sequence[Pair], everyone: Sequence[IssueRef], sources: _Sources) -> None:
+        self.positives = len(pairs)
+        self._positives = pairs
+        self._paired = {ref for pair in pairs for ref in (pair.first, pair.second)}
+        self._everyone = everyone
+        self._sources = sources
+        self._settings = sources.settings
+        self._refs = everyone if self._settings.partners == "any" else sorted(self._paired)
+        self._place = {ref: place for place, ref in enumerate(self._refs)}
+        self._strategy = strategy_of(self._settings.negatives)
+        self._retriever: Retriever | None = None
+        self._ranking: Callable[[int], Iterable[int]] | None = None
+        self._headings_of: dict[IssueRef, frozenset[str]] = {}
+        guard = Guard(
+            cluster=sources.cluster,
+            group=sources.group,
+            titles={ref: plain_title(sources.texts[ref].text) for ref in everyone},
+            linked=sources.linked,
+            share=self._share,
+            limit=self._settings.guard_share,
+        )
+        self.drawer = Drawer(pairs, guard.why_not, sources.seed)
+
+    def draw(self, count: int) -> int:
+        """Draw up to `count` more; how many were drawn."""
+        if count <= 0:
+            return 0
+        before = len(self.drawer.pairs)
+        goal = before + count
+        anyone = self._settings.partners == "any"
+        hard = math.ceil(count * self._strategy.share)
+        if self._settings.match == "none":
+            self.drawer.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
+        else:
+            self._draw_matched(count, hard, anyone=anyone)
+        # Whatever is still missing comes at random.
+        if not anyone:
+            self.drawer.draw_random(goal - len(self.drawer.pairs))
+        if len(self.drawer.pairs) < goal:
+            self._widen()
+            self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
+        # An index is large; it is built again in the rare case that more is asked for.
+        self._retriever = self._ranking = None
+        return len(self.drawer.pairs) - before
+
+    def _draw_matched(self, count: int, hard: int, *, anyone: bool) -> None:
+        """Draw negatives whose gaps in time are those of the positives, as far as the issues allow."""
+        everyone = Timeline(opening_times(self._sources.texts, self._everyone), self._everyone)
+        wanted = WantedGaps([everyone.gap(pair.first, pair.second) for pair in self._positives], count)
+        resembles = self._same_template if self._settings.match == "template" else _always
+        paired = everyone.only(self._paired.__contains__)
+        of_paired = Matching(self.drawer, paired, wanted, resembles, self._sources.seed)
+        of_everyone = Matching(self.drawer, everyone, wanted, resembles, self._sources.seed)
+        of_everyone.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
+        if not anyone:
+            of_paired.draw_random()
+        if wanted:
+            self._widen()
+            of_everyone.draw_others()
+
+    def _same_template(self, one: IssueRef, other: IssueRef) -> bool:
+        return self._headings(one) == self._headings(other)
+
+    def _headings(self, ref: IssueRef) -> frozenset[str]:
+        found = self._headings_of.get(ref)
+        if found is None:
+            found = self._headings_of[ref] = _headings(self._sources.texts[ref].text)
+        return found
+
+    def with_single(self) -> int:
+        """How many negatives have an issue without a positive."""
+        return sum(
+            pair.first not in self._paired or pair.second not in self._paired for pair in self.drawer.pairs
+        )
+
+    def _widen(self) -> None:
+        if len(self._refs) < len(self._everyone):
+            self._refs = self._everyone
+            self._place = {ref: place for place, ref in enumerate(self._refs)}
+            self._retriever = self._ranking = None
+
+    def _index(self) -> Retriever:
+        if self._retriever is None:
+            self._retriever = Retriever(self._texts())
+        return self._retriever
+
+    def _texts(self) -> list[str]:
+        return [self._sources.texts[ref].text for ref in self._refs]
+
+    def _share(self, one: IssueRef, other: IssueRef) -> float:
+        return self._index().share(self._place[one], self._place[other])
+
+    def _proposed(self, ref: IssueRef) -> list[IssueRef]:
+        """What the strategy would try as negatives of an issue, best first."""
+        if self._ranking is None:
+            # The guard's index answers for BM25, too.
+            by_words = self._strategy.rank is Retriever
+            self._ranking = self._index().__getitem__ if by_words else self._strategy.ranking(self._texts())
+        return [self._refs[place] for place in self._ranking(self._place[ref])]
+
+
+def _headings(text: str) -> frozenset[str]:
+    """What a template of the tracker leaves in a text: its headings."""
+    return frozenset(_HEADING.findall(text))
+
+
+def _always(_one: IssueRef, _other: IssueRef) -> bool:
+    return True

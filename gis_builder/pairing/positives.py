@@ -1,0 +1,103 @@
+"""Positive pairs: a duplicate and the issue it was closed for, or every two issues of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from gis_builder.pairing.text import Texts
+from gis_builder.settings.pairs import PairSettings
+from gis_builder.store.records import Cluster, DroppedPair, Grounds, IssueRef, Pair, Relation
+from pairkit.similarity.groups import Groups
+from pairkit.system.seeded import keyed_hash
+
+Edge = tuple[IssueRef, IssueRef]
+
+
+@dataclass(slots=True)
+class Positives:
+    """The positives, by cluster and number, and what was left out."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    dropped: list[DroppedPair] = field(default_factory=list)
+
+
+def make_positives(
+    clusters: Iterable[Cluster],
+    texts: Texts,
+    grounds: Mapping[Edge, Grounds],
+    settings: PairSettings,
+    seed: int,
+) -> Positives:
+    """Turn clusters into pairs of usable texts, each two issues at most once.
+
+    By default a pair is an edge: the duplicate first, then the issue that the verdict named. With
+    `all_within_cluster` the other pairs of the cluster follow, up to `cluster_cap` pairs in all; the seed
+    chooses which. An edge of a relation that `relations` leaves out ties its issues into one cluster but
+    makes no pair, nor do two issues that only such edges join.
+
+    Dropped pairs have one of the reasons `self`, `relation_` with the relation, `relation_indirect`,
+    `repeated`, `cluster_cap`, `same_text`, `not_fetched`, or the reason why a text was rejected.
+    """
+    made = Positives()
+    seen: set[frozenset[IssueRef]] = set()
+    for cluster in sorted(clusters, key=lambda c: c.id):
+        related = _Related(cluster, grounds, settings.relations)
+        kept = 0
+        for first, second in _candidates(cluster, settings, seed):
+            reason = related.why_not(first, second) or _why_not(first, second, seen, texts)
+            if reason is None and kept >= settings.cluster_cap:
+                reason = "cluster_cap"
+            if reason is not None:
+                made.dropped.append(DroppedPair(first, second, 1, reason))
+                continue
+            kept += 1
+            seen.add(frozenset((first, second)))
+            made.pairs.append(Pair(first, second, 1, cluster.id, grounds.get((first, second))))
+    return made
+
+
+class _Related:
+    """Which issues of a cluster are tied by the relations that were chosen."""
+
+    def __init__(
+        self, cluster: Cluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]
+    ) -> None:
+        self._left_out = {
+            edge: f"relation_{grounds[edge].relation}"
+            for edge in cluster.edges
+            if edge in grounds and grounds[edge].relation not in relations
+        }
+        self._tied = Groups(cluster.members)
+        for edge in cluster.edges:
+            if edge not in self._left_out:
+                self._tied.join(*edge)
+
+    def why_not(self, first: IssueRef, second: IssueRef) -> str | None:
+        if (first, second) in self._left_out:
+            return self._left_out[first, second]
+        return None if self._tied.find(first) == self._tied.find(second) else "relation_indirect"
+
+
+def _candidates(cluster: Cluster, settings: PairSettings, seed: int) -> Iterator[Edge]:
+    yield from sorted(cluster.edges)
+    if settings.all_within_cluster:
+        named = {frozenset(edge) for edge in cluster.edges}
+        others = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in named]
+        others.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
+        for low, high in others:
+            yield (low, high) if high == cluster.canonical else (high, low)
+
+
+def _why_not(first: IssueRef, second: IssueRef, seen: set[frozenset[IssueRef]], texts: Texts) -> str | None:
+    if first == second:
+        return "self"
+    if frozenset((first, second)) in seen:
+        return "repeated"
+    for ref in (first, second):
+        if ref not in texts.usable:
+            return texts.rejected.get(ref, "not_fetched")
+    if texts.usable[first].text == texts.usable[second].text:
+        return "same_text"
+    return None

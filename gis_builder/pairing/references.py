@@ -1,0 +1,201 @@
+"""Find what points at an issue: numbers, links and file names that carry a number.
+
+They are found by form alone, so that a text whose issue has a known duplicate loses no more than any other.
+Each finder looks for the number first and then at what stands around it: that is fast and linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from gis_builder.store.markdown import Span
+from gis_builder.store.records import IssueRef
+
+_NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
+_LINK = re.compile(
+    rf"(?:issues|pulls|pull|discussions)/{_NUMBER}(?:[/?#][^\s()<>\[\]\"'`|,]*[^\s()<>\[\]\"'`|,.;:!?*_])?"
+)
+# What stands before a number is read backwards from it, so that it is looked at once.
+_ADDRESS_BACKWARDS = re.compile(r"(?:/(?:[0-9]++:)?[\w.-]++)++(?://:s?ptth)?")
+_LONGEST_ADDRESS = 200
+_HASH = re.compile(rf"#{_NUMBER}")
+_WORD_BACKWARDS = re.compile(r"[\w./-]*+(?!#)")
+_NAME = re.compile(r"[A-Za-z][\w.-]{2,}(?:/[\w.-]+)?|[A-Za-z][\w.-]*/[\w.-]+")
+_LONGEST_NAME = 140
+_SHORT = re.compile(rf"(?<![A-Za-z0-9_-])(?:gh|GH)-{_NUMBER}")
+_NOUN = re.compile(
+    r"(?P<noun>(?:issue|Issue|ISSUE|bug|Bug|BUG|ticket|Ticket|PR|pr|pull request|Pull [rR]equest)[sS]?)"
+    r"(?P<gap>[ \t]*+(?:\b(?:no|nr|number|id)\b\.?[ \t]*+)?[:#]?[ \t]*+|[-_/])"
+    r"(?P<number>[1-9][0-9]{0,6})(?![A-Za-z0-9]|\.[0-9]|-[0-9]{2}-[0-9])"
+)
+_AND_NUMBER = re.compile(rf"[ \t]*+(?:,|/|&|\band\b|\bor\b)[ \t]*+(?:(?:and|or)[ \t]++)?#?{_NUMBER}")
+_GLUED_DIGITS = 3  # issue1234 names an issue, PR2 and bug1 need not
+
+# A stack frame as gdb, lldb, ASan, PHP and Node print it: the number is the depth.
+_FRAME = re.compile(r":?[ \t]++(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )")
+_FRAME_LEAD = re.compile(r"[ \t\xa0>|*]*(?:[0-9:.]+[ \t]+)?$")
+# Words that compilers and debuggers put before a number of their own.
+_NUMBERED = re.compile(
+    r"\b(?:frame|thread|candidate|attributes|unnamed_addr|nounwind|uwtable|readnone|readonly|generic"
+    r"|integer|float) $"
+)
+_COLOUR_LEAD = re.compile(
+    r"(?:colou?rs?|background|fill|stroke|border|shadow|hex|rgb)\b[^\n#]{0,24}$", re.IGNORECASE
+)
+_COLOUR_DIGITS = (3, 6)
+_LEAD = 48  # characters looked at before a number
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A span of text that points at an issue; `repo` is None where its form names none."""
+
+    start: int
+    end: int
+    number: int
+    repo: str | None = None
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return self.start, self.end
+
+    def points_at(self, partners: Collection[IssueRef]) -> bool:
+        """Whether it is one of `partners`, as far as its form tells."""
+        return any(
+            partner.number == self.number and (self.repo is None or self.repo.lower() == partner.repo.lower())
+            for partner in partners
+        )
+
+
+def find_references(text: str) -> list[Reference]:
+    """Every reference in order of place; where finders overlap (`issue #12`) the one that starts first stays.
+
+    Of `[words](link)` two spans are found, around the words, which stay.
+    """
+    found: list[Reference] = []
+    if "issues/" in text or "pull" in text or "discussions/" in text:
+        found += _links(text)
+    if "#" in text:
+        found += _hashes(text)
+    if "gh-" in text or "GH-" in text:
+        found += [Reference(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
+    found += _nouns(text)
+    found.sort(key=lambda r: (r.start, -r.end))
+    return _without_overlap(found)
+
+
+def _without_overlap(found: list[Reference]) -> list[Reference]:
+    kept: list[Reference] = []
+    for reference in found:
+        if not kept or reference.start >= kept[-1].end:
+            kept.append(reference)
+        elif reference.end > kept[-1].end:
+            first = kept[-1]
+            kept[-1] = Reference(first.start, reference.end, first.number, first.repo)
+    return kept
+
+
+def _links(text: str) -> Iterator[Reference]:
+    for match in _LINK.finditer(text):
+        start, end = match.span()
+        number, repo = int(match[1]), None
+        address = _before(text, start, _ADDRESS_BACKWARDS, _LONGEST_ADDRESS)
+        if address:
+            start -= len(address)
+            owner_and_name = address.split("/")[-3:-1]
+            repo = "/".join(owner_and_name) if len(owner_and_name) == 2 and all(owner_and_name) else None
+        elif _goes_on(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
+            continue  # the end of another word
+        if text[max(0, start - 2) : start] == "](":
+            yield from _markdown_link(text, start, end, number, repo)
+        else:
+            yield Reference(start, end, number, repo)
+
+
+def _goes_on(text: str, position: int) -> bool:
+    """Whether a word goes on there; scripts that write without blanks begin one anywhere: "与#12重复"."""
+    before = text[max(0, position - 1) : position]
+    return before.isascii() and before.isalnum()
+
+
+def _before(text: str, position: int, backwards: re.Pattern[str], longest: int) -> str:
+    """What ends at `position` and matches a pattern of reversed text; empty if nothing does."""
+    match = backwards.match(text[max(0, position - longest) : position][::-1])
+    return match[0][::-1] if match else ""
+
+
+def _markdown_link(text: str, start: int, end: int, number: int, repo: str | None) -> Iterator[Reference]:
+    closed = text.find(")", end, end + 200)
+    label = text.rfind("[", max(0, start - 300), start - 2)
+    if closed < 0 or label < 0 or "\n" in text[label:closed]:
+        yield Reference(start, end, number, repo)
+    else:
+        yield Reference(label, label + 1, number, repo)
+        yield Reference(start - 2, closed + 1, number, repo)
+
+
+def _hashes(text: str) -> Iterator[Reference]:
+    for match in _HASH.finditer(text):
+        start, end = match.span()
+        before = text[start - 1] if start else "\n"
+        if _goes_on(text, start) or before in "_.-":
+            name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
+            if name is not None:
+                yield Reference(start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None)
+        elif before in "&#$%{\\" or (before == "/" and not text[max(0, start - 2) : start - 1].isdigit()):
+            continue
+        elif not _is_something_else(text, start, end):
+            yield Reference(start, end, int(match[1]))
+
+
+def _nouns(text: str) -> Iterator[Reference]:
+    for match in _NOUN.finditer(text):
+        start = match.start()
+        if _goes_on(text, start) and not text[start - 1].isdigit():
+            continue
+        if match["gap"] or len(match["number"]) >= _GLUED_DIGITS:
+            yield Reference(match.end("noun"), match.end(), int(match["number"]))
+            if match["noun"][-1] in "sS":
+                yield from _listed(text, match.end())
+
+
+def _listed(text: str, position: int) -> Iterator[Reference]:
+    """The further numbers of `issues 12, 13 and 14`."""
+    while further := _AND_NUMBER.match(text, position):
+        position = further.end()
+        yield Reference(further.start(), position, int(further[1]))
+
+
+def _is_something_else(text: str, start: int, end: int) -> bool:
+    return _is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)
+
+
+def _is_frame(text: str, start: int, end: int) -> bool:
+    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1  # 0 too where it begins further back
+    lead = text[max(line, start - _LEAD) : start]
+    if _NUMBERED.search(lead):
+        return True
+    return (
+        start - line <= _LEAD
+        and _FRAME_LEAD.fullmatch(lead) is not None
+        and _FRAME.match(text, end) is not None
+    )
+
+
+def _is_format(text: str, start: int) -> bool:
+    """Whether it is a width in a format string, as in Rust's `{:#10}`."""
+    lead = text[max(0, start - 16) : start]
+    return lead.endswith(":") and "{" in lead and "}" not in lead[lead.rfind("{") :]
+
+
+def _is_colour(text: str, start: int, end: int) -> bool:
+    if end - start - 1 not in _COLOUR_DIGITS:
+        return False
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    if before == after and before in ("'", '"'):
+        return True
+    lead = text[max(0, start - _LEAD) : start]
+    return _COLOUR_LEAD.search(lead) is not None or (after == ";" and lead.rstrip().endswith(":"))

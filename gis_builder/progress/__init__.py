@@ -1,0 +1,1 @@
+"""Progress of a run: its events, and how they are shown."""

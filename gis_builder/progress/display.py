@@ -1,0 +1,109 @@
+"""What a person sees of a run: bars or lines for its stages, and notes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Self, TypeVar
+
+from gis_builder.progress.events import Advanced, Began, CrawlEvent, Finished, Waiting
+from pairkit.app.progress import Display, Listener, Progress
+from pairkit.app.terminal import say
+
+_STAGES = {
+    "check": "looking up",
+    "discover": "searching",
+    "search": "searching",
+    "threads": "reading threads",
+    "top-ups": "completing threads",
+    "sweep": "sweeping",
+    "fetch": "canonical issues",
+    "issues": "canonical issues",
+    "pool": "issues for negatives",
+    "update": "updating",
+}
+_WORTH_SAYING_S = 5.0
+_STEPS = 200  # so often is it told how far a count is
+
+T = TypeVar("T")
+
+
+class RunDisplay:
+    """Shows a run while it is open; takes what a crawl's workers tell from their threads."""
+
+    def __init__(self, progress: bool | Listener = True) -> None:
+        self._display = Display(progress)
+        self._is_quiet = progress is not True
+        self._lock = threading.Lock()
+        self._under_way: dict[str, dict[str, Progress]] = {}  # by repository and stage
+        self._repos = Progress("")
+        self._points_left = ""
+
+    def __enter__(self) -> Self:
+        self._display.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._display.__exit__()
+
+    def say(self, words: str) -> None:
+        """Tell the person something worth a line of its own."""
+        say(words, quiet=self._is_quiet)
+
+    def counted(self, stage: str, items: Iterable[T], total: int) -> Iterator[T]:
+        """The items, while it is shown how many of them are done."""
+        every = max(1, total // _STEPS)
+        for done, item in enumerate(items):
+            if done % every == 0:
+                self._display(Progress(stage, done, max(done, total)))
+            yield item
+        self._display(Progress(stage, total, total, ended=True))
+
+    def crawling(self, event: CrawlEvent) -> None:
+        """Show an event of a crawl."""
+        with self._lock:
+            match event:
+                case Began():
+                    self._repos = Progress(f"repositories: {_STAGES[event.stage]}", 0, event.repos)
+                    self._show_repos()
+                case Advanced():
+                    self._advance(event)
+                case Finished():
+                    self._finish(event)
+                case Waiting():
+                    self._wait(event)
+
+    def _advance(self, event: Advanced) -> None:
+        if event.points_left is not None:
+            self._points_left = f"{event.points_left:,} points left"
+        stage = f"{event.repo or 'all'}: {_STAGES.get(event.stage, event.stage)}"
+        now = Progress(stage, event.done, event.total or None, self._points_left)
+        self._under_way.setdefault(event.repo, {})[stage] = now
+        self._display(now)
+
+    def _finish(self, event: Finished) -> None:
+        for stage in self._under_way.pop(event.repo, {}):
+            self._display(Progress(stage, ended=True))
+        self._repos = Progress(self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left)
+        self._show_repos()
+        if event.failure and event.repo:  # what failed for all is the command's own error
+            self.say(f"{event.repo}: failed, the others continue ({event.failure})")
+
+    def _show_repos(self) -> None:
+        """How many repositories of several are through this stage of the crawl."""
+        at = self._repos
+        if at.total and at.total > 1:
+            self._display(Progress(at.stage, at.done, at.total, at.note, ended=at.done >= at.total))
+
+    def _wait(self, event: Waiting) -> None:
+        until = time.strftime("%H:%M:%S", time.localtime(event.until))
+        for stages in self._under_way.values():
+            for at in stages.values():
+                note = f"waiting until {until}: {event.why[:60]}"
+                self._display(Progress(at.stage, at.done, at.total, note))
+        if event.seconds >= _WORTH_SAYING_S:
+            self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")
+
+
+SILENT = RunDisplay(progress=False)

@@ -1,0 +1,50 @@
+"""Settings of a dataset from GH Archive: those of a build, and limits on the long tail."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from gis_builder.settings.crawl import read_root
+from gis_builder.settings.pairs import PairSettings, SplitSettings, TextSettings
+from gis_builder.settings.stages import DetectSettings, PoolSettings
+from gis_builder.settings.strategies import STRATEGIES
+from pairkit.app.settings import Settings
+
+
+class LimitSettings(Settings):
+    """Which repositories contribute, and how much, so that a few large ones do not dominate."""
+
+    min_closed: int = Field(default=1, ge=1)  # closed issues that a repository has at least
+    # issues of an author in a repository from which on it counts as a bot if nearly all are alike; 0: never
+    template_bots: int = Field(default=10, ge=0)
+    per_repo_max: int | None = Field(default=None, ge=1)  # most positives of a repository
+
+
+class ArchiveSettings(Settings):
+    """A dataset from GH Archive."""
+
+    seed: int = 42  # decides every random choice
+    api_url: str = "https://api.github.com"  # the root of the API that --top-up (top_up=True) asks
+    limits: LimitSettings = LimitSettings()
+    detect: DetectSettings = DetectSettings()
+    pool: PoolSettings = PoolSettings()
+    text: TextSettings = TextSettings()
+    pair: PairSettings = PairSettings()
+    split: SplitSettings = SplitSettings()
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_root(cls, url: str) -> str:
+        return read_root(url).url
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.detect.allow_cross_repository:
+            raise ValueError(
+                "detect.allow_cross_repository: repositories are judged one by one; leave it off"
+            )
+        if self.pair.negatives not in STRATEGIES:
+            raise ValueError("pair.negatives: other processes draw them; give random, hard or mixed")
+        return self

@@ -1,0 +1,35 @@
+"""The store of a crawl: one SQLite file that survives being killed and is read by every later stage."""
+
+from gis_builder.store.reading import StoredThread
+from gis_builder.store.rows import (
+    RATE_LIMIT,
+    Absence,
+    Page,
+    RateLimit,
+    RepoOutcome,
+    RepoRow,
+    Tally,
+    Task,
+    TopUp,
+    Usage,
+    Wish,
+    full_names,
+)
+from gis_builder.store.store import Store
+
+__all__ = [
+    "RATE_LIMIT",
+    "Absence",
+    "Page",
+    "RateLimit",
+    "RepoOutcome",
+    "RepoRow",
+    "Store",
+    "StoredThread",
+    "Tally",
+    "Task",
+    "TopUp",
+    "Usage",
+    "Wish",
+    "full_names",
+]

@@ -1,0 +1,76 @@
+"""Which repositories: a file with one `owner/name` a line, a list, or a comma list on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.settings import argument
+
+# GitHub's own rules: logins of letters, digits and hyphens, those of managed users with an underscore before
+# the company; names may also hold dots.
+_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+_ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
+
+
+def read_repos(source: str | Path | Iterable[str]) -> list[str]:
+    """The repositories that `source` names, in order, each once."""
+    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
+        return _read_file(Path(source))
+    listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
+    entries = [entry.strip() for entry in listed if entry.strip()]
+    names = [_parse(entry) for entry in entries]
+    if not names or None in names:
+        wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
+        raise ConfigError(
+            f"repos = {wrong!r}: neither an existing file nor owner/name; "
+            "give a file with one owner/name per line, or owner/name,owner/name"
+        )
+    return _distinct([name for name in names if name])
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # a list longer than any path, or characters that no path has
+        return False
+
+
+def _read_file(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"not readable as UTF-8 text ({error}); expected one owner/name per line", path=path
+        ) from error
+    names = []
+    for row, line in enumerate(lines, start=1):
+        entry = re.sub(r"(^|\s)#.*$", "", line).strip()
+        if not entry:
+            continue
+        name = _parse(entry)
+        if name is None:
+            raise DataError(
+                f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust",
+                path=path,
+                row=row,
+            )
+        names.append(name)
+    if not names:
+        raise DataError("names no repository; put one owner/name on each line", path=path)
+    return _distinct(names)
+
+
+def _parse(entry: str) -> str | None:
+    match = _NAME.fullmatch(_ADDRESS.sub("", entry))
+    return match[0] if match and match["name"] not in {".", ".."} else None
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Each repository once, as first written; GitHub's names ignore case."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(name.lower(), name)
+    return list(first.values())

@@ -1,0 +1,240 @@
+"""Writing a crawl's store, page by page, and the questions that the crawl asks it to go on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from msgspec.json import Decoder
+
+from gis_builder.store import reading
+from gis_builder.store.decoding import Malformed, decode
+from gis_builder.store.reading import StoredThread, readable_rows, repo_row
+from gis_builder.store.records import Issue, IssueRef, Kind, Thread
+from gis_builder.store.rows import (
+    RATE_LIMIT,
+    Absence,
+    Page,
+    RateLimit,
+    RepoRow,
+    Tally,
+    Task,
+    TopUp,
+    Usage,
+)
+from gis_builder.store.schema import SCHEMA
+from gis_builder.store.writing import REPO_COLUMNS, save_page
+from pairkit.system.database import database_errors, open_database, transaction
+
+T = TypeVar("T")
+_RATE_LIMIT = Decoder(RateLimit)
+
+
+class Store:
+    """A crawl's store. Safe to share between threads; readers see whole pages only."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._names: dict[str, str] | None = None
+        self._kinds: dict[str, dict[int, Kind]] = {}
+        self._content_hash: str | None = None
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> Store:
+        """Open the store at `path`."""
+        absent = "no crawl store there; run the crawl first or choose another working folder"
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        with self._lock, database_errors(self.path):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What later stages read.
+
+    def repos(self) -> list[RepoRow]:
+        """The repositories that were asked for, by name, each with its outcome."""
+        return [row for row in self._repo_rows() if row.listed]
+
+    def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
+        """The repository's threads by ascending number, one at a time in memory; no pull requests."""
+        return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
+
+    def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
+        """The same as their rows are, for who needs few of them as records."""
+        return reading.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
+
+    def thread(self, ref: IssueRef) -> Thread | None:
+        """One thread, whole or not; None where the issue was not fetched."""
+        stored = self.stored_thread(ref)
+        return None if stored is None else stored.read()
+
+    def stored_thread(self, ref: IssueRef) -> StoredThread | None:
+        """The same as its rows are."""
+        home = self.full_name(ref.repo)
+        return next(reading.threads(self.path, home, 0, number=ref.number, pulls=True), None)
+
+    def issues(self, repo: str) -> Iterator[Issue]:
+        """The repository's issues by ascending number, threads or not; no pull requests."""
+        return reading.issues(self.path, self.full_name(repo))
+
+    def kind(self, ref: IssueRef) -> Kind:
+        """What a reference points at, as far as it was fetched."""
+        repo = self.full_name(ref.repo)
+        with self._lock:
+            if repo not in self._kinds:
+                self._kinds[repo] = reading.kinds(self.path, repo)
+            return self._kinds[repo].get(ref.number, Kind.UNKNOWN)
+
+    def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
+        """The numbers that turned out to have no issue, and why."""
+        rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
+        with readable_rows(self.path):
+            return {number: (Absence(status), detail) for number, status, detail in rows}
+
+    def usage(self) -> dict[str, Usage]:
+        """What was spent, by repository; under "" what was not for one alone."""
+        rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
+        return {repo: Usage(*spent) for repo, *spent in rows}
+
+    def tallies(self) -> dict[str, Tally]:
+        """How much is stored and still to be had, by repository; also while another process crawls."""
+        return reading.tallies(self.path)
+
+    def rate_limit(self) -> RateLimit | None:
+        """What the server said last of its limit; None where it said nothing that can be read."""
+        try:
+            return decode((self.meta(RATE_LIMIT) or "").encode(), _RATE_LIMIT)
+        except Malformed:
+            return None
+
+    def warnings(self) -> list[tuple[str, str]]:
+        """Repository and words of all that a person should know about how complete the crawl is."""
+        return self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
+
+    def content_hash(self) -> str:
+        """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
+        with self._lock:
+            if self._content_hash is None:
+                self._content_hash = reading.content_hash(self.path)
+            return self._content_hash
+
+    def full_name(self, repo: str) -> str:
+        """The server's name of a repository, whatever case or former name it is given by."""
+        with self._lock:
+            if self._names is None:
+                rows = [row for row in self._repo_rows() if row.full_name]
+                self._names = {row.full_name.lower(): row.full_name for row in rows}
+                self._names |= {row.name.lower(): row.full_name for row in rows}
+            return self._names.get(repo.lower(), repo)
+
+    # What the crawl asks.
+
+    def repo(self, name: str) -> RepoRow | None:
+        """The row of a repository by the name it was asked for."""
+        return next((row for row in self._repo_rows() if row.name.lower() == name.lower()), None)
+
+    def all_repos(self) -> list[RepoRow]:
+        """Every row, those only met as the home of a target included."""
+        return self._repo_rows()
+
+    def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[Task]:
+        """The tasks of one kind, by key; `done` selects the finished or the open ones."""
+        rows = self._ask(
+            "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
+        )
+        with readable_rows(self.path):
+            tasks = [
+                Task(repo, kind, key, cursor, json.loads(state), bool(is_done))
+                for key, cursor, state, is_done in rows
+            ]
+        return [task for task in tasks if done is None or task.done == done]
+
+    def wishes(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
+        """Issues still to be fetched, by number; of any repository where `repo` is None."""
+        rows = self._ask(
+            "SELECT repo, number FROM wishes WHERE (?1 IS NULL OR repo = ?1) AND with_thread = ?2 "
+            "ORDER BY repo, number LIMIT ?3",
+            repo,
+            int(with_thread),
+            limit,
+        )
+        return [IssueRef(*row) for row in rows]
+
+    def has_thread(self, ref: IssueRef) -> bool:
+        """Whether the issue's thread is stored, whole or in part, or can't be, since it is a pull request."""
+        sql = "SELECT 1 FROM issues WHERE repo = ? AND number = ? AND (depth > 0 OR is_pull)"
+        return bool(self._ask(sql, self.full_name(ref.repo), ref.number))
+
+    def count_wishes(self, repo: str) -> int:
+        """How many issues of the repository are still to be fetched."""
+        return int(self._ask("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
+
+    def count_threads(self, repo: str) -> int:
+        """How many threads of the repository are stored, whole or in part."""
+        sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
+        return int(self._ask(sql, self.full_name(repo))[0][0])
+
+    def top_ups(self, repo: str, limit: int) -> list[TopUp]:
+        """Nested connections of the repository that are not whole yet."""
+        rows = self._ask(
+            "SELECT number, part, before, have FROM top_ups WHERE repo = ? ORDER BY number, part LIMIT ?",
+            repo,
+            limit,
+        )
+        return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
+
+    def meta(self, key: str) -> str | None:
+        """A remembered fact about the server."""
+        rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
+
+    def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
+        """The same where it was written as JSON."""
+        text = self.meta(key)
+        with readable_rows(self.path):
+            return None if text is None else decode(text.encode(), decoder)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a fact about the server."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    # What the crawl writes.
+
+    def save(self, page: Page) -> None:
+        """Write a page in one transaction."""
+        with self._transaction() as connection:
+            save_page(connection, page)
+        with self._lock:
+            self._kinds.clear()
+            self._content_hash = None
+            if page.repos:
+                self._names = None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, database_errors(self.path), transaction(self._connection) as connection:
+            yield connection
+
+    def _ask(self, sql: str, *values: Any) -> list[Any]:
+        with self._lock, database_errors(self.path):
+            return self._connection.execute(sql, values).fetchall()
+
+    def _repo_rows(self) -> list[RepoRow]:
+        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
+        with readable_rows(self.path):
+            return [repo_row(row) for row in rows]

@@ -1,0 +1,1 @@
+"""Trackers saved on disk, in the forms that other tools write."""

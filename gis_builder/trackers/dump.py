@@ -1,0 +1,283 @@
+"""Trackers saved on disk: folders of GitHub's REST objects, one JSON object a line, gzipped or not.
+
+A dump is a folder that holds, at any depth, folders with these files. Only the issues are required.
+
+| file | one line is |
+|---|---|
+| `issues.jsonl` or `issues.raw.jsonl` | an issue, or a pull request (it has the key `pull_request`) |
+| `comments.jsonl` or `comments.raw.jsonl` | a comment; `issue_url` names its issue |
+| `events.jsonl` | `closed`, `reopened`, `marked_as_duplicate` (with `canonical`), `unmarked_as_duplicate` |
+| `missing.jsonl` | `{"number", "status": "deleted" or "transferred", "to": "owner/name#M"}` |
+| `repo.json` | the repository: `full_name`, `previous_names`, `private`, `archived`, `has_issues`, … |
+
+Each file may end in `.gz`. Where there is no `repo.json`, every line names its own repository by
+`repository_url` or `issue_url`, so that one file may hold several repositories.
+
+A folder without such files may hold what other tools saved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from msgspec.json import Decoder
+
+from gis_builder.store.decoding import (
+    EVENT_KINDS,
+    Malformed,
+    Node,
+    Number,
+    Reference,
+    RepoName,
+    convert,
+    decode,
+    stamp_or_none,
+)
+from gis_builder.store.records import Comment, Event, Issue
+from gis_builder.trackers.rest_records import (
+    CommentObject,
+    EventObject,
+    IssueObject,
+    RepoObject,
+    comment_record,
+    event_record,
+    issue_record,
+    reference,
+)
+from gis_builder.trackers.saved import is_saved, read_saved, saved_files
+from pairkit.app.errors import DataError
+from pairkit.system.lines import read_objects, read_whole
+
+R = TypeVar("R")
+Object = dict[str, Any]
+# What an object says: its repository where it names one, the issue's number, and its record.
+Check = Callable[[Object], tuple[str | None, int, R]]
+
+_REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
+_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
+_MOST_REPO_BYTES = 1 << 20  # of a repo.json
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OBJECT = Decoder(dict[str, Any])
+
+
+class MissingObject(Node, frozen=True):
+    """A number that is gone."""
+
+    number: Number
+    status: Literal["deleted", "transferred"]
+    to: Reference | None = None
+
+
+class RepoFile(RepoObject, frozen=True):
+    """A repo.json: GitHub's object, and the names that the repository had before."""
+
+    previous_names: list[RepoName] | None = None
+    description: str | None = None
+
+
+class Row(NamedTuple, Generic[R]):
+    """One checked line of a dump and the issue that it belongs to."""
+
+    repo: str  # owner/name
+    number: int
+    value: Object
+    record: R  # what the line says; an issue's names no repository yet
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One folder of a dump. Its readers stream, so a file may be larger than memory."""
+
+    folder: Path
+    repo: str | None = None  # None: each line names its own repository
+    info: Mapping[str, Any] = field(default_factory=dict)  # repo.json, empty where there is none
+
+    @property
+    def passed_over(self) -> tuple[Path, ...]:
+        """Files of the folder that hold nothing of a tracker's issues."""
+        return ()
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the timeline was saved; where it was not, see `closing_event`."""
+        return _file(self.folder, "events") is not None
+
+    def issues(self) -> Iterator[Row[Issue]]:
+        """Every issue and pull request, in the file's order."""
+        return self._rows("issues", _check_issue)
+
+    def comments(self) -> Iterator[Row[Comment]]:
+        """Every comment, in the file's order."""
+        return self._rows("comments", _check_comment)
+
+    def events(self) -> Iterator[Row[Event]]:
+        """Every event that was saved, in the file's order."""
+        return self._rows("events", _check_event)
+
+    def missing(self) -> Iterator[Row[MissingObject]]:
+        """Numbers that were deleted or transferred away."""
+        return self._rows("missing", _check_missing)
+
+    def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
+        path = _file(self.folder, stem)
+        if path is not None:
+            for row, value in read_objects(path):
+                yield _checked(value, check, self.repo, path, row)
+
+
+class SavedDump(Dump):
+    """A folder, or a file, of JSON that other tools saved.
+
+    A file may mix all kinds: each reader reads it anew, and holds the whole of its text meanwhile.
+    """
+
+    @cached_property
+    def has_events(self) -> bool:
+        """Whether any event was saved."""
+        return any(kind == "events" for path in self._files for _, kind, _ in read_saved(path))
+
+    @property
+    def passed_over(self) -> tuple[Path, ...]:
+        """The files that hold something else, such as a backup's labels; none where no file is known."""
+        return tuple(path for path, is_ours in self._is_ours.items() if not is_ours)
+
+    def missing(self) -> Iterator[Row[MissingObject]]:
+        """None: no such layout tells of numbers that are gone."""
+        return iter(())
+
+    @cached_property
+    def _is_ours(self) -> dict[Path, bool]:
+        """Each file, and whether it is read; where no file is known all are, to say what is wrong."""
+        known = {path: is_saved(path) for path in saved_files(self.folder)}
+        return known if any(known.values()) else dict.fromkeys(known, True)
+
+    @property
+    def _files(self) -> list[Path]:
+        return [path for path, is_ours in self._is_ours.items() if is_ours]
+
+    def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
+        for path in self._files:
+            for row, kind, value in read_saved(path):
+                if kind == stem:
+                    yield _checked(value, check, None, path, row)
+
+
+def find_dumps(root: Path) -> list[Dump]:
+    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved."""
+    if root.is_file():
+        return [SavedDump(root)]
+    if not root.is_dir():
+        raise DataError(
+            "no such file or folder; expected one with a saved tracker, see gis import --help", path=root
+        )
+    folders = {path.parent for path in root.rglob("*") if _is_tracker_file(path)}
+    if not folders and saved_files(root):
+        return [SavedDump(root)]
+    if not folders:
+        raise DataError("holds no tracker; expected issues.jsonl, or what gis import --help lists", path=root)
+    return [_open(folder) for folder in sorted(folders)]
+
+
+def closing_event(issue: Object) -> Object | None:
+    """The `closed` event that an issue's own fields imply, for dumps without a timeline."""
+    if issue["state"] != "closed" or not issue.get("closed_at"):
+        return None
+    return {
+        "event": "closed",
+        "actor": issue.get("closed_by"),
+        "created_at": issue["closed_at"],
+        "state_reason": issue.get("state_reason"),
+    }
+
+
+def _open(folder: Path) -> Dump:
+    path = folder / "repo.json"
+    if not os.path.lexists(path):  # a link that leads nowhere is an error, as is all else that can't be read
+        return Dump(folder)
+    body = read_whole(path, _MOST_REPO_BYTES, remedy="keep the keys of the repository alone")
+    try:
+        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _OBJECT)
+        known = convert(info, RepoFile)
+        info |= {
+            "created_at": stamp_or_none(known.created_at),
+            "previous_names": known.previous_names or [],
+        }
+    except Malformed as error:
+        raise DataError(
+            f'{error}; expected a JSON object of a repository with "full_name": "owner/name"', path=path
+        ) from None
+    return Dump(folder, known.full_name, info)
+
+
+def _is_tracker_file(path: Path) -> bool:
+    return path.name == "repo.json" or path.name in _names("issues")
+
+
+def _names(stem: str) -> tuple[str, ...]:
+    return tuple(f"{stem}{ending}" for ending in (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz"))
+
+
+def _file(folder: Path, stem: str) -> Path | None:
+    found = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
+    if len(found) > 1:
+        raise DataError(f"holds {found[0].name} and {found[1].name}; keep one of them", path=folder)
+    return found[0] if found else None
+
+
+def _checked(value: Object, check: Check[R], home: str | None, path: Path, row: int) -> Row[R]:
+    try:
+        repo, number, record = check(value)
+        return Row(_same_repo(home, repo), number, value, record)
+    except Malformed as error:
+        raise DataError(str(error), path=path, row=row) from None
+
+
+def _same_repo(expected: str | None, found: str | None) -> str:
+    if expected is None and found is None:
+        raise Malformed("names no repository, and the folder has no repo.json")
+    if expected is not None and found is not None and expected.lower() != found.lower():
+        raise Malformed(f"belongs to {found}, but repo.json says {expected}")
+    return convert(expected or found, RepoName)
+
+
+def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
+    item = convert(value, IssueObject)
+    record = issue_record("", item)
+    match = _REPOSITORY.search(item.repository_url or "")
+    return (match[1] if match else None), item.number, record
+
+
+def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
+    item = convert(value, CommentObject)
+    record = comment_record(item)
+    return *_issue_of(item.issue_url), record
+
+
+def _check_event(value: Object) -> tuple[str | None, int, Event]:
+    item = convert(value, EventObject)
+    record = event_record(item)
+    if record is None:
+        raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
+    return *_issue_of(item.issue_url), record
+
+
+def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
+    item = convert(value, MissingObject)
+    if item.to is not None:
+        reference(item.to)
+    elif item.status == "transferred":
+        raise Malformed("to: missing; expected owner/name#number")
+    return None, item.number, item
+
+
+def _issue_of(url: str | None) -> tuple[str, int]:
+    match = _ISSUE.search(url or "")
+    if match is None:
+        raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
+    return match[1], convert(int(match[2]), Number)

@@ -1,0 +1,218 @@
+"""What other tools save of a tracker, as rows of REST objects.
+
+Every JSON file of a folder is read, and each value recognised by its content, whatever the file's name:
+
+* REST objects (issues, comments, events, timelines) of `gh api --paginate`, whose arrays may follow one
+  another as `][`, and of anything else that saves answers as they come;
+* `gh issue list --state all --limit 99999 --json FIELDS`, the fields being number, title, body, state,
+  stateReason, author, createdAt, updatedAt, closedAt, labels, comments and url;
+* github-backup: `issues/12.json`, a REST issue with `comment_data` and `event_data`;
+* github-metadata-backup: `issues/12.json`, `pulls/13.json`, an `issue` or `pull` beside its `events`;
+* i-d-template: `archive.json`, a `repo` with `issues` and `pulls`, authors and labels by name.
+
+A backup also holds labels, milestones and notes of its own: a file of a folder whose first value is none of
+these is passed over as a whole, and told of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gis_builder.store.decoding import EVENT_KINDS, whole_characters
+from pairkit.app.errors import DataError
+from pairkit.system.lines import read_whole
+
+Object = dict[str, Any]
+Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
+
+_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#].*)?$")
+_COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
+_NEVER = "0001-"  # how gh writes that an issue was not closed
+_NEXT = re.compile(r"[^\s,]")  # where a value, or an array of values, begins or ends
+
+
+def saved_files(folder: Path) -> list[Path]:
+    """The JSON files at and below a folder, or the file itself."""
+    if folder.is_file():
+        return [folder]
+    return sorted(
+        path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")) and not path.is_dir()
+    )
+
+
+def is_saved(path: Path) -> bool:
+    """Whether the first value of a file has a known layout; an empty file has nothing to lose."""
+    _, first = next(_values(path), (0, {"event": ""}))
+    return isinstance(first, dict) and _parts(first) is not None
+
+
+def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
+    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind."""
+    for row, value in _values(path):
+        parts = _parts(value) if isinstance(value, dict) else None
+        if parts is None:
+            raise DataError("not a known layout; see gis import --help", path=path, row=row)
+        for kind, part in parts:
+            yield row, kind, part
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a file, those of its arrays one by one: never more than one of them in memory."""
+    row, depth, place = 1, 0, 0
+    decoder = json.JSONDecoder()
+    try:
+        text = whole_characters(read_whole(path)).decode("utf-8-sig")
+        while (found := _NEXT.search(text, place)) is not None:
+            place = found.start()
+            if found[0] in "[]":
+                depth += 1 if found[0] == "[" else -1
+                place += 1
+            else:
+                value, place = decoder.raw_decode(text, place)
+                yield row, value
+                row += 1
+            if depth < 0:
+                break
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
+    except (ValueError, RecursionError) as error:
+        words = "not UTF-8" if isinstance(error, UnicodeError) else "not JSON (too deep or too large)"
+        raise DataError(f"{words}; fix the file", path=path, row=row) from error
+    if depth:
+        raise DataError("not JSON (an array is not closed or opened); fix the file", path=path, row=row)
+
+
+def _parts(value: Object) -> Iterator[Part] | None:
+    """What a value holds; None where it is of no known layout."""
+    if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):
+        return _archive(value, value["repo"])
+    if isinstance(value.get("events"), list) and isinstance(value.get("issue") or value.get("pull"), dict):
+        return _backup(value)
+    if "createdAt" in value and "number" in value:
+        return _listed(value, _repo_of(value), is_pull=False)
+    if "event" in value:
+        return _event(value, value.get("issue"))
+    if "number" in value and "title" in value and _repo_of(value):
+        return _issue(value)
+    if "body" in value and "issue_url" in value:
+        return iter([("comments", value)])
+    return None
+
+
+def _issue(value: Object) -> Iterator[Part]:
+    """A REST issue, with what github-backup puts into it."""
+    repo = _repo_of(value)
+    yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
+    for comment in _dicts(value.get("comment_data")):
+        yield "comments", comment if comment.get("issue_url") else comment | {"issue_url": _url(value, repo)}
+    for event in _dicts(value.get("event_data")):
+        yield from _event(event, value)
+
+
+def _backup(value: Object) -> Iterator[Part]:
+    issue = value.get("issue")
+    thing: Object = issue if isinstance(issue, dict) else value["pull"] | {"pull_request": {}}
+    yield from _issue(thing)
+    for event in value["events"]:
+        if isinstance(event, dict) and event.get("event") == "commented":
+            yield "comments", event | {"issue_url": _url(thing, _repo_of(thing))}
+        elif isinstance(event, dict):
+            yield from _event(event, thing)
+
+
+def _event(value: Object, issue: Any) -> Iterator[Part]:
+    """An event of the kinds that bear on duplicates; of the others there is no need."""
+    if value.get("event") == "commented" and value.get("issue_url"):
+        yield "comments", value
+    elif value.get("event") in EVENT_KINDS:
+        url = value.get("issue_url") or (_url(issue, _repo_of(issue)) if isinstance(issue, dict) else None)
+        yield "events", value | {"issue_url": url}
+
+
+def _archive(value: Object, repo: str) -> Iterator[Part]:
+    for issue in _dicts(value["issues"]):
+        yield from _listed(issue, repo, is_pull=False)
+    for pull in _dicts(value.get("pulls")):
+        yield from _listed(pull, repo, is_pull=True)
+
+
+def _listed(value: Object, repo: str | None, *, is_pull: bool) -> Iterator[Part]:
+    """An issue as GraphQL names its fields."""
+    closed_at = value.get("closedAt")
+    state = _lower(value.get("state"))
+    issue = {
+        "number": value.get("number"),
+        "title": value.get("title"),
+        "body": value.get("body"),
+        "state": "closed" if state == "merged" else state,
+        "state_reason": _lower(value.get("stateReason")) or None,
+        "user": _account(value.get("author")),
+        "author_association": value.get("authorAssociation"),
+        "created_at": value.get("createdAt"),
+        "updated_at": value.get("updatedAt") or value.get("createdAt"),
+        "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
+        "labels": _labels(value.get("labels")),
+        "repository_url": _home(repo),
+    }
+    yield "issues", issue | {"pull_request": {}} if is_pull or "/pull/" in _text(value.get("url")) else issue
+    for place, comment in enumerate(_dicts(value.get("comments")), start=1):
+        numbered = _COMMENT.search(_text(comment.get("url")))
+        yield (
+            "comments",
+            {
+                "id": int(numbered[1]) if numbered else place,
+                "body": comment.get("body"),
+                "user": _account(comment.get("author")),
+                "author_association": comment.get("authorAssociation"),
+                "created_at": comment.get("createdAt"),
+                "issue_url": _url(issue, repo),
+            },
+        )
+
+
+def _account(author: Any) -> Object | None:
+    """An author by name, or as `gh` writes one."""
+    login = author.get("login") if isinstance(author, dict) else author
+    if not login:
+        return None
+    is_bot = isinstance(author, dict) and author.get("is_bot")
+    return {"login": login, "type": "Bot" if is_bot else "User"}
+
+
+def _repo_of(value: Object) -> str | None:
+    for key in ("url", "html_url"):
+        if found := _PLACE.search(_text(value.get(key))):
+            return found[1]
+    url = _text(value.get("repository_url"))
+    return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
+
+
+def _home(repo: str | None) -> str | None:
+    return None if repo is None else f"https://api.github.com/repos/{repo}"
+
+
+def _url(issue: Object, repo: str | None) -> str | None:
+    number = issue.get("number")
+    return f"{_home(repo)}/issues/{number}" if repo is not None and isinstance(number, int) else None
+
+
+def _labels(labels: Any) -> Any:
+    if not isinstance(labels, list):
+        return labels
+    return [{"name": label} if isinstance(label, str) else label for label in labels]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _dicts(values: Any) -> list[Object]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

@@ -1,5 +1,0 @@
-"""Asking: many calls at a time, within limits, each answer kept as it comes."""
-
-from llm_labeler._dispatch.dispatch import Outcome, ask_all, by_llm, together
-
-__all__ = ["Outcome", "ask_all", "by_llm", "together"]

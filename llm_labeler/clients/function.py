@@ -1,0 +1,82 @@
+"""Somebody's own function as an LLM (`kind = "function"`): from the words of a prompt to an answer's."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+from llm_labeler.clients.provider import CallFailed, Prices
+from llm_labeler.records import Ask, Reply, Usage, digest
+from llm_labeler.settings.labelling import LlmSettings
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
+
+LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
+"""From a prompt to an answer; plain or async, or an object that can be called so."""
+
+
+class FunctionProvider:
+    """A function that answers prompts.
+
+    A plain function is called in threads, `concurrency` at a time; an async one in the loop of the run.
+    TimeoutError and ConnectionError of the function are tried again, and so is `CallFailed` as it says; any
+    other error ends the run as it is. `timeout_s` is left aside. Answers are kept by the function's qualified
+    name: one that was changed is not asked again in the same working folder.
+    """
+
+    def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
+        if function is None:
+            raise ConfigError(
+                f"llm {name}: a function can only be given from Python: llms={{{name!r}: your_function}}"
+            )
+        self.name, self.model = name, settings.model
+        self.parameters_text = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)
+        self.parameters = digest(self.parameters_text)
+        prompt, completion = settings.price_in, settings.price_out
+        self.prices = Prices(0.0, 0.0) if settings.local else Prices(prompt, completion)
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
+        self.attempts = settings.attempts
+        self.key_variable: str | None = None
+        self.leaves_machine = not settings.local  # only its owner knows
+        self._function, self._max_tokens = function, settings.max_tokens
+        self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
+
+    def bound(self, ask: Ask) -> Usage:
+        """The bytes of the prompt, and `max_tokens` of an answer: nobody counts what it really takes."""
+        return Usage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
+
+    async def check(self) -> None:
+        """Nothing to see to: it is there."""
+
+    async def reply(self, ask: Ask) -> Reply:
+        """Call the function with the prompt."""
+        try:
+            said = await self._said(_prompt(ask))
+        except (TimeoutError, ConnectionError) as error:
+            reason = "timeout" if isinstance(error, TimeoutError) else "connection"
+            raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error
+        if not isinstance(said, str):
+            raise ConfigError(
+                f"llm {self.name}: {self.model} returned {type(said).__name__}, expected the answer as a str"
+            )
+        return Reply(said, model=self.model)
+
+    async def close(self) -> None:
+        """Wait for no thread: a function that hangs must not hold up the end of the run."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _said(self, prompt: str) -> object:
+        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own may be async
+        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+            return await self._function(prompt)  # type: ignore[misc]  # it is async
+        said: object = await asyncio.get_running_loop().run_in_executor(self._threads, self._function, prompt)
+        return await said if inspect.isawaitable(said) else said
+
+
+def _prompt(ask: Ask) -> str:
+    """All that would be said to an LLM behind a server."""
+    return "\n\n".join(message.content for message in ask.messages)

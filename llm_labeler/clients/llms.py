@@ -1,0 +1,81 @@
+"""The LLMs that there are, built in or configured, and whether their keys are set."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from llm_labeler.clients import build
+from llm_labeler.clients.prices import AS_OF
+from llm_labeler.settings.labelling import LabelSettings
+from pairkit.app.result_table import ResultTable
+
+
+@dataclass(frozen=True, slots=True)
+class Llm:
+    """One LLM.
+
+    Attributes:
+        name: What `llms` and `--llm` know it by.
+        kind: How it is reached: a server's protocol, `local` or `wordnet`.
+        model: The server's name for it, or a folder.
+        base_url: Its server; None: the maker's own, or none.
+        key_variable: The environment variable with its key; None: it needs none.
+        has_key: Whether that is set.
+        price_in: US dollars per million tokens of prompts; None: unknown.
+        price_out: The same of answers.
+    """
+
+    name: str
+    kind: str
+    model: str
+    base_url: str | None
+    key_variable: str | None
+    has_key: bool
+    price_in: float | None
+    price_out: float | None
+
+
+_SHORT = {"openai_compatible": "server"}  # another name for it
+
+
+class Llms(tuple[Llm, ...]):
+    """LLMs in order of their names; shows itself as a table."""
+
+    __slots__ = ()
+
+    def table(self) -> ResultTable:
+        """One LLM a row."""
+        left = ("kind", "model", "server", "key")
+        caption = f"$ per million tokens (?: unknown); prices that no configuration states are of {AS_OF}"
+        found = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
+        for one in self:
+            key = (
+                "none"
+                if one.key_variable is None
+                else one.key_variable + ("" if one.has_key else " (not set)")
+            )
+            prices = ["?" if price is None else f"{price:g}" for price in (one.price_in, one.price_out)]
+            kind = _SHORT.get(one.kind, one.kind)
+            found.add_row(one.name, kind, one.model, one.base_url or "-", key, " / ".join(prices))
+        return found
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def known_llms(settings: LabelSettings) -> Llms:
+    """The LLMs that settings describe."""
+    return Llms(_llm(name, settings) for name in sorted(settings.llm))
+
+
+def _llm(name: str, settings: LabelSettings) -> Llm:
+    entry = settings.llm[name]
+    provider = build(name, entry)
+    variable = provider.key_variable
+    has_key = variable is not None and bool(os.environ.get(variable))
+    prices = (provider.prices.prompt, provider.prices.completion)
+    return Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices)

@@ -1,0 +1,211 @@
+"""LLMs behind servers of OpenAI's protocol: OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama and others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+
+from llm_labeler.clients.prices import find_prices
+from llm_labeler.clients.provider import CallFailed, shaping
+from llm_labeler.clients.replies import models_of, no_answer, outcome, read_body, reply_of
+from llm_labeler.clients.requests import Dialect, can_be_sent, schema_bytes
+from llm_labeler.records import Ask, Reply, Usage, digest
+from llm_labeler.settings.labelling import LlmSettings
+from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.app.printable import one_line
+from pairkit.openai_api.channel import Channel, Connection
+from pairkit.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.system.address import Address, read_address
+
+_SHOWN_MODELS = 5
+_SHOWN_NAME = 60  # characters of a model's name
+_MOST_BYTES = 8 << 20  # of an answer
+# No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
+# system message of their own.
+_TOKENS_A_MESSAGE = 16
+_TOKENS_A_CALL = 256
+# Endpoints of OpenAI's protocol; Anthropic's ignores response_format and seed.
+_USUAL = {
+    "openai": "https://api.openai.com/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+}
+_EXAMPLE = "http://localhost:8000/v1"
+
+
+class ServerProvider:
+    """One LLM behind a server; see `llm_labeler.clients.provider.Provider`."""
+
+    leaves_machine: bool
+
+    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
+        """Check the entry; nothing is connected to yet."""
+        if not settings.model:
+            raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
+        self.name, self.model, self.kind = name, settings.model, settings.kind
+        self._settings = settings
+        self.address = _find_address(name, settings)
+        self.dialect = Dialect(name, settings)
+        further = {"structured": settings.structured, "base_url": self.address.url}
+        self.parameters_text = shaping(name, settings, further)
+        self.parameters = digest(self.parameters_text)
+        self.prices = find_prices(settings, self.address)
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
+        self.attempts = settings.attempts
+        self.key_variable = key_variable(self.address.host, settings.api_key_env)
+        # A closure: a printed provider shows no environment.
+        self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
+        # What listens here may be a gateway that passes everything on: only its owner knows.
+        self.leaves_machine = not settings.local
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The connection; it reads the key when it is first used."""
+        return self._connect()
+
+    def bound(self, ask: Ask) -> Usage:
+        """At least as many tokens as a call can cost."""
+        sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
+        schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
+        prompt = sum(sizes) + _TOKENS_A_MESSAGE * len(sizes) + _TOKENS_A_CALL + schema
+        return Usage(prompt, self._settings.max_tokens)
+
+    async def check(self) -> None:
+        """See that there is a key, that the server answers, and that it has the model if it lists models."""
+        if self.address.host == ANTHROPIC_HOST:  # its list of models is of another protocol
+            _ = self.channel
+            return
+        try:
+            models = await self._list_models()
+        except Refused as refused:
+            if refused.refusal.is_about_key:
+                raise self._auth_error(refused.refusal) from refused
+            return  # a server without a list may have the model
+        except NoAnswer as missed:
+            raise RemoteError(
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); start the "
+                f"server, or set base_url in [llm.{self.name}]"
+            ) from missed
+        # GLM's list leaves some of its models out.
+        insists = self.kind == "glm" or not self._settings.must_be_listed
+        if models and not insists and not {*_spellings(self.model)} & {*models}:
+            raise self._no_such_model(models)
+
+    async def reply(self, ask: Ask) -> Reply:
+        """Ask once; where the server does not take the form of the request, again in another at once."""
+        if not can_be_sent(ask):
+            raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
+        while True:
+            form = self.dialect.form
+            try:
+                body = self.dialect.body(ask, form)
+                answer = await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES)
+                return reply_of(read_body(answer))
+            except NoAnswer as missed:
+                raise no_answer(missed) from missed
+            except Refused as refused:
+                if not self.dialect.learns(refused.refusal, form):
+                    raise await self.explain(refused) from refused
+
+    async def explain(self, refused: Refused) -> CallFailed | PairkitError:
+        """What follows from a refusal."""
+        refusal = refused.refusal
+        if refusal.is_exhausted:
+            return outcome(self.name, refused)
+        if refusal.is_about_key:
+            return self._auth_error(refusal)
+        if 300 <= refusal.status < 400:
+            where = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
+            return ConfigError(
+                f"llm {self.name}: {self.address.url} redirects to {where}; set that as base_url in "
+                f"[llm.{self.name}]"
+            )
+        if refusal.is_about_model:
+            return await self._about_model(refusal)
+        return self.dialect.blames(refusal) or outcome(self.name, refused)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if "channel" in self.__dict__:
+            await self.channel.close()
+
+    async def _about_model(self, refusal: Refusal) -> PairkitError:
+        try:
+            models = await self._list_models()
+        except (Refused, NoAnswer):
+            models = []
+        if {*_spellings(self.model)} & {*models}:
+            return RemoteError(
+                f"llm {self.name}: HTTP {refusal.status} though the server lists {self.model} "
+                f"({refusal.message}); see that it can chat, then run the same command again"
+            )
+        return self._no_such_model(models, refusal)
+
+    async def _list_models(self) -> list[str]:
+        """The server's models; none where the list can't be understood."""
+        return models_of(await self.channel.get("/models"))
+
+    def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
+        close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
+        shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
+        more = ", …" if len(models) > len(shown) else ""
+        names = ", ".join(one_line(model, _SHOWN_NAME) for model in shown)
+        has = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
+        return ConfigError(
+            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "
+            f"set model in [llm.{self.name}], or must_be_listed = false there if the server has it"
+        )
+
+    def _auth_error(self, refusal: Refusal) -> AuthError:
+        key = self.channel.key
+        what = f"the key from {key.source}" if key else "a call without a key"
+        # What comes with a 401 may repeat part of the key.
+        said = f" ({refusal.message})" if refusal.status != 401 else ""
+        return AuthError(
+            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; fix it, "
+            f"or name another variable as api_key_env in [llm.{self.name}]"
+        )
+
+
+def _spellings(model: str) -> tuple[str, ...]:
+    """A model's names in lists: Ollama adds a tag, Gemini a prefix."""
+    return model, f"{model}:latest", f"models/{model}"
+
+
+def _find_address(name: str, settings: LlmSettings) -> Address:
+    url = settings.base_url or _USUAL.get(settings.kind)
+    if not url:
+        raise ConfigError(f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}")
+    address = read_address(url, f"llm {name}: base_url", _EXAMPLE)
+    if settings.local and not address.is_loopback:
+        raise ConfigError(
+            f"llm {name}: local = true, but {address.url} is another machine; take local out of [llm.{name}]"
+        )
+    if settings.structured == "strict" and address.host == ANTHROPIC_HOST:
+        raise ConfigError(
+            f'llm {name}: Anthropic\'s endpoint ignores schemas; set structured = "auto" in [llm.{name}]'
+        )
+    return address
+
+
+def _channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
+    """The connection to a server, which is opened by the first call."""
+    variable = key_variable(address.host, settings.api_key_env)
+    remedy = f"set {variable} or api_key_env in [llm.{name}]"
+    connection = Connection(
+        address,
+        None if variable is None else find_key(f"llm {name}", variable, environ, remedy),
+        timeout_s=settings.timeout_s,
+        concurrency=settings.concurrency,
+        ca_file=settings.ca_file,
+        plain_http=settings.plain_http,
+    )
+    try:
+        return Channel(connection, environ)
+    except ConfigError as error:
+        raise ConfigError(f"llm {name}: {error}; see [llm.{name}]") from error

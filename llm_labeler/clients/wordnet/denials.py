@@ -1,0 +1,217 @@
+"""Saying no where a sentence says yes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from llm_labeler.clients.wordnet.lexicon import inflected_verb, is_prefixed, other_lemma, with_article_for
+from llm_labeler.clients.wordnet.sentence import (
+    Change,
+    Edit,
+    Sentence,
+    has_later_verb,
+    main_start,
+    main_verb,
+    word_set,
+)
+
+# A subject that these begin is not denied by denying its verb.
+_QUANTIFIED = word_set(
+    "all every each both either any anyone anybody everyone everything everybody only just almost nearly few"
+)
+# What some do, and what others don't, may both be true.
+PARTIAL = word_set("some many several sometimes occasionally rarely certain other others another")
+# After a verb they limit it, so that `not` would mean something else: is only, are all.
+_NARROWING = word_set("only just even all both either merely")
+# Adverbs that don't bear `not` before them; those that say `as well` are left out instead.
+UNDENIABLE = word_set(
+    """
+    sometimes probably possibly perhaps likely still certainly only just mostly mainly primarily largely
+    then now simply especially even already occasionally maybe once first again further most more much
+    so too increasingly actually clearly best
+    """
+)
+_AS_WELL = word_set("also too")
+# What `no` takes the place of.
+_NUMEROUS = word_set("a an some many several various multiple different numerous other")
+_NO_ORDER = word_set("let thank see welcome please")
+
+
+def denials(sentence: Sentence) -> Iterator[Change]:
+    """Candidates that deny the main clause of a sentence that denies nothing."""
+    verb, start = main_verb(sentence), main_start(sentence)
+    if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
+        return
+    if verb == start:
+        yield from _forbidden(sentence, verb)
+    elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
+        yes = _without_prefix(sentence, verb)
+        if yes:  # not incorrect says less than correct
+            yield Change(0.95, (yes,))
+        elif edits := _denied(sentence, verb):
+            yield Change(_confidence(sentence, verb), edits)
+
+
+def _forbidden(sentence: Sentence, verb: int) -> Iterator[Change]:
+    follows = sentence.codes[verb + 1 : verb + 2]
+    if not follows or sentence.low[verb] in _NO_ORDER or sentence.low[verb + 1] == "of":
+        return
+    if has_later_verb(sentence.codes[verb + 1 :]):
+        return  # a heading that begins with a noun
+    if follows in "DPI" or (follows in "nsJgTR#" and sentence.codes[verb] == "b"):
+        word = sentence.words[verb]
+        yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
+
+
+def _without_prefix(sentence: Sentence, verb: int) -> Edit | None:
+    """`is incorrect` becomes `is correct`."""
+    match = re.compile("BR*[Je]").match(sentence.codes, verb)
+    if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
+        return None
+    return Edit(match.end() - 1, match.end(), word[2:])
+
+
+def _denied(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+    code, word = sentence.codes[verb], sentence.low[verb]
+    after = sentence.codes[verb + 1 : verb + 2]
+    if code == "B" and sentence.codes[verb - 1] == "E":
+        return _there_is_no(sentence, verb)
+    if code in "MB" or (code == "H" and sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")):
+        return _with_not(sentence, verb, "cannot" if word == "can" else f"{word} not")
+    if code == "O" or (code == "d" and after not in tuple("DPITnsRJ#")):
+        return ()
+    if code == "v" and sentence.codes[-1] not in ".,":
+        return ()  # a heading, where nouns are easily taken for verbs
+    return _with_do(sentence, verb)
+
+
+def _with_not(sentence: Sentence, verb: int, text: str) -> tuple[Edit, ...]:
+    after = "".join(sentence.low[verb + 1 : verb + 2])
+    if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
+        return ()  # you always will not …
+    if after in UNDENIABLE:
+        return ()
+    end = verb + 2 if after in _AS_WELL else verb + 1
+    return (Edit(verb, end, text), *_some_to_any(sentence, end))
+
+
+def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+    code, word = sentence.codes[verb], sentence.low[verb]
+    if code == "H":
+        code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
+    else:
+        base = word if code == "v" else other_lemma(word)
+    if not base or base == "be" or sentence.codes[verb + 1 : verb + 2] == "C":
+        return ()
+    first = verb
+    while first > 0 and sentence.codes[first - 1] == "R":
+        first -= 1
+    adverbs = sentence.low[first:verb]
+    if UNDENIABLE & set(adverbs):
+        return ()
+    auxiliary = {"z": "does", "v": "do", "d": "did"}[code]
+    words = [auxiliary, "not", *(adverb for adverb in adverbs if adverb not in _AS_WELL), base]
+    return (Edit(first, verb + 1, " ".join(words)), *_some_to_any(sentence, verb + 1))
+
+
+def _there_is_no(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+    place = verb + 1
+    if sentence.low[place : place + 1] == ("also",):
+        place += 1
+    if sentence.low[place : place + 1] and sentence.low[place] in _NUMEROUS:
+        place += 1
+    elif sentence.codes[place : place + 1] not in tuple("Jns"):
+        return ()
+    return (Edit(verb, place, f"{sentence.words[verb]} no"),)
+
+
+def _some_to_any(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+    place += sentence.codes[place : place + 1] in ("v", "e")
+    return (Edit(place, place + 1, "any"),) if sentence.low[place : place + 1] == ("some",) else ()
+
+
+def _confidence(sentence: Sentence, verb: int) -> float:
+    sure = 0.95
+    if sentence.low[verb] in ("may", "might", "could"):
+        sure -= 0.05  # what may be also may not be
+    if sentence.codes[verb] in "dv":
+        sure -= 0.05
+    if set(sentence.low[verb:]) & {"because", "but", "so", "both", ";", "while", "although"}:
+        sure -= 0.1
+    if set(sentence.low[:2]) & PARTIAL:
+        sure -= 0.25
+    if re.search("C[zd]", sentence.codes[verb:]):
+        sure -= 0.1  # the verb after `and` is not denied
+    return sure - 0.1 * (len(sentence.words) > 45)
+
+
+# Words that live on a `not` before them.
+_POLAR = word_set(
+    """
+    yet either ever anymore until unless nor neither even necessarily much because enough only just but
+    completely entirely fully all every both
+    """
+)
+# Nouns that take no article.
+_MASS = word_set(
+    "evidence information pain research damage proof food help medicine knowledge money time water blood data"
+)
+_CONTRACTED = re.compile(r"(is|are|was|were|could|would|should|have|has|had)n't")
+_IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will"}
+_DO = {"do": "v", "does": "z", "did": "d"}
+
+
+def assertions(sentence: Sentence) -> Iterator[Change]:
+    """Candidates that leave out one `not` or `no`, the main clause's first."""
+    main = main_verb(sentence)
+    for place in range(len(sentence.low)):
+        edits = _asserted(sentence, place)
+        after = sentence.low[place + 1 :]
+        if edits and not set(after[:3]) & _POLAR and "until" not in after:
+            near = main is not None and abs(place - main) <= 2
+            if not (near and sentence.low[0] in PARTIAL):
+                yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, place + 1)))
+
+
+def _asserted(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+    word, before = sentence.low[place], sentence.codes[place - 1] if place else "^"
+    contracted = _CONTRACTED.fullmatch(word)
+    if contracted or word in _IRREGULAR:
+        return (Edit(place, place + 1, contracted[1] if contracted else _IRREGULAR[word]),)
+    if word.removesuffix("n't") in _DO and word not in _DO:
+        return _without_do(sentence, place, place + 1)
+    if word == "not" and before == "O":
+        return _without_do(sentence, place - 1, place + 1)
+    if word == "not" and before in "BMH" and "or" not in sentence.low[place - 2 : place + 2]:
+        return (Edit(place, place + 1, ""),)
+    if word == "no" and sentence.low[place + 1 : place + 2] == ("longer",) and before in "PnsBMH":
+        return (Edit(place, place + 2, "still"),)
+    return _without_no(sentence, place) if word == "no" and before in "HvzdBI^" else ()
+
+
+def _without_do(sentence: Sentence, start: int, place: int) -> tuple[Edit, ...]:
+    """`does not often cause` becomes `often causes`."""
+    end = place
+    while sentence.codes[end : end + 1] == "R":
+        end += 1
+    if sentence.codes[end : end + 1] not in ("v", "H") or (start and sentence.codes[start - 1] in "CT"):
+        return ()
+    verb = inflected_verb(sentence.low[end], _DO[sentence.low[start].removesuffix("n't")])
+    return (Edit(start, end + 1, " ".join((*sentence.words[place:end], verb))),)
+
+
+def _without_no(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+    phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, place + 1)
+    if not phrase:
+        return ()
+    word = sentence.low[phrase.end() - 1]
+    if sentence.codes[phrase.end() - 1] == "s":
+        return (Edit(place, place + 1, "some" if place == 0 or sentence.codes[place - 1] == "I" else ""),)
+    mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
+    return (Edit(place, place + 1, "some" if mass else with_article_for(sentence.words[place + 1])),)
+
+
+def _any_to_some(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+    near = sentence.low[place : place + 4]
+    return (Edit(place + near.index("any"), place + near.index("any") + 1, "some"),) if "any" in near else ()

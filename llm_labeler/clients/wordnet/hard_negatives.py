@@ -1,0 +1,342 @@
+"""Hard negatives by rules: sentences that keep most words of another and change its meaning, each of a kind.
+
+The surest changes are taken, of as many kinds as there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import cache
+
+from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
+from llm_labeler.clients.wordnet.denials import UNDENIABLE
+from llm_labeler.clients.wordnet.entities import entity_changes
+from llm_labeler.clients.wordnet.lexicon import other_lemma
+from llm_labeler.clients.wordnet.patterns import Table, read_table
+from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
+from llm_labeler.clients.wordnet.sentence import (
+    Change,
+    Edit,
+    Sentence,
+    Turned,
+    has_later_verb,
+    main_verb,
+    turned,
+    word_set,
+)
+from llm_labeler.clients.wordnet.synonyms import in_compound
+from llm_labeler.records import ChangeKind
+
+_NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")
+_DEGREES = word_set("more less most least")
+_POSSIBLE = word_set("may might could")
+# What the rules turn now and then that is no opposite there.
+_AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
+
+
+def opposite_changes(sentence: Sentence) -> Iterator[Turned]:
+    """Changes that deny a sentence, or put an antonym into it."""
+    for change in opposites(sentence):
+        edit = change.edits[0]
+        if set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}:
+            continue
+        if _is_misread(sentence, edit):
+            continue
+        if _fits(sentence, edit):
+            yield _of_kind(sentence, change)
+    yield from _impossible(sentence)
+    for change in _table().changes(sentence):
+        edit = change.edits[0]
+        if not in_compound(sentence, edit) and _fits(sentence, edit):
+            yield Turned("antonym", change)
+
+
+def _is_misread(sentence: Sentence, edit: Edit) -> bool:
+    """Whether what is denied may be no verb of the clause: another follows at once, or it is a participle."""
+    if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
+        return True
+    if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (("number",), ("lot",)):
+        return True  # there are a number of …
+    return edit.text.startswith(("do not", "does not", "did not")) and has_later_verb(
+        sentence.codes[edit.end :]
+    )
+
+
+def _fits(sentence: Sentence, edit: Edit) -> bool:
+    """Whether words may take a place: not beside themselves, nor beside what says the same again."""
+    low, start, end = sentence.low, edit.start, edit.end
+    if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
+        return False  # from mild to mild
+    if (low[end : end + 1] == ("(",) and sentence.codes[start] in "JRnse") or low[
+        max(0, start - 1) : start
+    ] == ("(",):
+        return False
+    return not (start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR")
+
+
+def _of_kind(sentence: Sentence, change: Change) -> Turned:
+    edit = change.edits[0]
+    was = {*sentence.low[edit.start : edit.end]}
+    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & was)
+    if negates and was & _POSSIBLE:
+        return Turned("negation", Change(0.0, change.edits))  # what may be may also not be
+    return Turned("negation" if negates else "antonym", change)
+
+
+def _impossible(sentence: Sentence) -> Iterator[Turned]:
+    """`may cause` becomes `cannot cause`."""
+    place = main_verb(sentence)
+    if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
+        return
+    if "sometimes" in sentence.low:
+        return
+    also = sentence.low[place + 1 : place + 2] == ("also",)
+    if sentence.codes[place + 1 + also : place + 2 + also] in ("v", "b", "H"):
+        yield turned("negation", 0.93, Edit(place, place + 1 + also, "cannot"))
+
+
+@cache
+def _table() -> Table:
+    return Table(read_table("opposites"))
+
+
+_OTHER = {
+    "may": ("will always", 0.9),
+    "might": ("will always", 0.9),
+    "could": ("will always", 0.88),
+    "can": ("must", 0.9),
+    "must": ("need not", 0.93),
+    "should": ("need not", 0.93),
+}
+# Who may do something, or must.
+_ACTING = word_set("you we they people patients women men parents doctors doctor users user person patient")
+# What one does not do, but has done to one.
+_HAPPENING = word_set("have be feel need experience develop notice also lose get")
+# What happens so often can't be said to happen always.
+_SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
+
+
+def modality_changes(sentence: Sentence) -> Iterator[Turned]:
+    """The main clause's modal verb, exchanged for one of another force."""
+    place = main_verb(sentence)
+    if place is None or sentence.codes[place] != "M" or sentence.is_negative or sentence.is_question:
+        return
+    if _SELDOM & set(sentence.low) or (
+        sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare")
+    ):
+        return
+    after = sentence.low[place + 1 : place + 2]
+    if sentence.low[place] in _OTHER and after != ("not",):
+        new, sure = _OTHER[sentence.low[place]]
+        if sentence.low[place] == "can" and not _ACTING & set(sentence.low[:place]):
+            new = "will always"  # it can cause, and not: it must cause
+        elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
+            new = "must"
+        skipped = after == ("also",)
+        yield turned("modality", sure, Edit(place, place + 1 + skipped, new))
+
+
+# What is said to happen at times can't be said to have ended.
+_FREQUENCY = word_set(
+    "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
+)
+_PERFECT = ("has", "have")
+
+
+def tense_changes(sentence: Sentence) -> Iterator[Turned]:
+    """The main clause's verb in another tense."""
+    place = main_verb(sentence)
+    if place is None or sentence.is_negative or sentence.is_question:
+        return
+    if _FREQUENCY & set(sentence.low[: place + 1]):
+        return
+    if set("WS") & set(sentence.codes[:place]) or has_later_verb(sentence.codes[place + 1 :]):
+        return  # it may be another clause's verb
+    code, low, after = sentence.codes[place], sentence.low[place], sentence.codes[place + 1 : place + 3]
+    if low in _PERFECT and after == "be":
+        yield turned("tense", 0.93, Edit(place, place + 2, "will be"))
+    elif low in _PERFECT and after[:1] == "e":
+        base = other_lemma(sentence.low[place + 1])
+        if base:
+            yield turned("tense", 0.92, Edit(place, place + 2, f"will {base}"))
+    elif low in ("was", "were") and after[:1] == "e":
+        yield turned("tense", 0.93, Edit(place, place + 1, "will be"))
+    elif low == "will" and after[:1] == "b":
+        yield turned("tense", 0.9, Edit(place, place + 2, "has been"))
+    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[place - 1] != "E":
+        yield turned("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
+    elif code == "z" and not UNDENIABLE & set(sentence.low[place - 1 : place]):
+        yield turned("tense", 0.84, Edit(place, place, "no longer"))
+
+
+_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_OTHER_WORDS = dict(
+    zip(_WORDS, ("five", "six", "nine", "two", "three", "four", "five", "six", "four"), strict=True)
+)
+# Of at most 15 digits before the point: a float holds no more, and nothing is counted in them.
+_DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
+_GROUPED = re.compile(r"\d,$")  # before the rest of a number
+_GROUP = re.compile(r",\d{3}(?!\d)")
+_WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
+_UNITS = word_set("% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories")
+_PER_CENT = word_set("% percent")
+_RANKED = word_set("type stage grade phase chromosome level version figure step class")
+_RANGE = word_set("to - – and or")
+_DATED = word_set("in since by until")
+_SURE = 0.94
+
+
+def number_changes(sentence: Sentence) -> Iterator[Turned]:
+    """One change for each number that counts or measures something; none of references."""
+    for place in range(len(sentence.low)):
+        end = _end(sentence, place)
+        new = _other(sentence, place, end) if end else None
+        if new is not None and new != sentence.slice(place, end).lower():
+            yield turned("number", _SURE, Edit(place, end, new))
+
+
+def _end(sentence: Sentence, place: int) -> int:
+    """Where a number ends that begins at a token, commas between its digits included; 0 within one."""
+    if _GROUPED.search(sentence.text[: sentence.spans[place][0]]):
+        return 0
+    end = place + 1
+    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[place].isdigit():
+        end += 2
+    return end
+
+
+def _other(sentence: Sentence, place: int, end: int) -> str | None:
+    low = sentence.slice(place, end).lower()
+    before = sentence.low[place - 1] if place else ""
+    after = sentence.low[end] if end < len(sentence.low) else ""
+    if low in _OTHER_WORDS:
+        counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in ("type", *_RANGE)
+        return _OTHER_WORDS[low] if counts and after not in _RANGE else None
+    if match := _WITH_UNIT.fullmatch(low):
+        return f"{round(_multiple(int(match[1])))}{match[2]}"
+    if not _DIGITS.fullmatch(low) or after in _RANGE or before in _RANGE or before in "([#.-/$:":
+        return None
+    if after in ("/", ":", ",", ".") and "".join(sentence.low[end + 1 : end + 2])[:1].isdigit():
+        return None
+    if before in _RANKED:
+        return str(_ranked(int(low))) if low.isdigit() and 0 < int(low) < 30 else None
+    if after in ("(", "halves"):
+        return None
+    if after in _PER_CENT and {*sentence.low[end + 1 : end + 2]} & _RANGE:
+        return None
+    if after in _PER_CENT and "." not in low and "," not in low:
+        return str(_per_cent(int(low)))
+    if low.isdigit() and 1900 <= int(low) < 2100:
+        return str(int(low) - 20) if before in _DATED else None
+    counts = sentence.codes[end : end + 1] == "s" or after in _UNITS
+    return _scaled(low) if counts else None
+
+
+def _ranked(number: int) -> int:
+    return 1 if number == 2 else 2 if number == 1 else number + 1 if number % 2 else number - 1
+
+
+def _per_cent(number: int) -> int:
+    return 100 - number if 0 < number < 100 and abs(50 - number) > 10 else 20 if number > 20 else 80
+
+
+def _multiple(number: float) -> float:
+    return number * 3 if number <= 30 else number / 2 if number % 2 == 0 else number * 2
+
+
+def _scaled(low: str) -> str:
+    number = float(low.replace(",", ""))
+    scaled = _multiple(number)
+    if "." in low:
+        return f"{scaled:.{len(low.partition('.')[2])}f}"
+    return f"{round(scaled):,}" if "," in low else str(round(scaled))
+
+
+_LEAST = 0.83
+_SPARE = 4  # paraphrases beyond those wanted, from which the better are taken
+# What the synonyms bring now and then that means something else there, or is the same but for a space.
+_BAD = word_set(
+    """
+    supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
+    lots lot healthcare
+    """
+)
+# Questions that are not of the one thing that they seem to be of.
+_TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
+_SHORTEST, _LONGEST = 4, 40  # tokens
+
+
+def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[tuple[ChangeKind, str]]:
+    """Up to `size` sentences that keep most words of a text and say something else, each with its kind.
+
+    The surest of each kind come before the second of any.
+    """
+    sentence = Sentence(" ".join(text.split()))
+    if not is_fit(sentence):
+        return []
+    found: dict[str, tuple[float, ChangeKind, str]] = {}
+    for kind, change in changes(sentence):
+        if kind in kinds and change.confidence >= _LEAST:
+            for candidate, sure in distinct(sentence, [change]):
+                key = candidate.casefold()
+                if key not in found or found[key][0] < sure:
+                    found[key] = (sure, kind, candidate)
+    ranked = sorted(found.values(), key=lambda one: (-one[0], one[2]))
+    turns: Counter[ChangeKind] = Counter()
+    placed = []
+    for sure, kind, candidate in ranked:
+        placed.append((turns[kind], -sure, candidate, kind))
+        turns[kind] += 1
+    return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
+
+
+def changes(sentence: Sentence) -> Iterator[Turned]:
+    """All changes of all kinds."""
+    for rules in (
+        opposite_changes,
+        entity_changes,
+        number_changes,
+        role_changes,
+        tense_changes,
+        modality_changes,
+    ):
+        yield from rules(sentence)
+
+
+def same_meaning(text: str, size: int) -> list[str]:
+    """Up to `size` paraphrases."""
+    sentence = Sentence(" ".join(text.split()))
+    if not is_fit(sentence):
+        return []
+    was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
+    rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
+    asked = sorted(rules, key=lambda found: (-found[1], found[0]))
+    wordings = dict.fromkeys(
+        [question for question, _ in asked] + candidates(text, "positive", size + _SPARE)
+    )
+    found = [
+        (bool(_contracted(was, candidate)), place, candidate)
+        for place, candidate in enumerate(wordings)
+        if "not not" not in candidate
+        and "choice for" not in candidate
+        and not (is_odd and candidate.split()[0] != sentence.words[0])
+        and not _BAD & (set(Sentence(candidate).low) ^ set(was))
+    ]
+    return [candidate for _, _, candidate in sorted(found)[:size]]
+
+
+def _contracted(was: Counter[str], candidate: str) -> bool:
+    """Whether a paraphrase differs in nothing but an apostrophe: `isn't` for `is not`."""
+    new = Counter(Sentence(candidate).low)
+    return any("'" in word for word in (new - was) + (was - new))
+
+
+def is_fit(sentence: Sentence) -> bool:
+    """Whether a text is one sentence, and no list or heading with marks."""
+    if not _SHORTEST <= len(sentence.words) <= _LONGEST or sentence.codes.count(".") > 1:
+        return False
+    if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":
+        return False
+    return not any(sentence.low[:length] == sentence.low[length : 2 * length] for length in (1, 2, 3, 4))

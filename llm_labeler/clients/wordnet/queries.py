@@ -1,0 +1,158 @@
+"""Questions to a passage by rules: for what its first sentence plainly says, and for what it doesn't say.
+
+A sentence that says of an illness what it is, what causes it, how it shows, is treated or diagnosed, or how
+common it is answers one kind of question. The others are negatives where no word of the passage bears on
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from llm_labeler.clients.wordnet.roles import has_odd_plural, within
+from llm_labeler.clients.wordnet.sentence import WITH_PHRASES, Sentence, is_plural, word_set
+from llm_labeler.records import Polarity
+from pairkit.system.seeded import keyed_hash
+
+_FIRST = re.compile(r"[^.?!]{8,400}[.](?=\s|$)")
+_THING = re.compile(rf"({WITH_PHRASES})(?=[MBHOzdv]|RB|R[zdv])")
+_ABOUT = re.compile(rf"([ns])I({WITH_PHRASES})(?=[MBHOzdv])")
+_NO_NAME = word_set(
+    """
+    this that these those it they he she you we other others some many most all another such each
+    treatment treatments symptom symptoms cause causes people patients doctors researchers scientists type
+    types form forms
+    part parts number example examples condition disorder disease problem case cases risk
+    """
+)
+_OWNED = word_set("the your their its our his her my")
+# What has causes, symptoms and treatments: of other things nobody asks for them.
+_ILLNESS = word_set(
+    """
+    condition disorder disease syndrome infection cancer tumor illness inflammation defect abnormality
+    deficiency injury narrowing deletion conditions disorders diseases infections cancers tumors illnesses
+    abnormalities
+    """
+)
+_SINGULAR = word_set("is was has affects occurs results")
+_LONGEST = 8  # words of a name
+
+
+class _Topic(NamedTuple):
+    """What can be asked of a thing."""
+
+    questions: tuple[str, ...]
+    bears: tuple[str, ...]
+
+
+_TOPICS: dict[str, _Topic] = {
+    "what": _Topic(("What {is} {x}?",), ()),
+    "cause": _Topic(
+        ("What causes {x}?", "What {is} {x} caused by?"),
+        ("caus", "result", "due", "lead", "trigger", "becaus", "mutation", "inherit", "genetic", "produc"),
+    ),
+    "symptom": _Topic(
+        ("What are the symptoms of {x}?", "Which symptoms {does} {x} have?"),
+        ("symptom", "sign", "feel", "pain", "characteri", "experienc", "develop", "feature"),
+    ),
+    "treatment": _Topic(
+        ("How {is} {x} treated?", "What is the treatment for {x}?"),
+        ("treat", "therap", "medic", "drug", "surg", "cure", "remov", "manag", "reliev", "help"),
+    ),
+    "frequency": _Topic(
+        ("How common {is} {x}?",),
+        (
+            "common",
+            "rare",
+            "frequen",
+            "percent",
+            "affect",
+            "preval",
+            "incidence",
+            "people",
+            "often",
+            "estimat",
+        ),
+    ),
+    "diagnosis": _Topic(
+        ("How {is} {x} diagnosed?",),
+        ("diagnos", "test", "exam", "detect", "biops", "imag", "scan", "identif", "find"),
+    ),
+}
+_HEADS = {
+    **dict.fromkeys(("symptom", "symptoms", "signs"), "symptom"),
+    **dict.fromkeys(("cause", "causes"), "cause"),
+    **dict.fromkeys(("treatment", "treatments"), "treatment"),
+    **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
+    "diagnosis": "diagnosis",
+}
+_OPEN = word_set("unknown unclear uncertain variable depend depends dependent")  # where nothing is answered
+_SAYING = word_set("include includes are is")
+_SAYS = {
+    "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
+    "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
+    "diagnosis": ("is diagnosed ", "are diagnosed "),
+}
+
+
+def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
+    """Up to `size` questions that a passage answers (positive), or seems to answer and doesn't (negative)."""
+    first = _FIRST.match(" ".join(passage.split()))
+    found = next(_answered(Sentence(first[0])), None) if first else None
+    if found is None:
+        return []
+    thing, topic, plural = found
+    forms = {"x": thing, "is": "are" if plural else "is", "does": "do" if plural else "does"}
+    if polarity == "positive":
+        return [question.format_map(forms) for question in _TOPICS[topic].questions][:size]
+    said = set(re.findall(r"[a-z]+", passage.lower()))
+    silent = [
+        name
+        for name, other in _TOPICS.items()
+        if name not in (topic, "what") and not any(word.startswith(other.bears) for word in said)
+    ]
+    silent.sort(key=lambda name: keyed_hash(0, passage, name))
+    return [_TOPICS[name].questions[0].format_map(forms) for name in silent][:size]
+
+
+def _answered(sentence: Sentence) -> Iterator[tuple[str, str, bool]]:
+    """The thing that a sentence speaks of, what it says of it, and whether the thing is many."""
+    if sentence.is_negative or not sentence.codes.endswith(".") or _OPEN & {*sentence.low}:
+        return
+    match = _ABOUT.match(sentence.codes, 1 if sentence.low[:1] == ("the",) else 0)
+    says = match and {*sentence.low[match.end() : match.end() + 2]} & _SAYING
+    if match and says and sentence.low[match.start(1)] in _HEADS and _is_name(sentence, *match.span(2)):
+        topic = _HEADS[sentence.low[match.start(1)]]
+        yield sentence.slice(*match.span(2)), topic, is_plural(sentence, *match.span(2))
+    thing = _THING.match(sentence.codes)
+    if thing and _is_name(sentence, *thing.span(1)) and (topic := _said(sentence, thing.end(1))):
+        place = thing.end(1)
+        is_single = _SINGULAR & {*sentence.low[place : place + 2]} or has_odd_plural(sentence)
+        plural = is_plural(sentence, 0, place) and not is_single
+        yield within(sentence, place), topic, plural
+
+
+def _said(sentence: Sentence, place: int) -> str:
+    """What is said of a thing, by the words after it; empty where it is nothing of the kind."""
+    low, codes = sentence.low[place:], sentence.codes[place:]
+    words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
+    for topic, beginnings in _SAYS.items():
+        if words.startswith(beginnings):
+            return topic
+    counts = {"in", "percent", "%"} & {*low[:8]} and "#" in codes[:8]
+    if words.startswith(("affects ", "affect ", "occurs ", "occur ")) and counts and "age" not in low[:8]:
+        return "frequency"
+    defined = re.match("BDR?[Jeng]*[ns]", codes)
+    if defined and low[1] in ("a", "an") and low[defined.end() - 1] in _ILLNESS:
+        return "what"
+    return ""
+
+
+def _is_name(sentence: Sentence, start: int, end: int) -> bool:
+    low = sentence.low[start:end]
+    if len(low) > _LONGEST or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
+        return False
+    # A heading before its sentence says the name twice.
+    return len({*low}) == len(low) and not low[0].endswith("ing")

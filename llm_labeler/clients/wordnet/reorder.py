@@ -1,0 +1,145 @@
+"""The same said in another order: clauses, coordinated words, active and passive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from llm_labeler.clients.wordnet.lexicon import inflected_verb, other_lemma
+from llm_labeler.clients.wordnet.sentence import (
+    NOUN_PHRASE,
+    WITH_PHRASES,
+    Change,
+    Edit,
+    Sentence,
+    capital,
+    is_plural,
+    main_start,
+    main_verb,
+    word_set,
+)
+
+_PASSIVE = re.compile(rf"({WITH_PHRASES})(MR?b|B)R?(e)I({WITH_PHRASES})\.")
+_ACTIVE = re.compile(rf"({NOUN_PHRASE})(?:(B)g|[vz])({NOUN_PHRASE})((?:I{NOUN_PHRASE})*)\.")
+_NO_PASSIVE = word_set("have become get do look seem resemble cost weigh take leave")
+_TRANSITIVE = word_set(
+    """
+    affect cause damage treat control influence trigger destroy attack surround support protect regulate
+    monitor remove relieve cover describe perform produce create determine disrupt impair block carry
+    reduce diagnose confirm detect identify examine evaluate recommend prescribe provide follow use make
+    release absorb store
+    """
+)
+_MEANS = word_set("accident hand mouth itself age day year law")
+
+
+def to_active(sentence: Sentence) -> str | None:
+    """The text as `B causes A.` where it is `A is caused by B.`; else None."""
+    match = _PASSIVE.fullmatch(sentence.codes)
+    if not match:
+        return None
+    auxiliary, verb, agent = match.start(2), match.start(3), match.start(4)
+    low, last = sentence.low, len(sentence.words) - 1
+    lemma = other_lemma(low[verb])
+    if low[verb + 1] != "by" or sentence.codes[agent] == "#" or _MEANS & set(low[agent:last]) or not lemma:
+        return None
+    if sentence.codes[auxiliary] == "M":
+        words = [word for word in (*low[auxiliary:verb], lemma) if word != "be"]
+    elif low[auxiliary] in ("is", "are"):
+        code = "v" if is_plural(sentence, agent, last) else "z"
+        words = [*low[auxiliary + 1 : verb], inflected_verb(lemma, code)]
+    else:
+        return None
+    return capital(f"{sentence.slice(agent, last)} {' '.join(words)} {sentence.opening(auxiliary)}.")
+
+
+def to_passive(sentence: Sentence) -> str | None:
+    """The text as `A is being written by B.` where it is `B is writing A.`, or `B affects A.`; else None."""
+    match = _ACTIVE.fullmatch(sentence.codes)
+    if not match or "by" in sentence.low:
+        return None
+    thing, place = match.start(3), match.start(4)
+    verb, low = thing - 1, sentence.low
+    base = low[verb] if sentence.codes[verb] == "v" else other_lemma(low[verb])
+    if match[2]:
+        fits = base not in _NO_PASSIVE and low[verb - 1] in ("is", "are")
+    else:
+        agrees = is_plural(sentence, 0, verb) == (sentence.codes[verb] == "v")
+        fits = base in _TRANSITIVE and agrees and not match[4]
+    if not fits or not base:
+        return None
+    be = ("are" if is_plural(sentence, thing, place) else "is") + " being" * bool(match[2])
+    passive = f"{be} {inflected_verb(base, 'e')} by {sentence.opening(match.end(1))}"
+    return capital(f"{sentence.slice(thing, place)} {passive}{sentence.text[sentence.spans[place - 1][1] :]}")
+
+
+# One item of "x and y" that nothing before or after it belongs to.
+_COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
+_SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
+# Pairs that have an order, by the first word.
+_FIXED = word_set("black back law research trial wear pros arts bed more")
+_CLAUSES = word_set("if because when although unless after before once until")
+_FRONTED = word_set("in during at within throughout among")
+_NO_PLACE = word_set("addition general fact turn contrast other some many most rare summary particular all")
+_LONGEST = 50  # tokens
+
+
+def reorderings(sentence: Sentence) -> Iterator[Change]:
+    """Candidates with the same words in another order."""
+    if len(sentence.words) > _LONGEST or sentence.is_question:
+        return
+    yield from _swapped_items(sentence)
+    if sentence.codes.count(".") != 1 or not sentence.codes.endswith(".") or set(";:-") & set(sentence.words):
+        return
+    for text, sure in (
+        (_front_to_end(sentence), 0.92),
+        (_clause_to_front(sentence), 0.9),
+        (to_active(sentence), 0.92),
+        (to_passive(sentence), 0.9),
+    ):
+        if text:
+            yield Change(sure, (Edit(0, len(sentence.words), text),))
+
+
+def _swapped_items(sentence: Sentence) -> Iterator[Change]:
+    for match in (*_COORDINATED.finditer(sentence.codes), *_SERIES.finditer(sentence.codes)):
+        start = match.start()
+        one, between, other = sentence.words[start : start + 3]
+        if not (one + other).islower() or one in _FIXED or between not in ("and", "or", ","):
+            continue
+        text = f"{other}, {one}" if between == "," else f"{other} {between} {one}"
+        yield Change(0.93, (Edit(start, start + 3, text),))
+
+
+def _front_to_end(sentence: Sentence) -> str | None:
+    """The text as `B if A.` where it is `If A, B.`, or `B in A.` where it is `In A, B.`; else None."""
+    start, last = main_start(sentence), len(sentence.words) - 1
+    if not start or start > 20 or main_verb(sentence) is None:
+        return None
+    begin = start + 1 if sentence.low[start] == "then" else start
+    main = sentence.codes[begin:last]
+    if sentence.low[0] in _CLAUSES:
+        fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search("[CS]", main)
+    elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
+        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1]) and not re.search("[CSWIT]", main)
+    else:
+        return None
+    if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
+        return None
+    front = sentence.slice(0, start - 1)  # begins with a small word, which never keeps its capital
+    return f"{sentence.slice(begin, last)} {front[:1].lower()}{front[1:]}{sentence.words[last]}"
+
+
+def _clause_to_front(sentence: Sentence) -> str | None:
+    """The text as `If A, B.` where it is `B if A.`; else None."""
+    last = len(sentence.words) - 1
+    places = [at for at in range(3, last - 2) if sentence.low[at] in _CLAUSES and sentence.codes[at] == "S"]
+    if len(places) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
+        return None
+    place = places[0]
+    if sentence.codes[place - 1] in "RBvzdIC#W" or re.search("[CSWT]", sentence.codes[:place]):
+        return None
+    after = sentence.codes[place + 1 : last]
+    if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):
+        return None
+    return f"{capital(sentence.slice(place, last))}, {sentence.opening(place)}{sentence.words[last]}"

@@ -1,0 +1,202 @@
+"""Who does what to whom, turned round: the cause made the effect, the part the whole, this more than that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from llm_labeler.clients.wordnet.lexicon import inflected_verb, lemmas
+from llm_labeler.clients.wordnet.sentence import (
+    WITH_PHRASES,
+    Edit,
+    Sentence,
+    Turned,
+    capital,
+    is_plural,
+    turned,
+    word_set,
+)
+
+_THING = rf"(?:{WITH_PHRASES})"
+_ACTIVE = re.compile(rf"({_THING})(MR?|R?)([vz])(I?)({_THING})[.]?")
+_PASSIVE = re.compile(rf"({_THING})(MR?b|BR?)(e)I({_THING})[.]?")
+_KIND_OF = re.compile(rf"({_THING})(BR?)(DJ?[ns]I)({_THING})[.]?")
+_COMPARED = re.compile(rf"I({_THING})([SI])I({_THING})(?=[.,]|$)")
+_FROM_TO = re.compile(r"I(D?J?[ns]{1,2})([IT])(D?J?[ns]{1,2})(?=[.,C]|$)")
+_DIRECTED = word_set(
+    """
+    cause trigger affect damage treat control influence destroy attack support protect prevent produce
+    create reduce increase lower raise block trigger replace follow precede lead result contain cover
+    surround stimulate inhibit regulate relieve improve worsen weaken carry transmit infect need require
+    help include cure kill
+    """
+)
+_OF = word_set(
+    "type form kind part result sign symptom complication cause consequence side example subtype variant"
+)
+_PRONOUNS = word_set("this that these those it they he she you we other others such some many most all")
+# What stands before `from` where it is the beginning of a way; a range says the same either way.
+_MOVING = word_set(
+    """
+    spread move travel pass go transfer migrate flow convert change switch transmit carry send transport
+    transform progress return copy export hand
+    """
+)
+_WITH = {"lead": "to", "result": "in"}
+
+
+def has_odd_plural(sentence: Sentence) -> bool:
+    """Whether a word is taken for a plural that is none, as by its ending: osteosclerosis, virus."""
+    return any(
+        code == "s" and word.endswith(("sis", "itis", "us", "ss"))
+        for code, word in zip(sentence.codes, sentence.low, strict=True)
+    )
+
+
+def role_changes(sentence: Sentence) -> Iterator[Turned]:
+    """Changes that swap two things in what a sentence says of them."""
+    if (
+        len(sentence.words) > 32
+        or has_odd_plural(sentence)
+        or any(mark in sentence.words for mark in (":", ";", "-"))
+    ):
+        return
+    for text, sure in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
+        yield turned("role", sure, Edit(0, len(sentence.words), text))
+
+
+def _swapped(sentence: Sentence) -> Iterator[tuple[str, float]]:
+    codes, words = sentence.codes, sentence.words
+    if match := _ACTIVE.fullmatch(codes):
+        yield from _active(sentence, match)
+    if match := _PASSIVE.fullmatch(codes):
+        start, verb, agent = match.start(2), match.start(3), match.start(4)
+        if sentence.low[verb + 1] == "by" and _can_swap(sentence, (0, start), (agent, match.end(4))):
+            last = match.end(4)
+            be = _agreeing(sentence, start, is_plural(sentence, agent, last))
+            if be:
+                middle = " ".join((be, *words[start + 1 : verb + 2]))
+                yield _sentence(sentence, (agent, last), middle, (0, start)), 0.93
+    if match := _KIND_OF.fullmatch(codes):
+        head = sentence.low[match.end(3) - 2]
+        if head in _OF and sentence.low[match.end(3) - 1] == "of":
+            one, other = match.span(1), match.span(4)
+            if (
+                _can_swap(sentence, one, other)
+                and not is_plural(sentence, *other)
+                and not is_plural(sentence, *one)
+            ):
+                yield _sentence(sentence, other, sentence.slice(one[1], other[0]), one), 0.92
+    if sentence.is_question and codes[0] in "MO":
+        yield from _asked(sentence)
+
+
+def _active(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
+    one, other, verb = match.span(1), match.span(5), match.start(3)
+    lemma = _directed(sentence, verb)
+    if not lemma or not _preposition_fits(sentence, lemma, match) or not _can_swap(sentence, one, other):
+        return
+    if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
+        middle = sentence.slice(one[1], other[0])
+    else:
+        plural = is_plural(sentence, *other)
+        form = inflected_verb(lemma, "v" if plural else "z")
+        adverb = sentence.words[one[1] : verb]
+        middle = " ".join((*adverb, form, *sentence.words[verb + 1 : other[0]]))
+    yield _sentence(sentence, other, middle, one), 0.94
+
+
+def _asked(sentence: Sentence) -> Iterator[tuple[str, float]]:
+    """`Can B cause A?` for `Can A cause B?`; the verb is known by its word, as it is tagged as a noun."""
+    for verb in range(2, len(sentence.low) - 2):
+        lemma = sentence.low[verb]
+        if lemma not in _DIRECTED or not re.fullmatch(_THING, sentence.codes[1:verb]):
+            continue
+        after = sentence.low[verb + 1] == _WITH.get(lemma)
+        one, other = (1, verb), (verb + 1 + after, len(sentence.low) - 1)
+        if (lemma in _WITH) != after or not re.fullmatch(_THING, sentence.codes[slice(*other)]):
+            continue
+        if _can_swap(sentence, one, other):
+            first = sentence.words[0]
+            if sentence.low[0] in ("do", "does"):
+                first = "Do" if is_plural(sentence, *other) else "Does"
+            words = (first, sentence.slice(*other), sentence.slice(verb, other[0]), sentence.slice(*one))
+            yield " ".join(words) + sentence.text[sentence.spans[other[1] - 1][1] :], 0.95
+
+
+def _directed(sentence: Sentence, verb: int) -> str:
+    low = sentence.low[verb]
+    known = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
+    return known if known in _DIRECTED else ""
+
+
+def _preposition_fits(sentence: Sentence, lemma: str, match: re.Match[str]) -> bool:
+    preposition = sentence.slice(*match.span(4)).lower()
+    return preposition == _WITH.get(lemma, "")
+
+
+def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether both are things by themselves: not `it`, and no number of them."""
+    for start, end in (one, other):
+        if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
+            return False
+    return sentence.slice(*one).lower() != sentence.slice(*other).lower()
+
+
+def _sentence(sentence: Sentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
+    """`first middle last.`, with a capital at the beginning and none within."""
+    end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
+    tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
+    return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
+
+
+def within(sentence: Sentence, end: int) -> str:
+    """The sentence's first words, fit to stand within it: a word that no dictionary has is a name."""
+    word = sentence.low[0]
+    is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
+    return sentence.opening(end) if is_known else sentence.slice(0, end)
+
+
+def _agreeing(sentence: Sentence, place: int, plural: bool) -> str | None:
+    low = sentence.low[place]
+    if sentence.codes[place] == "M":
+        return sentence.words[place]
+    forms = {"is": "are", "are": "are", "was": "were", "were": "were"}
+    singular = {"is": "is", "are": "is", "was": "was", "were": "was"}
+    return (forms if plural else singular).get(low)
+
+
+def _compared(sentence: Sentence) -> Iterator[tuple[str, float]]:
+    """`more often in A than in B`, with A and B in each other's place."""
+    if "than" not in sentence.low:
+        return
+    for match in _COMPARED.finditer(sentence.codes):
+        if sentence.low[match.start(2)] != "than":
+            continue
+        one, other = match.span(1), match.span(3)
+        if sentence.low[one[0] - 1] != sentence.low[other[0] - 1]:
+            continue
+        yield _exchanged(sentence, one, other), 0.95
+
+
+def _from_to(sentence: Sentence) -> Iterator[tuple[str, float]]:
+    """`from A to B`, with A and B in each other's place."""
+    for match in _FROM_TO.finditer(sentence.codes):
+        one, other = match.span(1), match.span(3)
+        is_way = sentence.low[one[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
+        verb = sentence.low[max(0, one[0] - 2)]
+        moves = bool(_MOVING & {verb, *lemmas(verb, "v")})
+        if is_way and moves and _can_swap(sentence, one, other):
+            yield _exchanged(sentence, one, other), 0.94
+
+
+def _exchanged(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) -> str:
+    text, spans = sentence.text, sentence.spans
+    first, second = sentence.slice(*one), sentence.slice(*other)
+    return (
+        text[: spans[one[0]][0]]
+        + second
+        + text[spans[one[1] - 1][1] : spans[other[0]][0]]
+        + first
+        + text[spans[other[1] - 1][1] :]
+    )

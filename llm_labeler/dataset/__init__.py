@@ -1,0 +1,1 @@
+"""Texts in, pairs out: reading, filtering, splitting and writing."""

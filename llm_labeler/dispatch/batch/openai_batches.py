@@ -1,0 +1,328 @@
+"""OpenAI's Batch API: a file of questions, a batch over the file, and files with the results.
+
+Transfers are retried for a while, since an hour-long job must not end over one lost packet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.clients.replies import reply_of
+from llm_labeler.records import Answer, Ask, AskKey, Failure, Reply, Usage, digest
+from llm_labeler.store import Batch
+from llm_labeler.store.budget import Reservation
+from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
+from pairkit.app.printable import one_line
+from pairkit.openai_api.channel import MOST_BYTES
+from pairkit.openai_api.credentials import OPENAI_HOST
+from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused, patiently
+
+if TYPE_CHECKING:
+    from llm_labeler.clients.server import ServerProvider
+
+_ENDPOINT = "/v1/chat/completions"
+_TRIES = 6
+_TRANSFER_S = 1800.0  # 200 MB over a slow line
+_MOST_RESULTS = 1 << 30  # bytes: 50,000 answers of 20 kB
+_PAGE = 100
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+ENDED = frozenset(("completed", "expired", "cancelled", "failed"))
+
+
+def custom_id(key: AskKey) -> str:
+    """The name of a question on the server."""
+    return digest(*astuple(key))
+
+
+@dataclass(slots=True)
+class Portion:
+    """The questions of one batch, growing."""
+
+    tag: str = field(default_factory=lambda: f"label-{uuid4().hex}")
+    lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+    keys: dict[str, AskKey] = field(default_factory=dict)
+    held: dict[str, Reservation] = field(default_factory=dict)
+    bound: Usage = field(default_factory=lambda: Usage(0, 0))
+
+    def add(self, ask: Ask, line: bytes, bound: Usage, reservation: Reservation) -> None:
+        """Add a question."""
+        name = custom_id(ask.key)
+        self.lines.append(line)
+        self.size += len(line) + 1  # the line break
+        self.keys[name], self.held[name] = ask.key, reservation
+        self.bound = Usage(
+            self.bound.prompt_tokens + bound.prompt_tokens,
+            self.bound.completion_tokens + bound.completion_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A batch as the server describes it."""
+
+    batch_id: str
+    state: str
+    tag: str = ""
+    files: tuple[str, ...] = ()
+    problems: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The result of one question of a batch."""
+
+    custom_id: str
+    status: int | None
+    body: Any = None
+
+
+class QueueFull(Exception):  # noqa: N818 - named after what is the case
+    """The server takes no further batch now, and has not begun this one."""
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+
+class OpenAiBatches:
+    """Batches of OpenAI and of servers with its protocol; a batch's metadata hold our tag."""
+
+    maker = OPENAI_HOST
+    most_requests = 50_000
+    most_bytes = 200 * 10**6
+
+    def __init__(self, provider: ServerProvider, poll_s: float) -> None:
+        self._provider, self._channel = provider, provider.channel
+        self._pause_s = min(1.0, poll_s)
+
+    def has_room_for(self, portion: Portion, line: bytes) -> bool:
+        """Whether one more line keeps within the limits."""
+        return len(portion.keys) < self.most_requests and portion.size + len(line) <= self.most_bytes
+
+    def line(self, ask: Ask) -> bytes:
+        """A question as a line of the file."""
+        body = self._provider.dialect.body(ask, self._provider.dialect.form)
+        line = {"custom_id": custom_id(ask.key), "method": "POST", "url": _ENDPOINT, "body": body}
+        return json.dumps(line, ensure_ascii=False).encode()
+
+    async def prepare(self, portion: Portion) -> str:
+        """Upload the file; its id. A file alone costs nothing."""
+        content = b"".join(line + b"\n" for line in portion.lines)
+        upload = partial(self._channel.upload, "/files", "questions.jsonl", content, purpose="batch")
+        return _identifier(_decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id")
+
+    async def create(self, portion: Portion, file_id: str) -> Seen:
+        """Start a batch. It is never started twice: a call with an unknown end is looked up by its tag."""
+        try:
+            return await self.start(portion, file_id)
+        except Refused as refused:
+            if refused.refusal.status == 429 and refused.refusal.may_pass:
+                raise QueueFull(refused.refusal.message) from refused
+            failed: Exception = await self._provider.explain(refused)
+        except (NoAnswer, BadReply) as error:
+            failed = error
+        if isinstance(failed, PairkitError) and not isinstance(failed, BadReply):
+            raise failed
+        if (found := await self.find(portion.tag)) is not None:
+            return found
+        raise RemoteError(
+            f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again "
+            "to continue"
+        )
+
+    async def start(self, portion: Portion, file_id: str) -> Seen:
+        """Start a batch over the file."""
+        metadata = {"tag": portion.tag}
+        request = {"input_file_id": file_id, "endpoint": _ENDPOINT, "completion_window": "24h"}
+        return _seen(_decoded(await self._channel.post("/batches", {**request, "metadata": metadata})))
+
+    async def look(self, batch_id: str) -> Seen:
+        """The state of a batch."""
+        return _seen(_decoded(await self._get(f"/batches/{batch_id}")))
+
+    async def find(self, tag: str) -> Seen | None:
+        """The batch with this tag, if one was started."""
+        first = path = f"/batches?limit={_PAGE}"
+        passed = set[str]()
+        while True:
+            page = _decoded(await self._get(path))
+            batches = [_seen(entry) for entry in _listed(page)]
+            if found := next((batch for batch in batches if batch.tag == tag), None):
+                return found
+            if not batches or page.get("has_more") is not True:
+                return None
+            if (last := batches[-1].batch_id) in passed:
+                raise BadReply(f"the Batch API lists the same batches after {last}; run again to continue")
+            passed.add(last)
+            path = f"{first}&after={last}"
+
+    async def results(self, seen: Seen) -> list[Line]:
+        """The lines of both result files; those that can't be read are left out."""
+        files = [await self._get(f"/files/{name}/content", most_bytes=_MOST_RESULTS) for name in seen.files]
+        return [line for content in files for line in read_lines(content)]
+
+    async def _get(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+        return await self._retried(
+            lambda: self._channel.get(path, timeout_s=_TRANSFER_S, most_bytes=most_bytes)
+        )
+
+    async def _retried(self, call: Callable[[], Awaitable[bytes]]) -> bytes:
+        failed: Exception
+        try:
+            return await patiently(call, tries=_TRIES, pause_s=self._pause_s)
+        except Refused as refused:
+            if refused.refusal.status in (404, 405):
+                raise self._unknown(refused.refusal) from refused
+            failed = await self._provider.explain(refused)
+            if not isinstance(failed, CallFailed):
+                raise failed from refused
+        except NoAnswer as missed:
+            failed = missed
+        raise RemoteError(
+            f"llm {self._provider.name}: its batches can't be reached ({failed}); run the same command again "
+            "to continue"
+        )
+
+    def _unknown(self, refusal: Refusal) -> ConfigError:
+        return ConfigError(
+            f"llm {self._provider.name}: the server knows no such batch, or has no Batch API (HTTP "
+            f"{refusal.status}: {refusal.message}); use the server and the key that the batch was started "
+            "with, or run without batch (--batch)"
+        )
+
+
+@dataclass(slots=True)
+class Results:
+    """The results of a batch, by custom id."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    problem: PairkitError | None = None
+
+
+async def read_results(
+    provider: ServerProvider, batch: Batch, state: str, lines: Iterable[Line], discount: float
+) -> Results:
+    """Match lines with questions; the first answer to a question counts."""
+    results, hopeless = Results(), set[int]()
+    for line in lines:
+        if line.custom_id not in batch.keys or line.custom_id in results.answers:
+            continue
+        try:
+            reply = _reply(line, state)
+            results.answers[line.custom_id] = _answer(provider, batch, line, reply, discount)
+            results.failures.pop(line.custom_id, None)
+        except CallFailed as failed:
+            results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
+        except Refused as refused:
+            if (status := refused.refusal.status) not in hopeless:
+                meaning = await provider.explain(refused)
+                if isinstance(meaning, CallFailed):
+                    results.failures[line.custom_id] = _failure(batch, line.custom_id, meaning)
+                else:  # it holds for all lines with this status
+                    results.problem = meaning
+                    hopeless.add(status)
+    if not results.answers:  # a refusal of all questions may be about none of them
+        results.failures = {name: replace(failure, final=False) for name, failure in results.failures.items()}
+    for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
+        results.failures[name] = _failure(batch, name, _unasked(state))
+    return results
+
+
+def read_lines(content: bytes) -> Iterator[Line]:
+    """The lines of an output or error file; those that can't be read are left out."""
+    for text in content.splitlines():
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(value, dict) or not isinstance(name := value.get("custom_id"), str):
+            continue
+        response = value.get("response", ())
+        if response is None:
+            yield Line(name, None)
+        elif isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
+            yield Line(name, status, response.get("body"))
+
+
+def _reply(line: Line, state: str) -> Reply:
+    if line.status is None:
+        raise _unasked(state)
+    if line.status != 200:
+        raise Refused(Refusal.from_value(line.status, line.body), {})
+    return reply_of(line.body)
+
+
+def _unasked(state: str) -> CallFailed:
+    return CallFailed("timeout", f"the batch was {state} before it was answered")
+
+
+def _answer(provider: ServerProvider, batch: Batch, line: Line, reply: Reply, discount: float) -> Answer:
+    usage = reply.usage or _share(batch)
+    cost = provider.prices.cost(usage)
+    price = None if cost is None else cost * discount
+    return Answer(batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None)
+
+
+def _share(batch: Batch) -> Usage:
+    """A question's share of the batch's bound, if the server reports no usage."""
+    count = len(batch.keys)
+    return Usage(-(-batch.bound.prompt_tokens // count), -(-batch.bound.completion_tokens // count))
+
+
+def _failure(batch: Batch, name: str, failed: CallFailed) -> Failure:
+    return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)
+
+
+def _seen(value: dict[str, Any]) -> Seen:
+    metadata, errors = value.get("metadata"), value.get("errors")
+    tag = metadata.get("tag") if isinstance(metadata, dict) else None
+    problems = errors.get("data") if isinstance(errors, dict) else None
+    messages = [
+        problem["message"]
+        for problem in (problems if isinstance(problems, list) else ())
+        if isinstance(problem, dict) and isinstance(problem.get("message"), str)
+    ]
+    files = (name for name in ("output_file_id", "error_file_id") if value.get(name) is not None)
+    return Seen(
+        _identifier(value, "id"),
+        _identifier(value, "status"),
+        tag if isinstance(tag, str) else "",
+        tuple(_identifier(value, name) for name in files),
+        one_line("; ".join(messages[:3])),
+    )
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    """The JSON object of an answer."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadReply("the Batch API answered with what is not JSON; run again to continue") from error
+    if not isinstance(value, dict):
+        raise BadReply("the Batch API answered with something else than an object; run again to continue")
+    return value
+
+
+def _listed(page: dict[str, Any]) -> list[dict[str, Any]]:
+    """The batches on a page."""
+    entries = page.get("data")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadReply("the Batch API answered without a list of batches; run again to continue")
+    return entries
+
+
+def _identifier(value: dict[str, Any], name: str) -> str:
+    """A name that the server gave, and that becomes part of a path."""
+    found = value.get(name)
+    if not isinstance(found, str) or not _NAME.fullmatch(found):
+        raise BadReply(f"the Batch API answered without a usable {name!r}; run again to continue")
+    return found

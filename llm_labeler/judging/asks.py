@@ -1,0 +1,78 @@
+"""What a judge is asked: a text, numbered sentences, one word for each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from llm_labeler.judging.scales import CANDIDATES, Scale
+from llm_labeler.records import Ask, AskKey, Candidate, Message, Text, digest
+from llm_labeler.settings.labelling import JudgeSettings
+from pairkit.system.seeded import keyed_hash
+
+# JSON keeps data within its quotes, but not a chat template's own marks such as <|im_end|>, </s> or [/INST].
+_MARK = re.compile(r"[<\[](?=[|｜/A-Za-z])")
+
+
+def judge_batches(
+    candidates: Iterable[Candidate], judge: str, settings: JudgeSettings, seed: int
+) -> list[tuple[Candidate, ...]]:
+    """One text's candidates that `judge` may judge, in the order and portions in which it is asked.
+
+    What it proposed itself is left out, alone or along with others. The order hangs on the seed, the judge
+    and what the candidates say, never on their order here; a sentence proposed twice is judged once.
+    """
+    by_id: dict[str, Candidate] = {}
+    own: set[str] = set()
+    for candidate in sorted(candidates, key=lambda c: (c.polarity, c.llms)):
+        by_id.setdefault(candidate.candidate_id, candidate)
+        if judge in candidate.llms:
+            own.add(candidate.candidate_id)
+    ids = sorted(by_id.keys() - own, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
+    step = settings.candidates_per_call
+    return [tuple(by_id[id_] for id_ in ids[at : at + step]) for at in range(0, len(ids), step)]
+
+
+def judge_asks(
+    text: Text,
+    candidates: Sequence[Candidate],
+    judge: str,
+    parameters: str,
+    settings: JudgeSettings,
+    seed: int,
+    scale: Scale = CANDIDATES,
+) -> list[Ask]:
+    """The questions to one judge about one text's candidates, one per `judge_batches`, in order."""
+    batches = judge_batches(candidates, judge, settings, seed)
+    return [_ask(text, batch, judge, parameters, scale) for batch in batches]
+
+
+def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:
+    numbers = [str(number) for number in range(1, len(batch) + 1)]
+    sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
+    data = _encode({"text": text.text, "sentences": sentences})
+    return Ask(
+        key=AskKey(text.text_id, judge, "judge", digest(scale.instructions, data), parameters),
+        messages=(Message("system", scale.instructions), Message("user", data)),
+        schema=_schema(numbers, scale),
+        text=text.text,
+        size=len(batch),
+    )
+
+
+def _encode(value: Any) -> str:
+    plain = json.dumps(value, ensure_ascii=False)
+    escaped = _MARK.sub(lambda mark: f"\\u{ord(mark[0]):04x}", plain)
+    # A lone surrogate can't be sent to anyone.
+    return escaped.encode("utf-8", "replace").decode("utf-8")
+
+
+def _schema(numbers: Sequence[str], scale: Scale) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
+        "required": list(numbers),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,158 @@
+"""The strategies: what becomes of each candidate of a text.
+
+| strategy | a candidate is kept where | label |
+|---|---|---|
+| union | always | hard |
+| vote | more of the judges that aren't unsure confirm its polarity than say anything else | hard |
+| weighted | the same of votes weighed by accuracies, and `min_confidence` is reached | soft |
+
+A hard label is 1 for a positive and 0 for a negative; a soft one is P(same).
+
+`same` confirms a positive. `opposite` confirms a negative, and so does `unrelated` where
+`unrelated_is_negative`; the two then count as one, else judges who differ on how a sentence differs would
+cancel each other out. Positives found opposite and negatives found the same are dropped or change polarity
+(`reversed_pairs`). What the proposer meant takes no part in the weighing, as judges aren't told it either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from llm_labeler.judging.ensemble.ballots import cast_votes
+from llm_labeler.judging.ensemble.judges import Judges, share_of_votes
+from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Vote
+from llm_labeler.settings.kinds import load, strategy_of
+from llm_labeler.settings.labelling import EnsembleSettings
+from pairkit.app.errors import DataError
+
+_OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
+
+
+class Decision(NamedTuple):
+    """What becomes of a candidate; `reason` says why it is turned down."""
+
+    polarity: Polarity
+    label: float
+    reason: str | None
+
+
+_Belief = tuple[float, float, float]  # in same, opposite, unrelated
+Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], Decision]
+
+
+def label(
+    candidates: Sequence[Candidate],
+    votes: Mapping[str, Sequence[Judgement]],
+    settings: EnsembleSettings,
+    judges: Judges | None = None,
+    decide: Decide | None = None,
+) -> list[Pair]:
+    """Label candidates by `settings.strategy`; each comes back once, in their order."""
+    decide = decide or load(strategy_of(settings.strategy).place)
+    pairs = []
+    for candidate in candidates:
+        cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
+        outcome = decide(candidate, cast_votes(cast), settings, judges)
+        pairs.append(Pair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
+    return pairs
+
+
+def union(
+    candidate: Candidate, _cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
+) -> Decision:
+    """All that passed the filters."""
+    return _hard(candidate.polarity, None)
+
+
+def vote(
+    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
+) -> Decision:
+    """What more judges confirm than say anything else."""
+    polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
+    if not cast:
+        return _hard(candidate.polarity, "undecided")
+    return _hard(polarity, reason)
+
+
+def weighted(
+    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, judges: Judges | None
+) -> Decision:
+    """The same of votes weighed by the judges' accuracies; labels are graded."""
+    belief = judges.belief(cast) if judges else share_of_votes(cast)
+    soft = min(1.0, belief[0])
+    polarity, reason, confidence = _rule(candidate.polarity, belief, settings)
+    if not cast:
+        return Decision(candidate.polarity, soft, "undecided")
+    if confidence < settings.min_confidence:
+        return Decision(candidate.polarity, soft, "unsure")
+    return Decision(polarity, soft, reason)
+
+
+def _hard(polarity: Polarity, reason: str | None) -> Decision:
+    return Decision(polarity, float(polarity == "positive"), reason)
+
+
+def _rule(
+    polarity: Polarity, belief: _Belief, settings: EnsembleSettings
+) -> tuple[Polarity, str | None, float]:
+    """The polarity and reason that follow from belief in the classes, and the belief behind them."""
+    same, opposite, unrelated = belief
+    if polarity == "positive":
+        options = {"confirmed": same, "reversed": opposite, "neither": unrelated}
+    elif settings.unrelated_is_negative:
+        options = {"confirmed": opposite + unrelated, "reversed": same}
+    else:
+        options = {"confirmed": opposite, "reversed": same, "neither": unrelated}
+    best = max(options.values())
+    winners = [name for name, weight in options.items() if math.isclose(weight, best, rel_tol=1e-9)]
+    if len(winners) > 1:
+        return polarity, "undecided", best
+    if winners == ["reversed"] and settings.reversed_pairs == "swap":
+        return _OTHER[polarity], None, best
+    return polarity, None if winners == ["confirmed"] else "outvoted", best
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a strategy decides about.
+
+    Attributes:
+        text: The source sentence.
+        candidate: The sentence that was proposed for it, and passed the filters.
+        polarity: As what: `positive` or `negative`.
+        llms: Who proposed it, in order of their names.
+        votes: What judges said, by their names; of those that were unsure nothing.
+    """
+
+    text: str
+    candidate: str
+    polarity: Polarity
+    llms: tuple[str, ...]
+    votes: Mapping[str, Vote]
+
+
+StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
+"""True keeps a pair with its usual label, a number in [0, 1] with that one; False and None turn it down."""
+
+
+def own_strategy(function: StrategyFunction, text: str) -> Decide:
+    """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
+
+    def decide(
+        candidate: Candidate, cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
+    ) -> Decision:
+        said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
+        usual = float(candidate.polarity == "positive")
+        if said is None or isinstance(said, bool):
+            return Decision(candidate.polarity, usual, None if said else "own_strategy")
+        if not (isinstance(said, int | float) and 0 <= said <= 1):
+            raise DataError(
+                f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"
+                " None or a label from 0 to 1"
+            )
+        return Decision(candidate.polarity, float(said), None)
+
+    return decide

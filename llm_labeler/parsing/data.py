@@ -1,0 +1,159 @@
+"""The sentences of JSON, of nearly-JSON, of JSON that was cut off, and of Markdown tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from llm_labeler.parsing.words import Source, has_words, polarity_of, side_of
+from llm_labeler.records import Item, Polarity
+
+# An opening bracket that begins a line or follows a colon, with a string, a key or a bracket behind it.
+_OPEN = re.compile(
+    r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{](?=[\s\[{]{0,200}[\"'“‘”\]}]|(?<=\{)\s{0,200}\w{1,40}\s?:))",
+    re.MULTILINE,
+)
+_JSON = re.compile(r"[\[{] ?[\"']")
+_BETWEEN = re.compile(r"[\s,;]*")
+_FENCE = "`jsonJSON \t\n"
+_DECODER = json.JSONDecoder(strict=False)
+# json_repair's time grows with the square of the signs that it guesses about; 500 of them take 60 ms.
+_MAX_CHARS, _MAX_SIGNS = 20_000, 500
+_SIGN = re.compile(r"[\[\]{}\"'“”‘’\\]")
+_STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
+_RULE = re.compile(r"\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|?){1,50}")
+_DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
+_QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Decoded data and the text around it."""
+
+    before: str
+    values: list[Any]
+    after: str
+    is_closed: bool = True  # False: it breaks off within a string or a bracket
+
+
+def read_data(text: str, source: Source) -> Found | None:
+    """The first JSON in a text with the JSON that follows at once, or its table; None without either.
+
+    If the text asked about contains JSON, only JSON at the beginning counts: sentences may have some.
+    """
+    match = _OPEN.search(text)
+    if match is None or (not source.lacks(_JSON) and text[: match.start("open")].strip(_FENCE)):
+        return _table(text, source)
+    start = match.start("open")
+    values, end = _decoded(text, start)
+    if values:
+        # `[]string{ "…" }` is code.
+        return Found(text[:start], values, text[end:]) if any(values) or not has_words(text[end:]) else None
+    end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
+    broken = text[start : end if end > start else len(text)]
+    value = _quoted_list(broken) or _repaired(broken)
+    is_closed = broken.rstrip(_FENCE)[-1:] in tuple("]}\"'”")
+    return None if value is None else Found(text[:start], [value], text[start + len(broken) :], is_closed)
+
+
+def _decoded(text: str, start: int) -> tuple[list[Any], int]:
+    """Values of JSON one after the other, as in JSON lines, and where they end."""
+    values: list[Any] = []
+    end = start
+    while start < len(text) and text[start] in "[{":
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            break
+        values.append(value)
+        between = _BETWEEN.match(text, end)
+        start = between.end() if between else end
+    return values, end
+
+
+def _quoted_list(text: str) -> list[str] | None:
+    """Strings of a list with quotes that are wrong for JSON: single ones, or some within not escaped."""
+    parts = _DELIMITER.split(text[1:-1].strip().rstrip(",")) if text[0] == "[" and text[-1] == "]" else [""]
+    if not all(map(_QUOTED.fullmatch, parts)):
+        return None
+    return [part[1:-1].replace('\\"', '"').replace("\\'", "'") for part in parts]
+
+
+def _repaired(text: str) -> Any:
+    """What json_repair makes of nearly-JSON; the whole strings in it if guessing would take too long."""
+    if len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
+        return _STRING.findall(text) or None
+    import json_repair  # only broken JSON needs it
+
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None  # a wrong guess of its shows as any of these
+    return value if isinstance(value, list | dict) and value else None
+
+
+def _table(text: str, source: Source) -> Found | None:
+    """The rows of a Markdown table as records, if one of its cells is as long as a sentence."""
+    lines = text.split("\n")
+    rule = next(
+        (n for n, line in enumerate(lines) if n and "|" in line and _RULE.fullmatch(line.strip())), None
+    )
+    if rule is None or not source.lacks("|"):
+        return None
+    end = next((n for n in range(rule + 1, len(lines)) if "|" not in lines[n]), len(lines))
+    names = [name or str(n) for n, name in enumerate(_cells(lines[rule - 1]))]
+    rows = [dict(zip(names, _cells(line), strict=False)) for line in lines[rule + 1 : end]]
+    if not any(source.is_as_long_as(cell) for row in rows for cell in row.values()):
+        return None
+    is_closed = end < len(lines) or lines[-1].rstrip()[-1:] == lines[rule].rstrip()[-1:]
+    return Found("\n".join(lines[: rule - 1]), [rows], "\n".join(lines[end:]), is_closed)
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def items_of(value: Any, source: Source, polarity: Polarity | None, depth: int = 0) -> Iterator[Item]:
+    """Every string in a value: sentences without a reason, others with theirs."""
+    if isinstance(value, str):
+        yield Item(value)
+    elif depth > _DEPTH:
+        yield Item(type(value).__name__, "unparsable")
+    elif isinstance(value, list):
+        for element in value:
+            yield from items_of(element, source, polarity, depth + 1)
+    elif isinstance(value, dict):
+        yield from _items_of_fields(value, source, polarity, depth)
+    else:
+        yield Item(str(value), "not_text")
+
+
+def _items_of_fields(
+    fields: dict[str, Any], source: Source, polarity: Polarity | None, depth: int
+) -> Iterator[Item]:
+    sides = {name: side_of(name) for name in fields}
+    has_named = any(value and sides[name] == "" for name, value in fields.items())
+    has_others = has_named or any(isinstance(value, list | dict) and value for value in fields.values())
+    has_own = polarity is not None and any(polarity_of(name) == polarity for name in fields)
+    kinds = [
+        polarity_of(value) for value in fields.values() if isinstance(value, str) and value.count(" ") < 2
+    ]
+    spoken = next((kind for kind in kinds if kind), None)  # {"type": "antonym", "text": …}
+    for name, value in fields.items():
+        reason: str | None = None
+        if polarity and (
+            (has_own and polarity_of(name) not in (None, polarity)) or spoken not in (None, polarity)
+        ):
+            reason = "other_polarity"
+        elif isinstance(value, str) and len(fields) > 1 and source.is_said_by(value):
+            reason = "echo"
+        elif isinstance(value, str) and sides[name] is None:
+            reason = "side_field" if has_others and not source.is_said_by(name) else None
+        elif isinstance(value, str) or (sides[name] == "side_field" and has_named):
+            reason = sides[name] or None
+        for item in items_of(value, source, polarity, depth + 1):
+            yield item if reason is None else Item(item.text, item.reason or reason)

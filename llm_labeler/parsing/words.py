@@ -1,0 +1,296 @@
+"""How models introduce, comment on and refuse what they write, in the languages that they answer in.
+
+A text to rewrite may itself begin in such a way ("I'm sorry, …", "Let me know …"). Then its rewrites may too,
+and the pattern is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from llm_labeler.parsing.scripts import UNSPACED, fold, words
+from llm_labeler.records import Polarity
+
+
+def _any(*alternatives: str) -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(alternatives)})", re.IGNORECASE)
+
+
+_SURE = (
+    "(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem"
+    "|(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?|好的|当然(?:可以)?|没问题|可以|もちろん(?:です)?"
+    "|はい|承知しました"
+    "|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
+)
+_OPENER = (
+    r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
+    r"|your)"
+    r"|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three|four"
+    r"|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende|aquí"
+    r"|voici|次の)"
+)
+# An introduction: to the colon, or all of "Sure!".
+_LEAD = _any(
+    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
+)
+_COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
+# What an introduction is about.
+ABOUT = _any(
+    r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
+    r"|here (?:you|they)",
+    r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
+    r"|frases?\b|nim[oa]",
+)
+# What remarks are about; sentences only if the text asked about is too.
+META = _any(
+    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
+    r"|emphasi[sz])",
+    r"\b(?:preserv|sentence)|\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
+    r"\b(?:passive|active) voice|\b(?:this|these|both|each) (?:version|option|variation|phrase|word|verb"
+    r"|one)\b",
+    r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"
+    r"|significado)",
+)
+# A label that says nothing: `Output:`; and the question, said again.
+HEAD = _any(
+    r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model"
+    r"|results?"
+    r"|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
+)
+_SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
+ECHO = _any(
+    rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
+    rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
+    r"(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令|元の文|入力文?|eingabe|entrada"
+    r"|originalsatz",
+    r"ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常|高度)?(?:聪明|智能)",
+)
+# A label in front of a sentence: its kind, its number, or how it is said.
+_KIND = (
+    r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)|negat(?:ed|ion"
+    r"|ive)"
+    r"|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
+    r"|sentence"
+    r"|version|variation|variant|option|statement|text|result|a(?=[:：]))"
+)
+_STYLE = (
+    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct"
+    r"|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question|academic"
+    r"|professional"
+    r"|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase"
+    r"|sin[óo]nim"
+    r"|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
+)
+LABEL = _any(
+    rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
+    r"|(?:第[一二三四五六七八九十\d]{1,3}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?(?:句子?|版本"
+    r"|表达|选项|词)(?:话|子)?)"
+    r" ?(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?"
+    r"(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*"
+)
+BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
+_NOTE = _any(
+    r"(?:please )?(?:key |brief )?(?:note|explanation|disclaimer|remark|comment|reason(?:ing)?|rationale"
+    r"|translation",
+    r"changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence|score)s?(?: \d{1,2})?"
+    r"[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足|hinweis|erklärung|notas?"
+    r"|remarque)s? ?[:：]",
+)
+_CLOSING = _any(
+    r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank"
+    r"|would you|keep in mind",
+    r"(?:i )?hope (?:this|these|that|you)|if (?:that|you (?:need|have|would|want|['’]d|require))"
+    r"|is there anything",
+    r"(?:all |each |both )?(?:of )?(?:the )?(?:these|this|each|both|here|in this) (?:\w+ )?(?:sentence"
+    r"|paraphrase|antonym",
+    r"synonym|version|option)s?\b|do you (?:want|need)|shall i|it['’]s (?:worth|important)|overall,"
+    r"|enjoy\b|good luck",
+    r"happy to help|you['’]re welcome|end of|希望(?:这|以上|对|能)|如果(?:您|你)|如有|如需|请注意|这些"
+    r"|以上(?:是|句子)|请告诉我|请问",
+    r"お役に立て|何か|必要|ich hoffe|lass mich|wenn du|falls sie|¡?espero|si necesitas|n['’]hésitez"
+    r"|j['’]espère",
+)
+_CANNOT = (
+    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able|unable)"
+    r"|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
+)
+_TASK = (
+    r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
+    r"|request"
+    r"|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
+)
+REFUSAL = _any(
+    r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately|很?抱歉"
+    r"|对不起|很遗憾)"
+    rf"[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}|as an ai|作为|the (?:input|given|text you)"
+    rf"|your (?:request|input))",
+    rf"我?{_CANNOT}[^\n]{{0,30}}?{_TASK}[^\n]{{0,60}}?(?:nym|sentence|request|content|with (?:that|this)"
+    rf"|句|请求|内容|要求)",
+    r"(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b|作为(?:一个"
+    r"|一名)?(?:ai|人工智能)",
+    r"(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify"
+    r"|clarify)[^\n]{0,40}(?:sentence|input",
+    r"mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)|there is no"
+    r"|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
+)
+_NOTHING = _any(
+    r"[\W_]*(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无|no (?:further|more"
+    r"|other)[\w\s-]{0,60})?[\W_]*"
+)
+_MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
+_THINKS = _any(
+    r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*(?:let me (?!know)"
+    r"|let['’]s (?:see"
+    rf"|think|try)|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}|the user (?:wants"
+    rf"|asks|says)"
+    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft|thinking"
+    rf"|step) ?(?:\d+ ?)?[:：])",
+    r"(?:hmm+|wait|okay, so)\b|嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
+)
+CORRECTS = _any(
+    r"(?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*(?:oops|wait|hold on|scratch that|correction\b"
+    r"|let me (?:correct|fix|redo))|等等|不对|更正"
+)
+_ECHO_NAME = _any(
+    r"(?:the )?(?:original|input|source|given|prompt|question|query|instruction|premise|user|原|输入|问"
+    r"|入力|entrada)"
+)
+_SIDE_NAME = _any(
+    r"(?:explanation|explain|notes?\b|reason|rationale|why|id\b|index|number|no\b|#|nr\b|label|type|kind"
+    r"|lang|polarity",
+    r"score|similarity|confidence|rank|difference|change|comment|remark|title|status|error|message|detail"
+    r"|description",
+    r"code|model|role|task|though?t|thinking|analysis|technique|method|strategy|style|tone|category|meta"
+    r"|count|total",
+    r"date|key\b|usage|context|translation|pinyin|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung"
+    r"|hinweis|nota\b)",
+)
+_SENTENCE_NAME = _any(
+    r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version"
+    r"|variation",
+    r"variant|alternative|option|opposite|negat|positive|candidate|statement|句|义|文本|输出|结果|内容"
+    r"|改写|答案|satz|frase",
+)
+_POSITIVE = _any(
+    r"synonym|sin[óo]nim|paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
+    r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え"
+)
+_NEGATIVE = _any(
+    r"antonym|ant[óo]nim|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
+    r"|反対|対義"
+)
+
+
+def side_of(name: str) -> str | None:
+    """Why what has this name, a JSON key or a column, is not a sentence; "" if it is one, None if unknown."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
+    if _ECHO_NAME.match(plain):
+        return "echo"
+    if _SIDE_NAME.match(plain):
+        return "side_field"
+    return "" if _SENTENCE_NAME.search(plain) else None
+
+
+def polarity_of(name: str) -> Polarity | None:
+    """The polarity that a name or heading speaks of; None for neither or both."""
+    positive, negative = _POSITIVE.search(name[:200]) is not None, _NEGATIVE.search(name[:200]) is not None
+    return None if positive == negative else "positive" if positive else "negative"
+
+
+def tidy(piece: str) -> str:
+    """A piece with single spaces."""
+    return " ".join(piece.split())
+
+
+def has_words(piece: str) -> bool:
+    """Whether a piece has a letter or a digit."""
+    return any(character.isalnum() for character in piece)
+
+
+def size_of(piece: str) -> int:
+    """Length in words, or in characters for scripts without spaces."""
+    unspaced = 0 if piece.isascii() else len(UNSPACED.findall(piece))
+    return unspaced + len((UNSPACED.sub(" ", piece) if unspaced else piece).split())
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text asked about."""
+
+    text: str
+    folded: str
+    words: frozenset[str]
+    size: int
+
+    @classmethod
+    def of(cls, text: str) -> Source:
+        """The text with what is compared computed once."""
+        text = tidy(text)
+        return cls(text, fold(text), frozenset(words(text)), size_of(text))
+
+    def is_said_by(self, piece: str) -> bool:
+        """Whether a piece is this text but for case, spaces and punctuation."""
+        return bool(self.folded) and len(piece) < 3 * len(self.text) + 50 and fold(piece) == self.folded
+
+    def is_like(self, piece: str) -> bool:
+        """Whether half of the words of a piece are this text's: then it speaks of the same things."""
+        found = {*words(piece[:2000])}
+        return bool(found) and 2 * len(found & self.words) >= len(found)
+
+    def is_as_long_as(self, piece: str) -> bool:
+        """Whether a piece is long enough for a rewrite."""
+        return 5 * size_of(piece) >= 2 * self.size
+
+    def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
+        """The match at the beginning of a piece of what this text doesn't begin with."""
+        match = pattern.match(piece)
+        return None if match is None or pattern.match(self.text) else match
+
+    def lacks(self, signs: str | re.Pattern[str]) -> bool:
+        """Whether this text has none of these signs, or nothing of this pattern."""
+        if isinstance(signs, str):
+            return not any(sign in self.text for sign in signs)
+        return signs.search(self.text) is None
+
+    def is_remark(self, piece: str) -> bool:
+        """Whether a piece speaks of words and sentences, as this text doesn't."""
+        return META.search(piece[:500]) is not None and self.lacks(META) and not self.is_like(piece)
+
+
+def aside(piece: str, source: Source, *, in_list: bool = False) -> str | None:
+    """Why a tidy piece is not a sentence, by its words; None if they don't tell."""
+    bare = piece.lstrip("#*_>[(（ ")
+    if _NOTHING.fullmatch(piece[:120]) or (source.begins(REFUSAL, bare) and not source.is_like(piece)):
+        return "refusal" if has_words(piece) else "unparsable"
+    if source.begins(ECHO, bare) or source.is_said_by(bare.strip("\"'“”*_ ")):
+        return "echo"
+    if source.begins(_NOTE, bare):
+        return "closing_note"
+    if in_list:
+        return None
+    if source.begins(_THINKS, bare):
+        return "thinking"
+    if source.begins(_CLOSING, bare) and not source.is_like(piece):
+        return "closing_note"
+    return "preamble" if is_heading(piece, source) else None
+
+
+def is_heading(piece: str, source: Source) -> bool:
+    """Whether all of a piece introduces what follows."""
+    bare = piece.strip("#*_ ")
+    if bare.endswith((":", "：")) and not source.text.endswith((":", "：")):
+        return size_of(bare) <= 12 or ABOUT.search(bare) is not None
+    if re.match(r"#{1,6} ", piece) or (
+        re.fullmatch(r"\*\*[^*]+\*\*", piece) and not source.is_as_long_as(bare)
+    ):
+        return True
+    return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
+
+
+def lead_end(piece: str, source: Source) -> int:
+    """Where the sentences begin in a piece that introduces them first; 0 if it doesn't."""
+    match = None if LABEL.match(piece) or _COUNTED.match(piece) else source.begins(_LEAD, piece)
+    if match is None or (match.group().endswith((":", "：")) and not ABOUT.search(match.group())):
+        return 0
+    return match.end()

@@ -1,0 +1,1 @@
+"""Prompts: templates, their words and few-shot examples."""

@@ -1,0 +1,155 @@
+"""What the LLMs are asked: templates with places for the sentence and the number wanted."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+from llm_labeler.prompts.examples import Shots, read_examples
+from llm_labeler.prompts.words import (
+    CHANGE_WORDS,
+    HARDENED,
+    HARDENED_NAME,
+    HARDENED_SYSTEM,
+    OWN_PROMPTS,
+    PAPER,
+    PAPER_NAME,
+)
+from llm_labeler.records import POLARITIES, Message, Polarity, digest
+from llm_labeler.settings.labelling import PromptSettings
+from pairkit.app.errors import ConfigError
+
+# The places are replaced in one pass and nothing else is: braces in a template or in a text mean themselves.
+_PLACE = re.compile(r"\{(size|text|json_text|polarity)\}")
+_WORDS: Mapping[Polarity, str] = {"positive": "synonymous", "negative": "antonym"}
+_TOML_KEYS = {"system", *POLARITIES}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What is asked for each polarity, and a system message (empty: none)."""
+
+    name: str
+    user: Mapping[Polarity, str]
+    system: str = ""
+    examples: Shots = field(default_factory=dict)
+
+    def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
+        """The chat that asks for `size` sentences of this polarity, after examples of answers to others."""
+        return (*self.opening(polarity), self.question(text, size, polarity))
+
+    def opening(self, polarity: Polarity) -> tuple[Message, ...]:
+        """What comes before the question, whatever the text is."""
+        turns = [Message("system", self.system)] if self.system else []
+        for example, said in self.examples.get(polarity, ()):
+            turns.append(self.question(example, len(said), polarity))
+            lines = (f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+            as_json = json.dumps({"sentences": said}, ensure_ascii=False)
+            turns.append(Message("assistant", as_json if self.name == HARDENED_NAME else "\n".join(lines)))
+        return tuple(turns)
+
+    def question(self, text: str, size: int, polarity: Polarity) -> Message:
+        """The last turn, which asks."""
+        values = {
+            "size": str(size),
+            "text": text,
+            "json_text": json.dumps(text, ensure_ascii=False),
+            "polarity": _WORDS[polarity],
+        }
+        return Message("user", _PLACE.sub(lambda place: values[place[1]], self.user[polarity]))
+
+    def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
+        """Stands for everything of the question but the sentence."""
+        shown = _parts(self.examples.get(polarity, ()))
+        again = ["sample", str(sample)] if sample else []
+        return digest(self.system, self.user[polarity], str(size), *shown, *again)
+
+    @property
+    def shown(self) -> str:
+        """How many texts the examples are of, and a digest of them; empty without any."""
+        if not self.examples:
+            return ""
+        shots = [*chain(*self.examples.values())]
+        return f"of {len({text for text, _ in shots})} texts, digest {digest(*_parts(shots))}"
+
+    def words(self, polarity: Polarity) -> str:
+        """The template as people read it."""
+        return f"{self.system}\n\n{self.user[polarity]}" if self.system else self.user[polarity]
+
+
+def _parts(shots: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """What stands in examples, with a mark before each text."""
+    return [part for text, said in shots for part in ("", text, *said)]
+
+
+def load_template(settings: PromptSettings, task: str = "papers") -> Template:
+    """The template that the settings name, with the examples that they name."""
+    template = _named(settings, task)
+    return replace(template, examples=read_examples(settings.examples)) if settings.examples else template
+
+
+def _named(settings: PromptSettings, task: str) -> Template:
+    """The built-in template of that name, or a user's file.
+
+    Tasks other than the papers' have one built-in template each, of the task's name.
+
+    A file is plain text with {text}, {size} and {polarity} (becomes "synonymous" or "antonym"), or TOML with
+    `positive`, `negative` and perhaps `system`. {json_text} is the sentence in JSON quotes.
+    """
+    if task in OWN_PROMPTS and settings.template == task:
+        system, user = OWN_PROMPTS[task]
+        return _of_kinds(Template(task, user, system), settings)
+    if settings.template == PAPER_NAME:
+        return Template(PAPER_NAME, PAPER)
+    if settings.template == HARDENED_NAME:
+        return Template(HARDENED_NAME, HARDENED, HARDENED_SYSTEM)
+    return _of_kinds(_from_file(Path(settings.template), settings.polarities), settings)
+
+
+def _of_kinds(template: Template, settings: PromptSettings) -> Template:
+    """The template with the kinds of hard negatives that are wanted at `{changes}`."""
+    wanted = "; ".join(CHANGE_WORDS[kind] for kind in settings.changes)
+    user = {polarity: words.replace("{changes}", wanted) for polarity, words in template.user.items()}
+    return replace(template, user=user)
+
+
+def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
+    try:
+        content = path.read_text(encoding="utf-8")
+        table = tomllib.loads(content) if path.suffix == ".toml" else None
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such template; give paper, hardened or a file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as a template ({error})") from error
+    if table is None:
+        return _from_text(path, content.strip(), polarities)
+    unknown = sorted(set(table) - _TOML_KEYS)
+    if unknown or not all(isinstance(value, str) for value in table.values()):
+        raise ConfigError(f"{path}: expected texts for positive, negative, system; found {sorted(table)}")
+    if missing := [polarity for polarity in polarities if polarity not in table]:
+        raise ConfigError(f"{path}: has no {missing[0]} prompt; add it, or set prompt.polarities")
+    user = {polarity: _with_text(path, table[polarity]) for polarity in polarities}
+    return Template(str(path), user, table.get("system", ""))
+
+
+def _from_text(path: Path, content: str, polarities: tuple[Polarity, ...]) -> Template:
+    if len(polarities) > 1 and "{polarity}" not in content:
+        raise ConfigError(
+            f"{path}: has no {{polarity}}, so both would be asked the same; add it, or write a .toml with "
+            "positive and negative"
+        )
+    return Template(str(path), dict.fromkeys(polarities, _with_text(path, content)))
+
+
+def _with_text(path: Path, template: str) -> str:
+    places = set(_PLACE.findall(template))
+    if not places & {"text", "json_text"}:
+        raise ConfigError(f"{path}: has no {{text}}, where the sentence goes")
+    if "size" not in places:
+        raise ConfigError(f"{path}: has no {{size}}, the number of sentences wanted")
+    return template

@@ -1,0 +1,183 @@
+"""What the stages of `label` pass to one another.
+
+```
+Text ──prompts──► Ask ──dispatch──► Answer ──parse──► items ──filters──► Candidate (kept, or dropped why)
+                                                                             │
+              Pair ◄──ensemble── Judgement ◄──judge── Ask, Answer  ◄─────────┘
+```
+A text, an ask and a candidate are known by what they say, never by their place: whatever is missing, fails or
+comes late, rows stay with their text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+Polarity = Literal["positive", "negative"]
+Task = Literal["positive", "negative", "judge"]
+# What a hard negative changes of the text that it keeps the words of.
+ChangeKind = Literal["negation", "antonym", "entity", "number", "role", "tense", "modality"]
+CHANGES: tuple[ChangeKind, ...] = ("negation", "antonym", "entity", "number", "role", "tense", "modality")
+Vote = Literal["same", "opposite", "unrelated", "unsure"]
+VOTES: tuple[Vote, ...] = ("same", "opposite", "unrelated", "unsure")
+POLARITIES: tuple[Polarity, ...] = ("positive", "negative")
+
+
+def digest(*parts: str) -> str:
+    """16 hex digits that stand for strings; different lists of strings differ."""
+    framed = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A sentence to label. Equal sentences are one text; `row` is where the first of them stands."""
+
+    text_id: str
+    text: str
+    row: int  # from 1, in the file
+
+    @classmethod
+    def of(cls, text: str, row: int) -> Text:
+        """A text with its identity, which is a digest of what it says."""
+        return cls(digest(text), text, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat; an `assistant`'s is an example of an answer."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskKey:
+    """What makes two questions the same question; its answer is asked for once."""
+
+    text_id: str
+    llm: str  # the entry's name in the configuration
+    task: Task
+    prompt_hash: str  # of the template and size; for a judge of the whole prompt
+    parameters: str  # a digest of what else shapes the answer: model, server, temperature, …
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to one LLM."""
+
+    key: AskKey
+    messages: tuple[Message, ...]
+    schema: dict[str, Any] | None = field(default=None, hash=False)  # JSON schema of the answer wanted
+    # what a provider that is no LLM works from
+    text: str = ""
+    size: int = 0
+    labelling: str = "papers"  # the labelling task, one of `_kinds.TASKS`
+    changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
+    sample: int = 0  # how often the same was asked before it, of an LLM that samples
+
+
+# Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest
+# price of settings such a call costs less than 2^62 picodollars, and SQLite's whole numbers end at 2^63.
+MOST_TOKENS = 10**8
+MOST_PRICE = 10_000.0  # US dollars per million tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as its server counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a provider brings back from one call, nothing interpreted."""
+
+    raw: str
+    finish: str = "stop"  # why it ended, in the server's word, see `parsing.finish`; empty: none given
+    usage: Usage | None = None  # None: the server told none
+    model: str = ""  # as the server named it
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stored reply."""
+
+    key: AskKey
+    reply: Reply
+    cost: float | None  # US dollars; None: the price is unknown
+    estimated: bool = False  # usage and cost are our upper bound, the server told none
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A question that got no answer."""
+
+    key: AskKey
+    reason: str  # timeout, rate_limited, server_error, connection, broken_reply, rejected
+    detail: str
+    attempts: int
+    final: bool  # asking again would not help: the server rejected this very question, and answers others
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One sentence that the parser found in an answer, or a piece that it turned down."""
+
+    text: str
+    reason: str | None = None  # why it is no candidate; None: it may be one
+    change: str | None = None  # of a hard negative, what its writer says that it changes
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One sentence that one LLM proposed for one text, with what became of it."""
+
+    text_id: str
+    llm: str
+    polarity: Polarity
+    prompt_hash: str
+    candidate: str
+    reason: str | None = None  # None: kept; else why it was dropped
+    change: str | None = None  # see `Item`
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kept sentence of one text and polarity; all LLMs that proposed it are its sources."""
+
+    text_id: str
+    candidate: str
+    polarity: Polarity
+    llms: tuple[str, ...]  # in order of their names
+    prompt_hashes: tuple[str, ...] = ()
+    change: str | None = None  # see `Item`
+
+    @property
+    def candidate_id(self) -> str:
+        """A digest of text and candidate; polarity takes no part, judges must not see it."""
+        return digest(self.text_id, self.candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one LLM said of one candidate, not knowing who proposed it as what."""
+
+    candidate_id: str
+    judge: str
+    vote: Vote
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A labelled pair, or a candidate that the ensemble turned down (`reason`)."""
+
+    candidate: Candidate
+    polarity: Polarity  # may differ from the candidate's where judges reversed it
+    label: float  # in [0, 1]; 1 the same meaning
+    votes: tuple[Judgement, ...] = ()
+    reason: str | None = None

@@ -1,0 +1,98 @@
+"""What judging the pairs of a dataset came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from llm_labeler.judging.ensemble import Judges
+from llm_labeler.runs.asking import Asked
+from llm_labeler.runs.judged_card import WORDS
+from llm_labeler.runs.labelled import judges_table
+from llm_labeler.store.budget import Spending, money
+from pairkit.app.result_table import ResultTable
+from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import PairDataset
+
+
+@dataclass(frozen=True, repr=False)
+class JudgedPairs:
+    """A dataset with silver labels.
+
+    Attributes:
+        out: The dataset's folder.
+        work: The folder of the answers; `judged.parquet` there has all pairs, also those left undecided.
+        contradictions: A CSV file of the pairs whose given label the judges contradict, the surest first.
+        statistics: As in the dataset's statistics.json.
+        judges: What is known of the judges.
+        asked: What asking came to.
+        spent_in_all: Calls, tokens and money of all sessions in `work`.
+        seconds: Of this session.
+    """
+
+    out: Path
+    work: Path
+    contradictions: Path
+    statistics: Mapping[str, Any]
+    judges: Judges
+    asked: Asked
+    spent_in_all: Spending
+    seconds: float
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The dataset, read when it is asked for."""
+        return read_pairs(self.out)
+
+    @property
+    def contradicted(self) -> int:
+        """How many given labels the judges contradict."""
+        return sum(self.statistics["contradictions"].values())
+
+    def table(self) -> ResultTable:
+        """Counts by split."""
+        names = ("pairs", *WORDS)
+        found = ResultTable("split", *names, title=str(self.out), caption=self._caption())
+        for split, counts in self.statistics["splits"].items():
+            found.add_row(split, *(counts.get(name, 0) for name in names))
+        return found
+
+    def judges_table(self) -> ResultTable:
+        """Each judge's record."""
+        return judges_table(self.judges)
+
+    def summary(self) -> dict[str, Any]:
+        """The result as one object for scripts."""
+        return {
+            "out": str(self.out),
+            "splits": self.statistics["splits"],
+            "contradictions": self.statistics["contradictions"],
+            "contradictions_file": str(self.contradictions),
+            "dropped": self.statistics["dropped"],
+            "judges": self.statistics["judges"],
+            "calls": self.asked.spent.requests,
+            "cached": self.asked.cached,
+            "tokens": self.asked.spent.tokens,
+            "cost": self.asked.spent.cost,
+            "cost_in_all": self.spent_in_all.cost,
+            "stopped": self.asked.stopped,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __repr__(self) -> str:
+        pairs = sum(split["pairs"] for split in self.statistics["splits"].values())
+        return f"JudgedPairs({str(self.out)!r}: {pairs:,} pairs; {self._caption()})"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def _caption(self) -> str:
+        left_out = sum(self.statistics["dropped"].values())
+        return (
+            f"{self.contradicted:,} contradict the given label, {left_out:,} left out;"
+            f" {self.asked.spent.requests:,} calls ({self.asked.cached:,} answered before),"
+            f" {self.asked.spent.tokens:,} tokens, cost {money(self.asked.spent.cost)}; {self.seconds:.1f} s"
+        )

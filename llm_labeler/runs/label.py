@@ -1,0 +1,253 @@
+"""The whole way from sentences to a dataset: ask what is missing, then make of the answers what they give."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+from llm_labeler.clients import build
+from llm_labeler.clients.provider import Provider
+from llm_labeler.dataset.texts import Texts, read_texts
+from llm_labeler.prompts.templates import load_template
+from llm_labeler.runs.asking import Asked, How, ask_everything
+from llm_labeler.runs.assemble import Assembled, assemble
+from llm_labeler.runs.given import Own
+from llm_labeler.runs.labelled import Labelled
+from llm_labeler.runs.plan import Plan, estimate, leaving, refuse_fruitless
+from llm_labeler.settings.kinds import OWN
+from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.store import Store
+from llm_labeler.store.budget import Spending, check_prices
+from llm_labeler.store.folders import check_out
+from llm_labeler.store.workplace import IN_USE, STORE_FILE, RunRecord, any_of, recall, remember
+from pairkit.app.errors import ConfigError, RemoteError
+from pairkit.app.progress import Display, Listener
+from pairkit.app.terminal import say as tell
+from pairkit.dataset.in_memory import Source
+from pairkit.openai_api.channel import run_anywhere
+from pairkit.system.folders import check_apart, held_folder, work_beside
+
+
+def generate(
+    source: Source,
+    out: Path,
+    work: Path | None,
+    settings: LabelSettings,
+    own: Own,
+    *,
+    column: str | None = None,
+    how: How = How(),  # noqa: B008 - frozen
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Labelled:
+    """See `llm_labeler.generate`; notes are told at once only where `progress` is True."""
+    start = time.monotonic()
+    notes = Notes(progress)
+    work = work or work_beside(out)
+    check_apart(out, work)
+    record, texts, providers = prepare(source, column, settings, own)
+    notes.add_of(texts, leaving(settings, providers))
+    check_out(out, record.made_of(), fresh=fresh)
+    with (
+        held_folder(work, IN_USE),
+        Store.open(work / STORE_FILE, create=True) as store,
+        Display(progress) as show,
+    ):
+        remember(work, record, texts.texts)
+        begin(store, record, providers, notes)
+        asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
+        if not how.keep_going:
+            refuse_unanswered(
+                asked,
+                f", or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the"
+                f" shell `label parse --work {work} --out {out}`",
+            )
+        notes.add_rejected(store, record)
+        if asked.stopped:
+            flag = f"--{asked.stopped.replace('_', '-')}"
+            notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
+        assembled = assemble(store, record, texts.texts, out, work, strategy=own.strategy, show=show)
+        in_all = store.spent()
+    return _labelled(out, work, assembled, asked, in_all, start, notes)
+
+
+def parse(
+    work: Path,
+    out: Path,
+    settings: LabelSettings,
+    own: Own,
+    *,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Labelled:
+    """See `llm_labeler.parse`."""
+    start = time.monotonic()
+    check_apart(out, work)
+    recorded, texts = recall(work)
+    _refuse_lost(settings, own)
+    record = _with_settings(recorded, settings)
+    check_out(out, record.made_of(), fresh=fresh)
+    with (
+        held_folder(work, IN_USE),
+        Store.open(work / STORE_FILE) as store,
+        Display(progress) as show,
+    ):
+        assembled = assemble(store, record, texts, out, work, strategy=own.strategy, show=show)
+        in_all = store.spent()
+    return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
+
+
+def plan(
+    source: Source,
+    out: Path,
+    work: Path | None,
+    settings: LabelSettings,
+    own: Own,
+    *,
+    column: str | None = None,
+) -> Plan:
+    """See `llm_labeler.plan`."""
+    work = work or work_beside(out)
+    record, found, providers = prepare(source, column, settings, own)
+    if not (work / STORE_FILE).exists():
+        return estimate(record, found.texts, providers, None)
+    with Store.open(work / STORE_FILE) as store:
+        return estimate(record, found.texts, providers, store)
+
+
+class Notes(list[str]):
+    """What people should know of a run: kept, and told at once where progress is shown."""
+
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, words: str) -> None:
+        """Keep a note, and print it."""
+        self.append(words)
+        tell(words, quiet=self._is_quiet)
+
+    def add_of(self, texts: Texts, leaving: Sequence[str]) -> None:
+        """What is not asked about, and who may be told the rest."""
+        for reason, count in texts.dropped.items():
+            self.add(
+                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
+                " settings)"
+            )
+        if leaving:
+            self.add(f"the sentences may leave this machine: {', '.join(leaving)}")
+
+    def add_rejected(self, store: Store, record: RunRecord) -> None:
+        """What is not asked again by itself."""
+        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
+            self.add(
+                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
+                " (--retry-failed) asks them"
+            )
+
+
+def begin(store: Store, record: RunRecord, providers: Mapping[str, Provider], notes: Notes) -> None:
+    """Settle what an earlier session left, and see that limits can be kept, before anything is asked."""
+    if cut_off := store.recover():
+        notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
+    check_prices(record.settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+    _keep_words(store, record)
+
+
+def prepare(
+    source: Source, column: str | None, settings: LabelSettings, own: Own
+) -> tuple[RunRecord, Texts, dict[str, Provider]]:
+    """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
+    _refuse_lost(settings, own)
+    refuse_fruitless(settings)
+    template = load_template(settings.prompt, settings.task)
+    texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
+    names = dict.fromkeys((*settings.proposers, *settings.judges))
+    providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
+    leaving(settings, providers)
+    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
+    return record, texts, providers
+
+
+def _refuse_lost(settings: LabelSettings, own: Own) -> None:
+    """See that a strategy which is a function was given."""
+    name = settings.ensemble.strategy
+    if name.startswith(OWN) and own.strategy is None:
+        raise ConfigError(
+            f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
+            " (--strategy)"
+        )
+
+
+def _keep_words(store: Store, record: RunRecord) -> None:
+    """What the hashes in the answers' keys stand for, so that the store explains itself."""
+    for digest, words in record.parameters.values():
+        store.save_parameters(digest, words)
+    for polarity, sample in product(record.polarities, range(record.settings.samples)):
+        prompt_hash = record.template.prompt_hash(record.settings.size, polarity, sample)
+        store.save_prompt(prompt_hash, record.template.words(polarity))
+
+
+def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
+    """See that no question failed."""
+    if asked.unanswered:
+        number = sum(asked.unanswered.values())
+        raise RemoteError(
+            f"{number:,} questions got no answer ({any_of(asked.unanswered)}); run the same command again to"
+            f" ask them{otherwise}"
+        )
+
+
+def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
+    was = recorded.settings
+    if _asked_for(settings) != _asked_for(was):
+        raise ConfigError(
+            "task, size, samples, prompt and examples are what the LLMs were asked; change them with `label"
+            " generate`"
+        )
+    if unasked := sorted({*settings.proposers, *settings.judges} - set(recorded.parameters)):
+        raise ConfigError(f"{', '.join(unasked)} was not asked; ask it with `label generate`")
+    return RunRecord(
+        settings,
+        recorded.template,
+        recorded.parameters,
+        recorded.source,
+        recorded.sha256,
+        recorded.dropped_texts,
+    )
+
+
+def _asked_for(settings: LabelSettings) -> tuple[object, ...]:
+    prompt = settings.prompt
+    return (
+        *(settings.task, settings.size, settings.samples),
+        *(prompt.template, prompt.examples, prompt.changes),
+    )
+
+
+def _labelled(
+    out: Path,
+    work: Path,
+    assembled: Assembled,
+    asked: Asked,
+    in_all: Spending,
+    start: float,
+    notes: Notes,
+) -> Labelled:
+    for warning in assembled.warnings:
+        notes.add(f"warning: {warning}")
+    return Labelled(
+        out,
+        work,
+        assembled.statistics,
+        assembled.dropped,
+        assembled.judges,
+        asked,
+        in_all,
+        time.monotonic() - start,
+        tuple(notes),
+    )

@@ -1,0 +1,184 @@
+"""What a run would ask and cost, before it asks anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from llm_labeler.clients.provider import Provider
+from llm_labeler.records import Ask, Text, Usage
+from llm_labeler.runs.tasks import task_of
+from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
+from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.store import Store
+from llm_labeler.store.budget import PROMISE, money
+from llm_labeler.store.workplace import RunRecord
+from pairkit.app.errors import ConfigError
+from pairkit.app.result_table import ResultTable
+
+_BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
+_LONGER = 1.3  # an answer's sentences against the text: numbers, line breaks, other words
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One LLM's share of a run: what it is likely to take and what it can take at most.
+
+    Attributes:
+        questions: All of the run, for proposals.
+        missing: Those not answered yet.
+        tokens: A guess from the lengths of the texts.
+        at_most: The bound that budgets are checked against, without judging, which depends on the answers.
+        cost: US dollars of `tokens`; None: the price is unknown.
+        cost_at_most: US dollars of `at_most`.
+        leaves_machine: Whether texts go to another machine.
+    """
+
+    llm: str
+    model: str
+    questions: int
+    missing: int
+    tokens: int
+    at_most: int
+    cost: float | None
+    cost_at_most: float | None
+    leaves_machine: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        fields = asdict(self)
+        del fields["llm"]
+        return {"tokens_at_most": fields.pop("at_most"), **fields}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """What a run would do."""
+
+    texts: int
+    dropped_texts: Mapping[str, int]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, likely; None where a price is unknown."""
+        costs = [estimate.cost for estimate in self.estimates]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def table(self) -> ResultTable:
+        """One LLM a row."""
+        found = ResultTable(
+            *("LLM", "missing", "tokens", "at most", "cost", "at most", "text"),
+            title=f"{self.texts:,} sentences",
+            caption=f"at most: {PROMISE}",
+            left=("text",),
+        )
+        for one in self.estimates:
+            found.add_row(
+                *(one.llm, f"{one.missing:,} of {one.questions:,}", one.tokens, one.at_most),
+                *(money(one.cost), money(one.cost_at_most)),
+                "may leave" if one.leaves_machine else "stays",
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "texts": self.texts,
+            "dropped": dict(self.dropped_texts),
+            "calls": sum(estimate.missing for estimate in self.estimates),
+            "tokens": sum(estimate.tokens for estimate in self.estimates),
+            "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
+            "cost": self.cost,
+            "llms": {one.llm: one.to_dict() for one in self.estimates},
+        }
+
+
+def refuse_fruitless(settings: LabelSettings) -> None:
+    """See that the strategy can give a pair at all, before anything is paid for."""
+    strategy, proposers = settings.ensemble.strategy, settings.proposers
+    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    if not (strategy_of(strategy).is_judged and judges_itself):
+        return
+    raise ConfigError(
+        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
+        f" {proposers[0]} alone would be asked: no pair could"
+        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
+    )
+
+
+def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+    """The LLMs that may send text to another machine."""
+    names = [name for name, provider in providers.items() if provider.leaves_machine]
+    if settings.local_only and names:
+        raise ConfigError(
+            f"local_only (--local-only): {', '.join(names)} may send text to another machine; where the "
+            f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
+        )
+    return names
+
+
+def estimate(
+    record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: Store | None
+) -> Plan:
+    """Count what is missing and guess what it takes."""
+    estimates = tuple(_of(record, texts, provider, store) for provider in providers.values())
+    return Plan(len(texts), record.dropped_texts, estimates)
+
+
+def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: Store | None) -> Estimate:
+    settings = record.settings
+    task = task_of(record)
+    is_proposer = provider.name in settings.proposers
+    questions = len(texts) * task.questions_a_text(provider.name) if is_proposer else 0
+    asks = task.asks(texts, provider.name) if is_proposer else iter(())
+    missing = prompt = completion = prompt_bound = completion_bound = 0
+    for ask in asks if store is None else store.missing(asks):
+        missing += 1
+        likely, bound = _likely(ask), provider.bound(ask)
+        prompt, completion = prompt + likely.prompt_tokens, completion + likely.completion_tokens
+        prompt_bound += bound.prompt_tokens
+        completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
+    if provider.name in settings.judges:
+        share = missing / questions if questions else 1.0  # of what is still to be judged
+        judging = _judging(record, texts, len(settings.proposers) - is_proposer, missing_share=share)
+        prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
+    if bound_is_free := not LLM_KINDS[settings.llm[provider.name].kind].is_llm:
+        prompt = completion = prompt_bound = completion_bound = 0
+    return Estimate(
+        provider.name,
+        provider.model,
+        questions,
+        missing,
+        prompt + completion,
+        prompt_bound + completion_bound,
+        0.0 if bound_is_free else provider.prices.cost(Usage(prompt, completion)),
+        0.0 if bound_is_free else provider.prices.cost(Usage(prompt_bound, completion_bound)),
+        provider.leaves_machine,
+    )
+
+
+def _likely(ask: Ask) -> Usage:
+    words = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _LONGER
+    return Usage(round(words / _BYTES_A_TOKEN), round(answer / _BYTES_A_TOKEN))
+
+
+def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_share: float) -> Usage:
+    """Every candidate of the others, once."""
+    settings = record.settings
+    candidates = settings.size * settings.samples * len(settings.prompt.polarities) * others
+    if not candidates:
+        return Usage(0, 0)
+    calls = -(-candidates // settings.judge.candidates_per_call)
+    instructions, vote = 250, 6  # tokens of a judge's prompt without its sentences; of a vote
+    characters = sum(len(text.text) for text in texts)
+    prompt = calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_A_TOKEN
+    return Usage(round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share))

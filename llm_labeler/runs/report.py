@@ -1,0 +1,169 @@
+"""What became of everything: reasons, yield and cost, by LLM."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llm_labeler.runs.assemble import Doubts
+from llm_labeler.runs.candidates_by_text import proposed
+from llm_labeler.store import Store
+from llm_labeler.store.budget import Spending, money
+from llm_labeler.store.workplace import CANDIDATES_FILE, STORE_FILE, read_private, recall
+from pairkit.app.result_table import Cell, ResultTable
+from pairkit.dataset.card import table
+
+_HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
+
+
+@dataclass(slots=True)
+class Yield:
+    """One LLM's part.
+
+    Attributes:
+        proposals: Sentences it gave, usable or not.
+        kept: Those that became candidates.
+        pairs: Its candidates that the ensemble let through.
+        dropped: Reason to proposals.
+    """
+
+    answers: int = 0
+    proposals: int = 0
+    kept: int = 0
+    pairs: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    spent: Spending = field(default_factory=Spending)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "answers": self.answers,
+            "proposals": self.proposals,
+            "kept": self.kept,
+            "pairs": self.pairs,
+            "dropped": dict(sorted(self.dropped.items())),
+            "calls": self.spent.requests,
+            "tokens": self.spent.tokens,
+            "estimated_calls": self.spent.estimated,
+            "cost": self.spent.cost,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report:
+    """The whole run.
+
+    Attributes:
+        texts: Sentences that were labelled.
+        dropped_texts: Reason to rows of the input that were not used.
+        llms: Each LLM's part.
+        turned_down: Candidates by the reason of the ensemble.
+        failures: Questions without an answer, by reason.
+        warnings: What people should know before they use the pairs.
+    """
+
+    texts: int
+    dropped_texts: Mapping[str, int]
+    llms: Mapping[str, Yield]
+    turned_down: Mapping[str, int]
+    failures: Mapping[str, int]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "texts": self.texts,
+            "dropped_texts": dict(self.dropped_texts),
+            "llms": {name: one.to_dict() for name, one in self.llms.items()},
+            "turned_down": dict(self.turned_down),
+            "failures": dict(self.failures),
+            "warnings": [*self.warnings],
+        }
+
+    def table(self) -> ResultTable:
+        """One LLM a row."""
+        found = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
+        for name, one in self.llms.items():
+            found.add_row(*_line(name, one))
+        return found
+
+    def tables(self) -> list[ResultTable]:
+        """The table by LLM, and one of reasons for each kind of loss."""
+        found = [self.table()]
+        for title, counts in self._counts().items():
+            if counts:
+                found.append(ResultTable("reason", "number", title=title))
+                for reason, number in sorted(counts.items()):
+                    found[-1].add_row(reason, number)
+        return found
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_markdown(self) -> str:
+        """Three tables that people read."""
+        parts = [
+            "# Labelling report",
+            f"{self.texts:,} sentences were labelled.",
+            *(f"**Warning:** {warning}" for warning in self.warnings),
+            "## By LLM",
+            table(_HEADER, [_line(name, one) for name, one in self.llms.items()]),
+        ]
+        for title, counts in self._counts().items():
+            if counts:
+                parts += [f"## {title}", table(("reason", "number"), sorted(counts.items()))]
+        return "\n\n".join(parts) + "\n"
+
+    def _counts(self) -> dict[str, Mapping[str, int]]:
+        proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}
+        return {
+            "Rows of the input that were not used": self.dropped_texts,
+            **proposals,
+            "Candidates that the ensemble turned down": self.turned_down,
+            "Questions without an answer": self.failures,
+        }
+
+
+def report(work: Path) -> Report:
+    """Count what a working folder holds.
+
+    Raises:
+        ConfigError: not a working folder, or no dataset was made yet.
+        DataError: damaged.
+    """
+    record, texts = recall(work)
+    llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
+    doubts = Doubts()
+    with Store.open(work / STORE_FILE) as store:
+        for about in proposed(store, record, {text.text_id: text for text in texts}):
+            doubts.add(about.proposals, about.answers)
+            for name, answers in about.answers.items():
+                llms[name].answers += answers
+            for proposal in about.proposals:
+                one = llms[proposal.llm]
+                one.proposals += 1
+                if proposal.reason is None:
+                    one.kept += 1
+                else:
+                    one.dropped[proposal.reason] += 1
+        for name, spent in store.spent_by_llm().items():
+            llms.setdefault(name, Yield()).spent = spent
+        failures = Counter(failure.reason for failure in store.failures())
+    candidates = read_private(work / CANDIDATES_FILE)
+    for proposers, reason in candidates.select("llms", "reason").iter_rows():
+        for name in proposers if reason is None else ():
+            llms[name].pairs += 1
+    turned_down = Counter(candidates["reason"].drop_nulls().to_list())
+    return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
+
+
+def _line(name: str, one: Yield) -> tuple[Cell, ...]:
+    kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
+    spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
+    return (name, one.answers, one.proposals, kept, one.pairs, *spent)

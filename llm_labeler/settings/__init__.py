@@ -1,0 +1,1 @@
+"""Settings of a labelling run, and the kinds of LLMs and strategies."""

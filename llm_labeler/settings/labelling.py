@@ -1,0 +1,318 @@
+"""All settings of a labelling run in one tree; each section belongs to the stage it is named after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+
+from llm_labeler.records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
+from llm_labeler.settings.kinds import LLM_KINDS, OWN, STRATEGIES, TASKS, strategy_of
+from pairkit.app.settings import Settings
+
+Structured = Literal["auto", "off", "strict"]
+Tree = dict[str, Any]
+
+_SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", "transformers": "local"}
+
+
+def _one_of(*names: str) -> AfterValidator:
+    """One of a table's names, or a function that a person gave where those may be."""
+
+    def check(name: str) -> str:
+        if name not in names and not (OWN in names and name.startswith(OWN)):
+            *most, last = (repr(known) for known in names if known != OWN)
+            raise ValueError(f"expected {', '.join(most)}{' or ' if most else ''}{last}")
+        return name
+
+    return AfterValidator(check)
+
+
+def _names(value: object) -> object:
+    """`NAME,NAME` as a list."""
+    if not isinstance(value, str):
+        return value
+    names = [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise ValueError("expected NAME or NAME,NAME, such as chatgpt,llama")
+    return names
+
+
+def _polarities(value: object) -> object:
+    """`both`, or one of them by its name."""
+    if not isinstance(value, str):
+        return value
+    if value != "both" and value not in POLARITIES:
+        raise ValueError("expected positive, negative or both")
+    return POLARITIES if value == "both" else (value,)
+
+
+Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
+
+
+class LlmSettings(Settings):
+    """One LLM, `[llm.NAME]`: how it is reached, what it costs, how hard it may be pressed."""
+
+    kind: Annotated[
+        str, _one_of(*LLM_KINDS)
+    ]  # openai, openai_compatible, glm, anthropic, gemini, local, wordnet; function: from Python
+    model: str = ""  # the server's name for it; for local, a folder or a Hub id
+    base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
+    # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
+    api_key_env: str | None = None
+    # it runs on this machine, so that no text leaves; what listens here may pass texts on
+    local: bool = False
+    plain_http: bool = False  # send the key in clear to another machine
+    ca_file: Path | None = None  # certificates (PEM) to trust; unset: SSL_CERT_FILE's, else the system's
+    must_be_listed: bool = True  # whether a list of models that the server gives has to name this one
+    # US dollars per million tokens of prompts; unset: as published, 0 on a server of your own, else unknown
+    price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    # US dollars per million tokens of answers; unset: as price_in
+    price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
+    concurrency: int = Field(default=16, ge=1)  # calls at a time
+    rpm: int | None = Field(default=None, ge=1)  # requests a minute; unset: until the server says otherwise
+    tpm: int | None = Field(default=None, ge=1)  # tokens a minute
+    timeout_s: float = Field(default=60.0, gt=0)  # for one answer
+    attempts: int = Field(default=8, ge=1)  # tries of one question, the first one included
+    temperature: float | None = Field(default=None, ge=0)  # of sampling; unset: the server's own
+    top_p: float | None = Field(default=None, gt=0, le=1)  # of sampling; unset: the server's own
+    seed: int | None = None  # sent with each request where it is set
+    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # tokens of an answer, at most
+    # what a request calls its limit of tokens
+    limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
+    extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
+    revision: str | None = None  # local: a commit of the model on the Hub
+    trust_remote_code: bool = False  # local: run the model's own code; needs a revision
+    load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
+    batch_size: int = Field(default=8, ge=1)  # local: questions at a time
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _other_names(cls, value: object) -> object:
+        return _SAME_KIND.get(name := value.replace("-", "_"), name) if isinstance(value, str) else value
+
+
+class PromptSettings(Settings):
+    """What the LLMs are asked."""
+
+    # hardened, paper, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
+    template: str = "hardened"
+    # positive: sentences of the same meaning; negative: of the opposite
+    polarities: Polarities = Field(default=POLARITIES, min_length=1)
+    examples: Path | None = None  # few-shot examples that go along: pairs or triplets, as pairkit reads them
+    # of the task triplet: what hard negatives may change
+    changes: Changes = Field(default=CHANGES, min_length=1)
+
+
+class InputSettings(Settings):
+    """Which sentences are taken."""
+
+    min_chars: int = Field(default=1, ge=1)  # shorter ones are dropped, and counted
+    max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
+    limit: int | None = Field(default=None, ge=1)  # take only the first so many usable sentences
+    draw: int | None = Field(default=None, ge=1)  # take so many of these, drawn by the seed
+
+
+class FilterSettings(Settings):
+    """Which proposals are kept."""
+
+    # characters of a candidate, as a share of its sentence's, at least
+    min_length_ratio: float = Field(default=0.25, ge=0)
+    max_length_ratio: float = Field(default=4.0, gt=0)  # the same, at most
+    same_script: bool = True  # a candidate has to be in the script that most of its sentence is in
+    # share of content words that both have in common, at least
+    min_shared: float = Field(default=0.2, ge=0, le=1)
+    same_kind: bool = True  # a positive of a question has to be a question
+    # words by which a negative differs at least; the first public code had 5
+    min_differing_words: int = Field(default=0, ge=0)
+    # of the task triplet: share of content words that a negative keeps, at least
+    min_kept: float = Field(default=0.5, ge=0, le=1)
+    # a negative at or above this similarity is a copy
+    antonym_similarity: float = Field(default=0.95, gt=0, le=1)
+
+
+class JudgeSettings(Settings):
+    """How candidates are judged, where the strategy wants that."""
+
+    candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
+    llms: Names = ()  # the judges; empty: the LLMs that propose
+
+
+class EnsembleSettings(Settings):
+    """How several LLMs' proposals become labels."""
+
+    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
+    strategy: Annotated[str, _one_of(*STRATEGIES, OWN)] = (
+        "union"  # union, vote, weighted, or a function from Python
+    )
+    unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
+    # what happens to positives judged opposite, and negatives judged same
+    reversed_pairs: Literal["drop", "swap"] = "drop"
+    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop a pair below it
+    min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
+
+
+class BudgetSettings(Settings):
+    """What a run, its earlier sessions included, may spend; unset: no limit."""
+
+    max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
+    max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions
+    max_requests: int | None = Field(default=None, ge=0)  # calls over all sessions; each attempt counts
+
+
+class BreakerSettings(Settings):
+    """When to stop asking a server that fails all the time."""
+
+    window: int = Field(default=50, ge=5)  # how many of the last attempts are looked at
+    max_failures: float = Field(default=0.8, gt=0, le=1)  # give an LLM up from this share of failures on
+    # give an LLM up after so many refusals in a row in the same words
+    refusals: int = Field(default=10, ge=1)
+
+
+class SplitSettings(Settings):
+    """Shares of the source texts; train gets the rest."""
+
+    validation: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
+    test: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
+
+    @model_validator(mode="after")
+    def _leaves_train(self) -> SplitSettings:
+        if self.validation + self.test >= 1:
+            raise ValueError("validation and test leave nothing for train")
+        return self
+
+
+PAPERS = "papers"  # the task that is done unless another is named
+# Differences from these, or further entries, come from `--config`.
+BUILT_IN_LLMS: Mapping[str, Tree] = {
+    "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
+    # vLLM's address; Ollama's is http://localhost:11434/v1, llama.cpp's http://localhost:8080/v1
+    "llama": {
+        "kind": "openai_compatible",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "base_url": "http://localhost:8000/v1",
+    },
+    "chatglm": {"kind": "glm", "model": "glm-4-flash"},
+    # No LLM: rules over WordNet.
+    "wordnet": {"kind": "wordnet", "model": "wordnet-3.0 rules", "price_in": 0.0, "price_out": 0.0},
+}
+
+
+class LabelSettings(Settings):
+    """A whole labelling run."""
+
+    # what LLMs are asked about each text: papers, triplet or query
+    task: Annotated[str, _one_of(*TASKS)] = PAPERS
+    llms: Names = ()  # who proposes; `ensemble` stands for its members
+    size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
+    samples: int = Field(
+        default=1, ge=1, le=100
+    )  # how often each LLM is asked the same; rules are asked once
+    seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
+    local_only: bool = False  # refuse whatever may send text to another machine
+    prompt: PromptSettings = PromptSettings()
+    input: InputSettings = InputSettings()
+    filters: FilterSettings = FilterSettings()
+    judge: JudgeSettings = JudgeSettings()
+    ensemble: EnsembleSettings = EnsembleSettings()
+    budget: BudgetSettings = BudgetSettings()
+    breaker: BreakerSettings = BreakerSettings()
+    split: SplitSettings = SplitSettings()
+    llm: dict[str, LlmSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_built_in_beneath(cls, tree: object) -> object:
+        if not isinstance(tree, dict) or not isinstance(own := tree.get("llm", {}), dict):
+            return tree
+        entries: Tree = {name: dict(entry) for name, entry in BUILT_IN_LLMS.items()}
+        for name, entry in own.items():
+            same = isinstance(entry, dict) and entry.get("kind", entries.get(name, {}).get("kind"))
+            below = entries.get(name, {}) if same == entries.get(name, {}).get("kind") else {}
+            entries[name] = {**below, **entry} if isinstance(entry, dict) else entry
+        return {**tree, "llm": entries}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_the_prompt_of_its_task(cls, tree: object) -> object:
+        """Leave the prompt to the task where none is named; `paper` is the papers' task's."""
+        if not isinstance(tree, dict) or (task := tree.get("task", PAPERS)) == PAPERS:
+            return tree
+        if task == "judge":
+            raise ValueError("task judge: `label judge` judges pairs that are there already")
+        prompt = tree.get("prompt", {})
+        return {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> LabelSettings:
+        if self.task == PAPERS:
+            return self
+        if self.prompt.template in ("paper", "hardened"):
+            raise ValueError(
+                f"prompt.template {self.prompt.template}: it is of the task {PAPERS}; leave it out for the"
+                f" prompt of the task {self.task}, or give a file"
+            )
+        if set(self.prompt.polarities) != {*POLARITIES}:
+            raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
+        strategy = self.ensemble.strategy
+        if strategy_of(strategy).is_judged and not TASKS[self.task].is_judged:
+            raise ValueError(
+                f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
+                " pairs texts that never say the same; use union"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> LabelSettings:
+        for name in (*self.proposers, *self.judge.llms):
+            if name not in self.llm:
+                raise ValueError(
+                    f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
+                    f"describe it as [llm.{name}] in a file for config (--config)"
+                )
+        if strategy_of(self.ensemble.strategy).is_judged and self.llms and not self.judges:
+            raise ValueError(
+                f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
+                "judge.llms, or use union"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _samples_differ(self) -> LabelSettings:
+        """See that an LLM that is asked several times samples its answers."""
+        for name in self.proposers if self.samples > 1 else ():
+            llm = self.llm[name]
+            greedy = llm.kind == "local" and llm.temperature is None
+            if llm.temperature == 0 or greedy:
+                raise ValueError(
+                    f"samples {self.samples}: {name} always answers alike; set llm.{name}.temperature, such"
+                    " as 0.8"
+                )
+        return self
+
+    @property
+    def proposers(self) -> tuple[str, ...]:
+        """The LLMs that propose, `ensemble` spelled out, each once."""
+        names = [
+            member
+            for name in self.llms
+            for member in (self.ensemble.members if name == "ensemble" else (name,))
+        ]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The LLMs that judge; none where the strategy asks for no judgement.
+
+        A function that a person gave as the strategy is told of judgements where judges are named.
+        """
+        strategy = self.ensemble.strategy
+        named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
+        if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):
+            return ()
+        return tuple(name for name in named if LLM_KINDS[self.llm[name].kind].is_llm)  # rules can't judge

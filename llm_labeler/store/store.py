@@ -1,0 +1,388 @@
+"""A labelling run's store: answers, failures, batches and spending, written call by call."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from llm_labeler.records import Answer, Ask, AskKey, Failure, Task, Usage
+from llm_labeler.store.budget import MOST, Spending, charge, picodollars
+from llm_labeler.store.rows import (
+    ANSWER,
+    FAILURE,
+    KEY,
+    SAME_KEY,
+    SCHEMA,
+    answer_row,
+    blob,
+    failure_row,
+    key_row,
+    row_answer,
+    row_failure,
+    row_key,
+    text,
+)
+from pairkit.system.database import database_errors, open_database, transaction
+
+_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Questions handed in together; until they are collected they count as spent at their bound."""
+
+    llm: str
+    batch_id: str  # the server's name for it
+    state: str  # as the server says
+    keys: Mapping[str, AskKey]  # custom id to question: answers come in any order
+    bound: Usage  # the most tokens that all of it can take
+    cost: float | None  # the most US dollars; None: the price is unknown
+
+    @property
+    def most(self) -> Spending:
+        """What it counts as until it is collected."""
+        one, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
+
+
+def _save_batch(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Write a batch down, in place of what was known of it."""
+    keys = {name: key_row(key) for name, key in batch.keys.items()}
+    money = None if batch.cost is None else picodollars(batch.cost)
+    connection.execute(
+        f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')",  # noqa: S608
+        (
+            *(batch.batch_id, batch.llm, batch.state, json.dumps(keys)),
+            *(len(keys), batch.bound.prompt_tokens, batch.bound.completion_tokens, money),
+        ),
+    )
+
+
+def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[Batch]:
+    """Batches in order of their ids; of one LLM or of all."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id",  # noqa: S608
+        (llm,),
+    )
+    return [_batch(row) for row in rows]
+
+
+def _batch(row: tuple[Any, ...]) -> Batch:
+    batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
+    return Batch(
+        *(name, batch_id, state),
+        {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        Usage(prompt_tokens, completion_tokens),
+        None if money is None else money / 1e12,
+    )
+
+
+def _forget_batch(connection: sqlite3.Connection, batch_id: str) -> None:
+    """Strike a batch out."""
+    connection.execute("DELETE FROM batches WHERE batch_id = ?", (batch_id,))
+
+
+_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
+_ADD = (
+    "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
+    + ", ".join(f"{column} = min({column} + excluded.{column}, {MOST})" for column in _ADDED)
+)
+_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
+# At the most that they can take; what has no price counts as unpriced.
+_BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
+_CUT_OFF = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
+_WAITING = (
+    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
+    "FROM batches"
+)
+
+
+def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
+    """Add to what an LLM has cost."""
+    connection.execute(_ADD, (llm, *(min(number, MOST) for number in astuple(spent))))
+
+
+def _spending_by_llm(connection: sqlite3.Connection) -> dict[str, Spending]:
+    """By LLM, in order of names; calls in flight and batches that are waited for count at their most."""
+    return _summed(connection, (_SPENT, _CUT_OFF, _WAITING))
+
+
+def _charge_cut_off(connection: sqlite3.Connection) -> int:
+    """Charge the calls that never came back at their bound; how many there were."""
+    for llm, spent in _summed(connection, (_CUT_OFF,)).items():
+        _add_spending(connection, llm, spent)
+    return connection.execute("DELETE FROM in_flight").rowcount
+
+
+def _summed(connection: sqlite3.Connection, queries: Iterable[str]) -> dict[str, Spending]:
+    sums: dict[str, Spending] = {}
+    for query in queries:
+        for llm, *numbers in connection.execute(query):
+            spent = Spending(*numbers)
+            sums[llm] = sums.get(llm, Spending()) + spent
+    return dict(sorted(sums.items()))
+
+
+T = TypeVar("T")
+
+CHUNK = 256  # questions looked up at a time
+_TEXTS = 16  # whose answers are in memory at a time
+
+_ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
+# CROSS JOIN keeps SQLite from reading all answers to look each up among the few that are asked about.
+_ANSWERED = (
+    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+)
+_NEXT_TEXTS = "SELECT DISTINCT text_id FROM answers WHERE text_id > ? ORDER BY text_id LIMIT ?"
+
+
+def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Lists of at most `size` things, in order."""
+    source = iter(things)
+    while chunk := list(islice(source, size)):
+        yield chunk
+
+
+def _unanswered(connection: sqlite3.Connection, asks: Sequence[Ask], *, retry_final: bool) -> list[Ask]:
+    """Those of a few questions that have no answer yet, in order, each once."""
+    by_key: dict[object, Ask] = {}
+    for ask in asks:
+        by_key.setdefault(ask.key, ask)
+    distinct = list(by_key.values())
+    keys = json.dumps([key_row(ask.key) for ask in distinct])
+    answered = {place for (place,) in connection.execute(_ANSWERED, (keys, not retry_final))}
+    return [ask for place, ask in enumerate(distinct) if place not in answered]
+
+
+def _stored_answers(
+    connection: sqlite3.Connection, tasks: Collection[Task], text_ids: Collection[str] | None = None
+) -> Iterator[Answer]:
+    """Answers in order of text, task, LLM, prompt and parameters, those of a few texts at a time in memory.
+
+    Nothing is left open between two chunks: SQLite's log could not be folded in while calls go on beside it.
+    """
+    sql = (
+        f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+        f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+    )
+    wanted = json.dumps(sorted(tasks))
+    for chunk in _answered(connection) if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
+        yield from map(row_answer, connection.execute(sql, (json.dumps(chunk), wanted)).fetchall())
+
+
+def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
+    """In order; without a set, as there may be millions."""
+    return (text_id for text_id, _ in groupby(sorted(text_ids)))
+
+
+def _stored_failures(connection: sqlite3.Connection) -> Iterator[Failure]:
+    """Failures in the order of `answers`."""
+    yield from map(row_failure, connection.execute(f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"))  # noqa: S608
+
+
+def _answered(connection: sqlite3.Connection) -> Iterator[list[str]]:
+    """The texts with answers, in order."""
+    chunk = [""]
+    while chunk:
+        found = connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
+        if chunk := [text_id for (text_id,) in found]:
+            yield chunk
+
+
+_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
+_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
+_FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
+_HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
+_BEGIN = (
+    f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Store:
+    """A labelling run's store, for one thread at a time."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> Store:
+        """Open the store at `path`."""
+        absent = "no label store there; run `label generate` first or name its folder"
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        with database_errors(self.path):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Calls.
+
+    def missing(self, asks: Iterable[Ask], *, retry_final: bool = False) -> Iterator[Ask]:
+        """The questions that have no answer yet, in order, a few at a time in memory."""
+        for chunk in chunks(asks):
+            yield from self.unanswered(chunk, retry_final=retry_final)
+
+    def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
+        """Like `missing` for a few questions, in one query; one that occurs twice is returned once."""
+        with database_errors(self.path):
+            return _unanswered(self._connection, asks, retry_final=retry_final)
+
+    def begin(self, key: AskKey, bound: Usage, cost: float | None) -> int:
+        """Write down that a call is about to leave; committed when this returns."""
+        money = None if cost is None else picodollars(cost)
+        row = (*key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
+        with database_errors(self.path):
+            return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
+
+    def save_answer(self, answer: Answer, attempt: int | None = None) -> None:
+        """Keep an answer and charge it, in one step; a failure noted earlier is forgotten."""
+        with self._writing() as connection:
+            _keep(connection, answer)
+            _end(connection, attempt)
+
+    def end(self, attempt: int, llm: str, usage: Usage | None, cost: float | None) -> None:
+        """Close an attempt that brought no answer."""
+        with self._writing() as connection:
+            _add_spending(connection, llm, charge(usage, cost, estimated=True))
+            _end(connection, attempt)
+
+    def save_failure(self, failure: Failure) -> None:
+        """Note that a question got no answer; the latest note stands."""
+        with database_errors(self.path):
+            self._connection.execute(_SAVE_FAILURE, failure_row(failure))
+
+    def recover(self) -> int:
+        """Charge, at their bound, the calls that an earlier process left in flight; how many there were.
+
+        For the process that holds the run's folder, before its first call.
+        """
+        with self._writing() as connection:
+            return _charge_cut_off(connection)
+
+    # What came of them.
+
+    def answers(self, tasks: Collection[Task], text_ids: Collection[str] | None = None) -> Iterator[Answer]:
+        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
+        with database_errors(self.path):
+            yield from _stored_answers(self._connection, tasks, text_ids)
+
+    def answer(self, key: AskKey) -> Answer | None:
+        """The answer to one question."""
+        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *key_row(key))  # noqa: S608
+        return None if row is None else row_answer(row)
+
+    def has_answer(self, llm: str, parameters: str) -> bool:
+        """Whether an LLM ever answered under these parameters."""
+        return self._one(_HAS_ANSWER, llm, parameters) is not None
+
+    def failures(self) -> Iterator[Failure]:
+        """Questions without an answer that were asked, in the order of `answers`."""
+        with database_errors(self.path):
+            yield from _stored_failures(self._connection)
+
+    def spent(self) -> Spending:
+        """What all calls cost; those in flight, or in a batch, at the most they can."""
+        return sum(self.spent_by_llm().values(), Spending())
+
+    def spent_by_llm(self) -> dict[str, Spending]:
+        """The same by LLM, in order of names."""
+        with database_errors(self.path):
+            return _spending_by_llm(self._connection)
+
+    # What answers were made from.
+
+    def save_prompt(self, prompt_hash: str, template: str) -> None:
+        """Keep the template that a prompt hash stands for."""
+        self._put("INSERT OR REPLACE INTO prompts VALUES (?, ?)", prompt_hash, template)
+
+    def prompt(self, prompt_hash: str) -> str | None:
+        """The template that a prompt hash stands for."""
+        return self._text("SELECT template FROM prompts WHERE prompt_hash = ?", prompt_hash)
+
+    def save_parameters(self, digest: str, json: str) -> None:
+        """Keep what a digest of parameters stands for."""
+        self._put("INSERT OR REPLACE INTO parameters VALUES (?, ?)", digest, json)
+
+    def parameters(self, digest: str) -> str | None:
+        """The JSON that a digest of parameters stands for."""
+        return self._text("SELECT json FROM parameters WHERE digest = ?", digest)
+
+    # Batches.
+
+    def save_batch(self, batch: Batch, *, replaces: str | None = None) -> None:
+        """Write a batch down, or what is new of it."""
+        with self._writing() as connection:
+            if replaces is not None:
+                _forget_batch(connection, replaces)
+            _save_batch(connection, batch)
+
+    def batches(self, llm: str | None = None) -> list[Batch]:
+        """Batches that are not collected yet, in order of their ids; of one LLM or of all."""
+        with database_errors(self.path):
+            return _waiting_batches(self._connection, llm)
+
+    def collect_batch(self, batch: Batch, answers: Iterable[Answer], failures: Iterable[Failure]) -> None:
+        """Keep and charge all that a batch brought and strike it out, in one step: a kill repeats nothing."""
+        with self._writing() as connection:
+            for answer in answers:
+                _keep(connection, answer)
+            for failure in failures:
+                connection.execute(_SAVE_FAILURE, failure_row(failure))
+                _add_spending(connection, batch.llm, charge(None, None))
+            _forget_batch(connection, batch.batch_id)
+
+    def give_up_batch(self, batch: Batch) -> None:
+        """Strike out a batch that nobody collects, and charge it at its bound."""
+        with self._writing() as connection:
+            _add_spending(connection, batch.llm, batch.most)
+            _forget_batch(connection, batch.batch_id)
+
+    def forget_batch(self, batch_id: str) -> None:
+        """Strike out a batch that brought nothing and cost nothing."""
+        with self._writing() as connection:
+            _forget_batch(connection, batch_id)
+
+    def _put(self, sql: str, key: str, value: str) -> None:
+        with database_errors(self.path):
+            self._connection.execute(sql, (key, blob(value)))
+
+    def _text(self, sql: str, key: str) -> str | None:
+        row = self._one(sql, key)
+        return None if row is None else text(row[0])
+
+    def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        with database_errors(self.path):
+            row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
+            return row
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with database_errors(self.path), transaction(self._connection) as connection:
+            yield connection
+
+
+def _keep(connection: sqlite3.Connection, answer: Answer) -> None:
+    connection.execute(_SAVE_ANSWER, answer_row(answer))
+    connection.execute(_FORGET_FAILURE, key_row(answer.key))
+    spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
+    _add_spending(connection, answer.key.llm, spent)
+
+
+def _end(connection: sqlite3.Connection, attempt: int | None) -> None:
+    connection.execute("DELETE FROM in_flight WHERE attempt = ?", (attempt,))

@@ -1,0 +1,146 @@
+"""The working folder of a run: its answers, its sentences, and what it was asked to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from llm_labeler.prompts.templates import Template
+from llm_labeler.records import POLARITIES, AskKey, Polarity, Text
+from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.store.folders import run_record
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.system.files import write_bytes
+
+STORE_FILE = "answers.sqlite"
+RUN_FILE = "run.json"
+TEXTS_FILE = "texts.parquet"
+CANDIDATES_FILE = "candidates.parquet"
+IN_USE = "another label process works in it; wait for it or choose another work folder (--work)"
+_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a run is made of; with its answers it makes its dataset."""
+
+    settings: LabelSettings
+    template: Template
+    parameters: Mapping[str, tuple[str, str]]
+    source: str
+    sha256: str
+    dropped_texts: Mapping[str, int]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The templates by polarity; where there are some, system message and which examples are shown."""
+        system = {"system": self.template.system} if self.template.system else {}
+        if self.template.shown:
+            system["examples"] = self.template.shown
+        return {**system, **{polarity: self.template.user[polarity] for polarity in self.polarities}}
+
+    @property
+    def polarities(self) -> tuple[Polarity, ...]:
+        """What is asked for."""
+        return self.settings.prompt.polarities
+
+    def made_of(self) -> dict[str, Any]:
+        """What run.json says of the dataset that this run makes."""
+        return run_record(
+            self.settings,
+            parameters={name: words for name, (_, words) in self.parameters.items()},
+            prompts=self.prompts,
+            source=self.source,
+            sha256=self.sha256,
+        )
+
+    def asks(self, key: AskKey) -> bool:
+        """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""
+        return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
+
+
+def remember(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
+    """Write down what the run is about, for its owner alone: the sentences may be confidential."""
+    columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
+    frame = pl.DataFrame(columns, schema=_TEXTS)
+    write_parquet(work / TEXTS_FILE, frame, private=True)
+    run = {
+        "settings": record.settings.model_dump(mode="json"),
+        "template": _kept(record.template),
+        "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
+        "source": record.source,
+        "sha256": record.sha256,
+        "dropped_texts": dict(record.dropped_texts),
+    }
+    data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
+
+
+def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
+    """The run that last worked in this folder, and its sentences."""
+    return recall_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
+
+
+def recall_record(work: Path) -> RunRecord:
+    """The same without the sentences."""
+    path = work / RUN_FILE
+    if not path.is_file():
+        raise ConfigError(
+            f"{work}: not a working folder of `label generate`; give its OUT.work as work (--work)"
+        )
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        return RunRecord(
+            LabelSettings.model_validate(run["settings"]),
+            _template(run["template"]),
+            {name: (digest, words) for name, (digest, words) in run["parameters"].items()},
+            run["source"],
+            run["sha256"],
+            run["dropped_texts"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+        raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
+
+
+def _texts(work: Path, *columns: str) -> pl.DataFrame:
+    path = work / TEXTS_FILE
+    try:
+        return read_private(path).select(*columns)
+    except pl.exceptions.ColumnNotFoundError as error:
+        raise DataError(
+            f"damaged (no column {error!s:.60}): run `label generate` again", path=path
+        ) from error
+
+
+def _kept(template: Template) -> dict[str, Any]:
+    kept = {"name": template.name, "system": template.system, "user": dict(template.user)}
+    return {**kept, "examples": template.examples} if template.examples else kept
+
+
+def _template(run: Mapping[str, Any]) -> Template:
+    examples = {
+        polarity: tuple((text, tuple(said)) for text, said in run.get("examples", {}).get(polarity, ()))
+        for polarity in POLARITIES
+    }
+    return Template(run["name"], run["user"], run["system"], examples if any(examples.values()) else {})
+
+
+def read_private(path: Path) -> pl.DataFrame:
+    """Read a table of ours."""
+    if not path.exists():
+        raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first")
+    try:
+        return read_parquet(path)
+    except (DataError, OSError) as error:
+        raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
+
+
+def any_of(values: Mapping[str, Any]) -> str:
+    """Counts by name as one phrase: `empty 3, repeated 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

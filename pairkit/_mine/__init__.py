@@ -1,5 +1,0 @@
-"""Positive pairs from the structure of documents: records, folders of Markdown, HTML and text, long texts."""
-
-from pairkit._mine.mine import make_mined
-
-__all__ = ["make_mined"]

@@ -1,0 +1,1 @@
+"""Command lines, settings, the terminal, and errors: what every package starts with."""

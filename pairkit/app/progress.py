@@ -1,0 +1,177 @@
+"""How far a run is: told to a function, drawn as a bar on a terminal, or written as a line now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+
+from pairkit.app.terminal import err
+
+_FIRST_LINE_S = 10.0  # where there is no terminal: after so long a stage is said to be under way
+_LINE_S = 60.0  # and so often from then on
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where one stage of a run stands.
+
+    Attributes:
+        stage: What is being done, such as "train" or "rust-lang/rust: threads".
+        done: How many of its steps are done.
+        total: How many there are; None if that is unknown.
+        note: What else is worth watching, such as the loss or what was spent.
+        ended: Whether the stage is over.
+    """
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+    note: str = ""
+    ended: bool = False
+
+
+Listener = Callable[[Progress], None]
+
+
+def unwatched(_: Progress) -> None:
+    """Takes progress that is shown nowhere."""
+
+
+@contextmanager
+def stage(name: str, show: Listener) -> Iterator[None]:
+    """Tell that a stage without steps is under way, such as loading a model."""
+    show(Progress(name))
+    yield
+    show(Progress(name, ended=True))
+
+
+class Display:
+    """Shows a run's progress while it is open; takes what it is told from any thread.
+
+    Example:
+        with Display() as show:
+            for number in range(1000):
+                show(Progress("counting", number + 1, 1000))
+    """
+
+    def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
+        is_shown = bool(progress) and not callable(progress)
+        self._bars = _Drawn(console) if is_shown and console.is_terminal else None
+        self._tell: Listener = unwatched
+        if callable(progress):
+            self._tell = progress
+        elif progress:
+            self._tell = self._bars.tell if self._bars else _Lines(console).tell
+        self._lock = threading.Lock()
+
+    def __call__(self, at: Progress) -> None:
+        """Take the newest state of a stage."""
+        with self._lock:
+            self._tell(at)
+
+    def __enter__(self) -> Self:
+        if self._bars:
+            self._bars.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars:
+            self._bars.close()
+
+
+class _Pace:
+    """How fast a stage goes, from its first word on; what was done before then took another run's time."""
+
+    def __init__(self, at: Progress) -> None:
+        self._start, self._first = time.monotonic(), at.done
+        self.said = self._start + _FIRST_LINE_S - _LINE_S
+
+    def words(self, at: Progress) -> str:
+        """Steps done, share, rate and time left, as far as they are known."""
+        seconds, steps = time.monotonic() - self._start, at.done - self._first
+        counted = f"{at.done:,}" if at.total is None else f"{at.done:,} of {at.total:,}"
+        is_counted = at.done or at.total is not None  # loading a file has no steps
+        parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")] if is_counted else []
+        if steps > 0 and seconds > 0:
+            rate = steps / seconds
+            parts.append(f"{rate:,.1f}/s" if rate >= 1 else f"{duration(1 / rate)} each")
+            if at.total is not None and at.total > at.done:
+                parts.append(f"{duration((at.total - at.done) / rate)} left")
+        if at.note:
+            parts.append(at.note)
+        return ", ".join(parts)
+
+
+class _Lines:
+    """For logs: a stage that takes long is told of now and then; a short one is not."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._paces: dict[str, _Pace] = {}
+
+    def tell(self, at: Progress) -> None:
+        if at.ended:
+            self._paces.pop(at.stage, None)
+            return
+        pace = self._paces.setdefault(at.stage, _Pace(at))
+        now = time.monotonic()
+        if now - pace.said >= _LINE_S:
+            pace.said = now
+            self._console.print(f"{at.stage}: {pace.words(at)}", markup=False)
+
+
+class _Drawn:
+    """A bar for each stage that is under way."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = Bars(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[words]}", markup=False),
+            console=console,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._paces: dict[str, _Pace] = {}
+
+    def open(self) -> None:
+        self._bars.start()
+
+    def tell(self, at: Progress) -> None:
+        if at.ended:
+            if at.stage in self._tasks:
+                self._bars.remove_task(self._tasks.pop(at.stage))
+                del self._paces[at.stage]
+            return
+        if at.stage not in self._tasks:
+            self._paces[at.stage] = _Pace(at)
+            self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
+        words = self._paces[at.stage].words(at)
+        self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
+
+    def close(self) -> None:
+        self._bars.stop()
+
+
+def duration(seconds: float) -> str:
+    """A time for people: "8 s", "1 min 05 s", "2 h 10 min", "3 d 4 h"."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"

@@ -1,0 +1,177 @@
+"""Configuration: defaults in code < a TOML file < `--set key=value` < flags, into a frozen pydantic model.
+
+Secrets never come this way; they are read from the environment or a key file by whoever needs them.
+"""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
+
+_TOLD = 5  # mistakes that a message names
+
+
+class Settings(BaseModel):
+    """Base of every settings model: frozen, and an unknown key is an error rather than ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def split_at_commas(given: object) -> object:
+    """For a `BeforeValidator` of several values, which a command line has with commas between them."""
+    return between_commas(given) if isinstance(given, str) else given
+
+
+def between_commas(given: str | Sequence[str] | None) -> list[str]:
+    """Several names: a list as it is, a text at its commas without the blanks around them; none of None."""
+    return [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
+
+
+def load_settings(
+    model: type[S],
+    *,
+    below: Mapping[str, Any] | None = None,
+    file: Path | None = None,
+    assignments: Iterable[str] = (),
+    flags: Mapping[str, Any] | None = None,
+) -> S:
+    """Merge the layers and validate them."""
+    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
+    if file is not None:
+        _overlay(tree, read_toml(file))
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"setting {assignment!r}: expected key=value, such as split.seed=7")
+        _put(tree, key.strip(), _toml_value(value.strip()))
+    for key, value in (flags or {}).items():
+        if value is not None:
+            _put(tree, key, value)
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        first, more = error.errors()[:_TOLD], error.error_count() - _TOLD
+        told = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
+        raise ConfigError(told) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError("a setting holds half a surrogate pair; expected valid Unicode") from error
+
+
+def merge(
+    model: type[S],
+    table: Mapping[str, str],
+    given: Mapping[str, Any],
+    *,
+    below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+) -> S:
+    """The settings that keyword arguments, or the flags of the same names, make.
+
+    Args:
+        model: The settings class.
+        table: Names of keyword arguments to the dotted keys that they set.
+        given: The keyword arguments; None means "not given", and a name that the table lacks is no setting.
+        below: See `load_settings`.
+        config: A TOML file.
+        settings: Dotted keys to values, or the `key=value` words of `--set`; over the file, under `given`.
+
+    Raises:
+        ConfigError: As `load_settings`.
+    """
+    words, flags = _words_and_keys(settings)
+    flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
+    file = argument("config", config, Path | None)
+    return load_settings(model, below=below, file=file, assignments=words, flags=flags)
+
+
+def argument(name: str, value: Any, kind: Any) -> Any:
+    """What was given for an argument that is no setting, as the kind of thing that it has to be."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        found = one_line(repr(value), 100)
+        raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
+
+
+def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
+    if isinstance(settings, Mapping):
+        return [], argument("settings", settings, dict[str, Any])
+    if isinstance(settings, str):
+        return [settings], {}
+    if settings is None or isinstance(settings, Iterable):
+        return argument("settings", list(settings or ()), list[str]), {}
+    raise ConfigError(
+        f"settings = {one_line(repr(settings), 100)}: expected dotted keys to values, or key=value words"
+    )
+
+
+def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _overlay(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """A TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{file}: no such configuration file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{file}: not readable as TOML ({error})") from error
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    *sections, key = dotted.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{dotted}: {section} is a value, not a section")
+    tree[key] = value
+
+
+def _explain(model: type[Settings], error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
+    message = error["msg"].removeprefix("Value error, ")
+    if not key:  # a rule over several settings, whose message names them
+        return str(message)
+    return f"setting {key!r} = {one_line(repr(error['input']))}: {message[:1].lower()}{message[1:]}"
+
+
+def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    inner: Any = model
+    for part in path:
+        if get_origin(inner) is dict:  # sections by name
+            inner = get_args(inner)[1]
+        elif _is_model(inner):
+            field = inner.model_fields.get(str(part))
+            inner = field and field.annotation
+    return sorted(inner.model_fields) if _is_model(inner) else []
+
+
+def _is_model(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, BaseModel)

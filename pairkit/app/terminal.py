@@ -1,0 +1,186 @@
+"""The terminal: results on stdout, progress and errors on stderr, one exit code each way a run can end."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from pairkit.app.errors import ConfigError, PairkitError
+from pairkit.app.extras import missing
+from pairkit.app.printable import half_escaped, one_line, printable
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+_MIN_WIDTH = 20
+_NO_EDGE = 1 << 16  # columns
+
+
+class Ended(BaseException):
+    """The run was ended from outside; typer has codes of its own for that, so it must not see the cause."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+class _CannotWriteError(BaseException):
+    """Standard output takes no more; not an Exception, so that nobody takes it for a fault of theirs."""
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that fails for no character, and knows a full disk and a closed pipe."""
+
+    def __init__(self, stream: TextIO, *, is_optional: bool) -> None:
+        """Take over a stream."""
+        super().__init__(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors="backslashreplace",
+            line_buffering=getattr(stream, "line_buffering", False),
+            write_through=is_optional,
+        )
+        self._is_optional = is_optional
+
+    def write(self, text: str, /) -> int:
+        with self._told():
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._told():
+            super().flush()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise Ended(BROKEN_PIPE) from None
+        except OSError as error:
+            if not self._is_optional:
+                raise _CannotWriteError(error.strerror or str(error)) from error
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Have standard streams of ours; what is left to write is written at the end."""
+    before = sys.stdout, sys.stderr
+    there = [stream or _closed() for stream in before]
+    ours = [_Stream(there[0], is_optional=False), _Stream(there[1], is_optional=True)]
+    for stream in there:
+        stream.flush()
+    sys.stdout, sys.stderr = ours
+    try:
+        yield
+        ours[0].flush()
+    except SystemExit:
+        ours[0].flush()
+        raise
+    finally:
+        sys.stdout, sys.stderr = before
+        for stream in ours:
+            with suppress(Ended, _CannotWriteError):
+                stream.detach()
+
+
+def _closed() -> TextIO:
+    """In place of a stream that was closed before we began: what is written to it fails, as on a full disk.
+
+    It takes the number of the closed stream, so that no file of ours gets it.
+    """
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+
+
+class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(part) if isinstance(part, str) else part for part in objects), **options)
+
+    @property
+    def table_width(self) -> int:
+        """How wide a table may get: a file has no edge, so that nothing need be folded there."""
+        return self.width if self.is_terminal or "COLUMNS" in os.environ else _NO_EDGE
+
+    def on_broken_pipe(self) -> None:
+        raise Ended(BROKEN_PIPE)
+
+
+def width_given(columns: str | None) -> int | None:
+    """The width to draw at whatever the terminal is: where COLUMNS leaves no room for words; else None."""
+    return 80 if columns is not None and columns.isdecimal() and int(columns[:9]) < _MIN_WIDTH else None
+
+
+_width = width_given(os.environ.get("COLUMNS"))
+out = _Console(highlight=False, soft_wrap=True, width=_width)
+err = _Console(stderr=True, highlight=False, soft_wrap=True, width=_width)
+
+
+def say(message: str, *, quiet: bool = False) -> None:
+    """Tell the person something on stderr, unless they asked for quiet."""
+    if not quiet:
+        err.print(message, markup=False)
+
+
+def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
+    """Tell on stderr what one would do next, the command on a line of its own to be copied."""
+    line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
+    say(f"next: {why}\n  {line}", quiet=quiet)
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line of stdout, the last thing a command with `--json` prints.
+
+    Its numbers must be finite: JSON knows no others, so that what is undefined is to be None.
+    """
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
+    sys.stdout.write(half_escaped(text) + "\n")
+    sys.stdout.flush()
+
+
+def run(command: Callable[[], Any]) -> None:
+    """Run a command line's entry point and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
+
+    A bug (any exception outside the tree) is left to show its traceback and exits with 1.
+    """
+    try:
+        with _streams():
+            _run(command)
+    except (Ended, KeyboardInterrupt) as ended:
+        code = ended.code if isinstance(ended, Ended) else INTERRUPTED
+        if code == INTERRUPTED:
+            _last_words("interrupted; run the same command again to continue")
+        # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
+        # whole at any moment.
+        os._exit(code)
+    except _CannotWriteError as error:
+        _last_words(f"error: standard output can't be written ({error}); free space, or write elsewhere")
+        os._exit(ConfigError.exit_code)
+
+
+def _run(command: Callable[[], Any]) -> None:
+    try:
+        _advised(command)
+    except PairkitError as error:
+        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
+        sys.exit(error.exit_code)
+
+
+def _advised(command: Callable[[], Any]) -> None:
+    try:
+        command()
+    except ModuleNotFoundError as error:
+        raise missing(error, "this command") or error from error
+
+
+def _last_words(text: str) -> None:
+    with suppress(OSError, Ended):
+        err.print(text, markup=False)

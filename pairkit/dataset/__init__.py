@@ -1,0 +1,1 @@
+"""Pair datasets: read, check, divide and write."""

@@ -1,0 +1,245 @@
+"""Look for what makes a pair dataset untrustworthy, first of all for leaks between its splits.
+
+Works on any dataset that `pairkit.dataset.reader` reads. Issues are told apart by their pages where a row has
+them, else by their exact texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pairkit.app.errors import LeakError
+from pairkit.app.result_table import ResultTable
+from pairkit.dataset.audit_looks import FirstLook, SecondLook, Sums
+from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.reader import PairFrames
+from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
+from pairkit.similarity.groups import Places
+from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, Texts, near_identical_to
+from pairkit.system.files import temporary_folder
+from pairkit.system.records_on_disk import scratch_file
+
+_EXAMPLES = 5
+_EXAMPLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How often something was found, with a few examples."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport:
+    """One split by itself; shares are in [0, 1], `positive_share` is the mean label if labels are graded."""
+
+    pairs: int
+    positive_share: float
+    long_share: float
+    empty_texts: int
+    same_text: int  # pairs of a text with itself
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditReport:
+    """What was found; `leaks` decides whether the splits can be trusted."""
+
+    source: str
+    splits: Mapping[str, SplitReport]
+    shared_issues: Finding = field(default_factory=Finding)  # in two splits
+    shared_clusters: Finding = field(default_factory=Finding)
+    near_identical: Finding = field(default_factory=Finding)  # groups of texts that reach over two splits
+    repeated_pairs: Finding = field(default_factory=Finding)
+    contradictory_pairs: Finding = field(default_factory=Finding)  # the same two texts with different labels
+    issues_by: str = "text"
+    label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None  # what was made of the source's labels, and what was left out by them
+
+    @property
+    def leaks(self) -> list[str]:
+        """What two splits share, in words; empty if nothing."""
+        found = {
+            "shared issues" if self.issues_by == "page" else "shared texts": self.shared_issues,
+            "shared clusters": self.shared_clusters,
+            "near-identical texts": self.near_identical,
+        }
+        return [f"{finding.count} {name}" for name, finding in found.items() if finding.count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return asdict(self) | {"leaks": self.leaks}
+
+    def check(self) -> None:
+        """Do nothing if the splits can be trusted.
+
+        Raises:
+            LeakError: Two splits share something.
+        """
+        if self.leaks:
+            raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
+
+    def tables(self) -> tuple[ResultTable, ResultTable]:
+        """Each split by itself, and what was found."""
+        label, form = MEAN_LABEL[self.label_kind]
+        splits = ResultTable("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
+        splits.caption = worth_telling(self.labels)
+        for name, split in self.splits.items():
+            mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
+            splits.add_row(name, split.pairs, mean, long, split.empty_texts, split.same_text)
+        findings = {
+            f"issues in two splits (by {self.issues_by})": self.shared_issues,
+            "clusters in two splits": self.shared_clusters,
+            "near-identical texts in two splits": self.near_identical,
+            "pairs that are repeated": self.repeated_pairs,
+            "pairs with two labels": self.contradictory_pairs,
+        }
+        verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
+        examples = any(finding.examples for finding in findings.values())
+        found = ResultTable(
+            "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
+        )
+        for name, finding in findings.items():
+            first, *more = finding.examples or ("",)
+            found.add_row(name, finding.count, *([first] if examples else []))
+            for example in more:
+                found.add_row("", "", example)
+        return splits, found
+
+    def __repr__(self) -> str:
+        return "\n\n".join(str(part) for part in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(part._repr_html_() for part in self.tables())
+
+
+def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> AuditReport:
+    """Check pairs; read them so that empty texts are counted rather than refused.
+
+    They are read twice. The first time each value becomes a hash; the second time rows are kept whose hashes
+    stand where they should not, and different texts go to disk. So memory grows with what is found, and
+    by some 100 bytes a pair.
+    """
+    first = FirstLook(pairs)
+    with scratch_file(temporary_folder()) as scratch:
+        second = SecondLook(pairs, first, scratch)
+        near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
+                                         equal_too=first.by_page)  # fmt: skip
+    repeated, contradictory = _pairs_seen_again(second.suspects)
+    return AuditReport(
+        source=pairs.source,
+        splits={split: _split_report(sums) for split, sums in first.sums.items()},
+        shared_issues=_shared(_stacked(second.suspects, "key1", "key2")),
+        shared_clusters=_shared(second.suspects.select("split", pl.col("cluster").alias("key"))),
+        near_identical=near_identical,
+        repeated_pairs=repeated,
+        contradictory_pairs=contradictory,
+        issues_by="page" if first.by_page else "text",
+        label_kind=pairs.label_kind,
+        labels=pairs.labels,
+    )
+
+
+def _split_report(sums: Sums) -> SplitReport:
+    return SplitReport(
+        pairs=sums.pairs,
+        positive_share=round(sums.labels / max(1, sums.pairs), 4),
+        long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
+        empty_texts=sums.empty,
+        same_text=sums.same,
+    )
+
+
+def _stacked(frame: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
+    """Both columns as one, each value once a split."""
+    return pl.concat([frame.select("split", pl.col(name).alias("key")) for name in (one, other)]).unique(
+        maintain_order=True
+    )
+
+
+def _shared(values: pl.DataFrame) -> Finding:
+    """Values that stand in more than one split."""
+    shared = (
+        values.filter(pl.col("key").is_not_null() & (pl.col("key").str.strip_chars() != ""))
+        .group_by("key", maintain_order=True)
+        .agg(pl.col("split").unique())
+        .filter(pl.col("split").list.len() > 1)
+        .sort("key")
+    )
+    return _finding(
+        shared.height,
+        (f"{_short(key)}  in {_listed(splits)}" for key, splits in shared.head(_EXAMPLES).iter_rows()),
+    )
+
+
+def _near_identical(
+    texts: Texts,
+    splits_of: tuple[Places, Places],
+    splits: Sequence[str],
+    threshold: float,
+    *,
+    equal_too: bool,
+) -> Finding:
+    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
+    group = near_identical_to(texts, threshold)
+    counts = np.bincount(group, minlength=len(group))
+    text, split = splits_of
+    pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    reaching, times = np.unique(pairs // len(splits), return_counts=True)
+    reaching = reaching[times > 1]
+    if not equal_too:
+        reaching = reaching[counts[reaching] > 1]
+    members = np.flatnonzero(np.isin(group, reaching))
+    members = members[np.argsort(group[members], kind="stable")]
+    found = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
+
+    def told(members: Places) -> tuple[bool, list[str], Places]:
+        return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
+
+    first = nsmallest(_EXAMPLES, map(told, found), key=lambda group: group[:2])
+    return _finding(
+        len(found),
+        (
+            " ~ ".join(map(_short, words))
+            + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
+            for _, words, members in first
+        ),
+    )
+
+
+def _pairs_seen_again(frame: pl.DataFrame) -> tuple[Finding, Finding]:
+    seen = (
+        frame.select(*unordered("key1", "key2"), "label")
+        .group_by(PAIR)
+        .agg(pl.len().alias("times"), pl.col("label").n_unique().alias("labels"))
+        .filter(pl.col("times") > 1)
+        .sort(PAIR)
+    )
+    findings = [
+        _finding(
+            part.height,
+            (f"{_short(low)} | {_short(high)}" for low, high, *_ in part.head(_EXAMPLES).iter_rows()),
+        )
+        for part in (seen.filter(pl.col("labels") == 1), seen.filter(pl.col("labels") > 1))
+    ]
+    return findings[0], findings[1]
+
+
+def _listed(splits: Iterable[str]) -> str:
+    return ", ".join(in_split_order(splits))
+
+
+def _finding(count: int, examples: Iterable[str]) -> Finding:
+    return Finding(count, tuple(example for _, example in zip(range(_EXAMPLES), examples, strict=False)))
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _EXAMPLE_CHARS else line[: _EXAMPLE_CHARS - 1] + "…"

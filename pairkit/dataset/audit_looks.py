@@ -1,0 +1,186 @@
+"""The two times that an audit reads a dataset: first as hashes, then the rows that these give away."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairkit.dataset.reader import PairFrames
+from pairkit.dataset.records import PAIR, unordered
+from pairkit.similarity.groups import Places
+from pairkit.similarity.measures import count_long
+from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
+
+_Hashes = npt.NDArray[np.uint64]
+_Mask = npt.NDArray[np.bool_]
+_SEED = secrets.randbits(63)  # so that nobody can make texts that are taken for equal
+_AT_ONCE = 1 << 13  # rows of which all is worked out
+_KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
+
+
+@dataclass(slots=True)
+class Sums:
+    """What is counted over the rows of a split."""
+
+    pairs: int = 0
+    labels: float = 0.0
+    long: int = 0
+    empty: int = 0
+    same: int = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count further rows."""
+        one, other = ((pl.col(name).str.strip_chars() == "").sum() for name in _TEXTS)
+        long, empty, same = rows.select(
+            count_long(*_TEXTS).sum().alias("long"),
+            (one + other).alias("empty"),
+            (pl.col("text1") == pl.col("text2")).sum().alias("same"),
+        ).row(0)
+        self.pairs += rows.height
+        self.labels += float(rows["label"].sum())
+        self.long, self.empty, self.same = self.long + long, self.empty + empty, self.same + same
+
+
+class FirstLook:
+    """A hash of everything that must not stand in two splits, or twice."""
+
+    def __init__(self, pairs: PairFrames) -> None:
+        self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
+        self.sums = {split: Sums() for split in pairs.splits}
+        splits: list[npt.NDArray[np.int16]] = []
+        found: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
+        for code, split, rows in looked_at(pairs, by_page=self.by_page):
+            self.sums[split].add(rows)
+            splits.append(np.full(rows.height, code, np.int16))
+            for name, hashes in hashes_of(rows).items():
+                found[name].append(hashes)
+        none = np.empty(0, np.uint64)
+        split_of = np.concatenate([np.empty(0, np.int16), *splits])
+        hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
+        self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
+        self.new_texts = self._new_texts()
+        self._split_of_texts = np.concatenate([split_of, split_of])
+        self.suspects = {
+            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), self._split_of_texts),
+            "cluster": _in_two(hashed["cluster"], split_of),
+            "pair": _repeated(hashed["pair"]),
+        }
+
+    def splits_of_texts(self) -> tuple[Places, Places]:
+        """Which text stands in which split, as places: texts as they are new, one after the other."""
+        one, other = self.new_texts
+        rows = len(one)
+        order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
+        known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
+        by_hash = np.argsort(known)
+        there = np.flatnonzero(self._texts)
+        text = by_hash[np.searchsorted(known[by_hash], self._texts[there])]
+        return text, self._split_of_texts[there].astype(np.int64)
+
+    def _new_texts(self) -> tuple[_Mask, _Mask]:
+        _, place = np.unique(self._texts, return_index=True)
+        new = np.zeros(len(self._texts), np.bool_)
+        new[place] = True
+        new &= self._texts != 0
+        rows = len(new) // 2
+        return new[:rows], new[rows:]
+
+
+class SecondLook:
+    """The rows that may be at fault, and each different text."""
+
+    def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
+        self.texts = RecordsOnDisk(scratch, str)
+        kept: list[pl.DataFrame] = []
+        new, start = first.new_texts, 0
+        for _, _, rows in looked_at(pairs, by_page=first.by_page):
+            end = start + rows.height
+            self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
+            kept.append(_told(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
+            start = end
+        self.suspects = pl.concat(kept)
+
+
+def looked_at(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
+    for code, (split, readers) in enumerate(pairs.splits.items()):
+        for read in readers:
+            rows = read()
+            for some in rows.iter_slices(_AT_ONCE) if rows.height else [rows]:
+                yield code, split, _columns(some, split, by_page=by_page)
+
+
+def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
+    texts = [pl.col(name).fill_null("") for name in _TEXTS]
+    pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
+    keys = [pl.coalesce(_page(page), text) for page, text in zip(pages, texts, strict=True)]
+    return rows.select(
+        pl.lit(split).alias("split"),
+        *texts,
+        pl.col("label").cast(pl.Float64),
+        *(key.alias(name) for key, name in zip(keys, _KEYS, strict=True)),
+        _known(rows, "cluster").alias("cluster"),
+    )
+
+
+def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
+
+
+def _page(page: pl.Expr) -> pl.Expr:
+    """The page of an issue, null where a row tells none: in a merged dataset only some rows may."""
+    return pl.when(page.str.strip_chars() != "").then(page)
+
+
+def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
+    """A hash of each key, cluster, pair and text; 0 for what is blank."""
+
+    def hashed(name: str) -> pl.Expr:
+        there = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
+        return pl.when(there).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
+
+    columns = (*_KEYS, "cluster", *_TEXTS)
+    found = rows.with_columns(unordered(*_KEYS)).select(
+        *map(hashed, columns),
+        pl.struct(PAIR).hash(_SEED).alias("pair"),
+    )
+    return {name: found[name].to_numpy() for name in (*columns, "pair")}
+
+
+def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
+    """Those that stand in two splits."""
+    order = np.lexsort((split, hashes))
+    hashes, split = hashes[order], split[order]
+    reaching = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
+    return np.unique(hashes[1:][reaching])
+
+
+def _repeated(hashes: _Hashes) -> _Hashes:
+    ordered = np.sort(hashes)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    """What is told of rows, copied: the rows themselves would keep all texts of their shard in memory."""
+    told = rows.select("split", "label", *_KEYS, "cluster")
+    return pl.DataFrame(told.rows(), schema=told.schema, orient="row")
+
+
+def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
+    of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
+    found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
+    for name, kind in of.items():
+        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # numpy's table overflows at 64 bits
+    return found
+
+
+def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
+    """The texts of rows that are new: row by row, the first text before the second."""
+    one, other = rows["text1"], rows["text2"]
+    places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
+    return ((other if place % 2 else one)[place // 2] for place in places.tolist())

@@ -1,0 +1,302 @@
+"""From the columns that a source has to text1, text2 and label, with every text checked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.label_column import LabelColumn
+from pairkit.dataset.negatives import NEGATIVES, by_number, negative_columns, negatives_of
+
+_PAIR_NAMES = (
+    ("text1", "text2"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("text_a", "text_b"),
+    ("question", "sentence"),
+    ("query", "document"),
+    ("query", "passage"),
+    ("query", "text"),
+)
+_LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
+_POSITIVE_NAMES = (
+    ("anchor", "positive"),
+    ("query", "positive"),
+    ("question", "positive"),
+    ("sentence", "positive"),
+    ("query", "answer"),
+    ("question", "answer"),
+    ("sent0", "sent1"),
+)
+_ROW = "row of the source"
+_MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
+_MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
+_NO_NEGATIVES = "none"  # what `negative` is mapped to where a table's negatives are not wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which column is what; `label` is empty where every row is a positive, or has negatives beside it.
+
+    `text2` is empty where rows are single texts. `unwanted` are negatives that a person left out.
+    """
+
+    text1: str
+    text2: str
+    label: str = ""
+    negatives: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+
+
+def find_roles(
+    names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
+) -> Roles:
+    """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use."""
+    found = _mapped_roles(names, where, columns, single=single) if columns else None
+    roles = found or _known_roles(names, where, single=single)
+    if not found and roles.negatives and (label := _label_of(names)):
+        raise _label_not_used(label, roles, where)
+    used = {roles.text1, roles.text2, roles.label, *roles.negatives}
+    unused = tuple(name for name in negative_columns(names) if name not in used)
+    if not roles.text2 or not unused:
+        return roles
+    if (columns or {}).get("negative") != _NO_NEGATIVES:
+        raise _not_used(unused, roles, where)
+    return replace(roles, unwanted=unused)
+
+
+def _not_used(unused: Sequence[str], roles: Roles, where: str) -> DataError:
+    """Negatives are not left out that nobody said to leave out."""
+    if roles.label:
+        mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
+        remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
+    else:
+        mapping = f"anchor={roles.text1},positive={roles.text2}"
+        every = [*roles.negatives, *unused]
+        use = ",".join(f"negative_{number}={name}" for number, name in enumerate(every, 1))
+        leave_out = f"{mapping},negative={_NO_NEGATIVES}"
+        remedy = f"leave them out by {leave_out} as columns, or use them: {mapping},{use}"
+    return DataError(
+        "by their names these columns hold negatives, and they would not be used:"
+        f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
+        path=where,
+    )
+
+
+def _label_not_used(label: str, roles: Roles, where: str) -> DataError:
+    """Columns say what is alike in a row with negatives; what a label would add is anybody's guess."""
+    named = {f"negative_{number}": name for number, name in enumerate(roles.negatives, 1)}
+    named = {"anchor": roles.text1, "positive": roles.text2} | named
+    mapping = ",".join(f"{role}={name}" for role, name in named.items())
+    return DataError(
+        f"by its name the column {one_line(label)} holds labels, and beside negatives it would not be used;"
+        f" drop it, or leave it out by {one_line(mapping, 400)} as columns",
+        path=where,
+    )
+
+
+def _label_of(names: Sequence[str]) -> str:
+    """The column that bare positives have their labels in, if there is one."""
+    known = {name.lower(): name for name in reversed(names)}
+    return next((known[name] for name in ("label", "score") if name in known), "")
+
+
+def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
+    if single and len(names) == 1:
+        return Roles(names[0], "")
+    known = {name.lower(): name for name in reversed(names)}
+    for one, other in _PAIR_NAMES:
+        if one in known and other in known:
+            label = next((known[name] for name in _LABEL_NAMES if name in known), "")
+            if label:
+                return Roles(known[one], known[other], label)
+    for one, other in _POSITIVE_NAMES:
+        if one in known and other in known:
+            negatives = negative_columns(names)
+            return Roles(known[one], known[other], "" if negatives else _label_of(names), negatives)
+    raise DataError(
+        f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
+        " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
+        " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give a mapping such as"
+        " text1=title,text2=body,label=same, or text1=1,text2=2,label=3 where there is no header line",
+        path=where,
+    )
+
+
+def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
+    numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
+    unknown = [key for key in columns if key not in _MAPPED and key not in numbered]
+    if unknown:
+        known = ", ".join((*_MAPPED, "negative", "negative_1", "negative_2", "…"))
+        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {known}")
+    without = columns.get("negative") == _NO_NEGATIVES
+    for key, name in columns.items():
+        if name not in names and not (without and key == "negative"):
+            raise DataError(
+                f"no column {name!r} for {key}; there are {one_line(', '.join(names))}", path=where
+            )
+    keys = columns.keys() - set(numbered)
+    if keys == {"text1", "text2", "label"} and (without or not numbered):
+        return Roles(columns["text1"], columns["text2"], columns["label"])
+    if keys == {"anchor", "positive"}:
+        ordered = () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
+        return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
+    if single and columns.keys() == {"text"}:
+        return Roles(columns["text"], "")
+    also = ", or text alone" if single else ""
+    raise ConfigError(
+        "a column mapping names text1, text2 and label, or anchor, positive and perhaps negatives"
+        f"{also}; found {', '.join(columns)}"
+    )
+
+
+def label_column(
+    frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
+) -> LabelColumn:
+    """The labels of a table whose roles name some."""
+    _check_flat(frame[roles.label], where)
+    values = as_text(frame[roles.label], where, first_row, keep=True)
+    return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
+
+
+def to_pairs(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
+    *,
+    check: bool = True,
+    first_row: int = 1,
+) -> pl.DataFrame:
+    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives."""
+    frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
+    frame = frame.with_row_index(_ROW, offset=first_row)
+    if labels is not None:
+        frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
+        binary = ((labels == 0) | (labels == 1)).all()
+        own = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+        pairs = _rows(frame, roles.text1, roles.text2, own)
+    else:
+        ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
+        pairs = _rows(frame, roles.text1, roles.text2, ones)
+        if roles.negatives:
+            found = negatives_of(frame, roles.negatives, where, first_row=first_row, check=check)
+            pairs = pairs.drop(roles.negatives)
+            rows = frame.drop(roles.text2, *roles.negatives).with_columns(found).explode(NEGATIVES)
+            zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
+            negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
+            pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
+    if check:
+        _check_texts(pairs, where, ["text1", "text2"])
+    return pairs.drop(_ROW)
+
+
+def to_rows(
+    frame: pl.DataFrame,
+    roles: Roles,
+    where: str,
+    labels: pl.Series | None = None,
+    *,
+    first_row: int = 1,
+    listed: Collection[str] | None = None,
+) -> pl.DataFrame:
+    """As many rows as the source has, with the columns they mean and no others.
+
+    text1, text2 and label; or anchor, positive and, where known, negatives, a list of one or more; or text.
+    Of a stretch of a table's rows `listed` says which columns hold lists of negatives, see `holds_lists`.
+    """
+    if labels is not None:
+        pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
+        return pairs.select("text1", "text2", "label")
+    frame = _with_texts(frame, roles, where, first_row)
+    names = {"anchor": roles.text1, "positive": roles.text2}
+    if not roles.text2:
+        names = {"text": roles.text1}
+    texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
+    _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
+    if roles.negatives:
+        return texts.with_columns(
+            negatives_of(frame, roles.negatives, where, first_row=first_row, listed=listed)
+        )
+    return texts
+
+
+def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
+    """The columns of these roles as texts."""
+    lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
+    wanted = filter(None, (roles.text1, roles.text2, *roles.negatives))
+    names = [name for name in wanted if name not in lists]
+    for name in names:
+        _check_flat(frame[name], where)
+    return frame.with_columns([as_text(frame[name], where, first_row) for name in names])
+
+
+def _check_flat(column: pl.Series, where: str) -> None:
+    if column.dtype.is_nested():
+        raise DataError(
+            f"the column {one_line(column.name)} holds lists or structures; expected a single value in each"
+            " row",
+            path=where,
+        )
+
+
+def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
+    """A column as texts; with `keep` only one of bytes."""
+    if keep and column.dtype != pl.Binary:
+        return column
+    text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+    lost = text.is_null() & column.is_not_null()
+    if lost.any():
+        raise DataError(
+            f"{one_line(column.name)} holds bytes that are not UTF-8; expected a text",
+            path=where,
+            row=first_row + (lost.arg_max() or 0),
+        )
+    return text
+
+
+def _decoded(column: pl.Series) -> pl.Series:
+    """Bytes as texts, with null for those that are none: the library fails for all of them at once."""
+    texts = []
+    for value in column:
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
+    return pl.Series(column.name, texts, pl.String)
+
+
+def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
+    """text1, text2, label, then the other columns; one that has such a name gets `source_` before it."""
+    rest = frame.drop({one, other, label.name} & set(frame.columns))
+    rest = rest.rename(
+        {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
+    )
+    texts = frame.select(
+        pl.col(one).cast(pl.String).alias("text1"), pl.col(other).cast(pl.String).alias("text2")
+    )
+    return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
+
+
+def as_json(column: pl.Series) -> pl.Series:
+    """Lists or structures as JSON texts; null stays null."""
+    texts = [
+        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+        for value in column.to_list()
+    ]
+    return pl.Series(column.name, texts, pl.String)
+
+
+def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
+    for name in names:
+        empty = rows[name].fill_null("").str.strip_chars() == ""
+        if empty.any():
+            row = int(rows[_ROW][empty.arg_max() or 0])
+            raise DataError(f"{name} is empty; drop the row or fill it", path=where, row=row)

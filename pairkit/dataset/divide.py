@@ -1,0 +1,162 @@
+"""Splits that share no text: kept as they are, less what leaks, or made anew."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.records import SPLITS, typed_rows
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.near_duplicates import near_identical
+from pairkit.system.seeded import keyed_hash
+
+_PAGES = (("url1", "text1"), ("url2", "text2"))  # an issue's page, and the text that is of it
+_CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The texts of some rows, as numbers."""
+
+    texts: list[str]
+    groups: Groups[int]
+    one: list[int]
+    other: list[int]
+
+    def units(self, row: int) -> tuple[int, int]:
+        """The groups that the two texts of a row are of; each is named after its first text."""
+        return self.groups.find(self.one[row]), self.groups.find(self.other[row])
+
+
+def tie(rows: pl.DataFrame, threshold: float) -> Ties:
+    """Tie the texts of rows: near-identical ones, those of one page, and both texts of a cluster's pairs."""
+    rows = typed_rows(rows)  # anybody's dataset may have such columns
+    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
+    place = {text: number for number, text in enumerate(texts)}
+    groups = Groups(range(len(texts)))
+    for members in near_identical(texts, threshold):
+        for other in members[1:]:
+            groups.join(members[0], other)
+    sides = {name: [place[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
+    for columns in (_PAGES, _CLUSTERS):
+        _tie_by(groups, [(rows[key].to_list(), sides[text]) for key, text in columns if key in rows.columns])
+    return Ties(texts, groups, sides["text1"], sides["text2"])
+
+
+def _tie_by(groups: Groups[int], columns: Iterable[tuple[list[str | None], list[int]]]) -> None:
+    """Tie places that have a key in common."""
+    first: dict[str, int] = {}
+    for keys, places in columns:
+        for key, place in zip(keys, places, strict=True):
+            if key:
+                groups.join(first.setdefault(key, place), place)
+
+
+DROPPED = "why it is left out"  # a column, null for a row that stays; a name that no dataset has
+CROSSES = "crosses_splits"
+RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # of splits; the least is the strongest
+
+
+def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
+    """Drop rows of a weaker split that share a text, issue or cluster with a stronger one.
+
+    Test is stronger than validation, and both are stronger than any other: what a model is judged by stays.
+    """
+    ties = tie(rows, threshold)
+    of_split: defaultdict[str, list[int]] = defaultdict(list)
+    for row, split in enumerate(rows["split"].to_list()):
+        of_split[split].append(row)
+    owner: dict[int, str] = {}
+    reasons: list[str | None] = [None] * rows.height
+    for split in sorted(of_split, key=_strength):
+        for row in of_split[split]:
+            others = [owner[unit] for unit in ties.units(row) if owner.get(unit, split) != split]
+            if others:
+                reasons[row] = f"shared_with_{min(others, key=_strength)}"
+        for row in of_split[split]:
+            if reasons[row] is None:
+                owner |= dict.fromkeys(ties.units(row), split)
+    return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
+
+
+def _strength(split: str) -> tuple[int, str]:
+    return RANKS.get(split, OTHER_RANK), split
+
+
+def divide(
+    rows: pl.DataFrame, shares: Sequence[float], seed: int, threshold: float, *, cut_negatives: bool
+) -> pl.DataFrame:
+    """Give every row a new split, so that no text, issue or cluster stands in two.
+
+    Rows that have a text in common, directly or through others, are of one group, and groups are dealt.
+    """
+    parts = _parts(shares)
+    ties = tie(rows, threshold)
+    binding = _positive(rows) if cut_negatives else [True] * rows.height
+    for row, binds in enumerate(binding):
+        if binds:
+            ties.groups.join(ties.one[row], ties.other[row])
+    units = [ties.units(row) for row in range(rows.height)]
+    sizes = Counter(one for (one, _), binds in zip(units, binding, strict=True) if binds)
+    loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # of negatives alone
+    dealt = {**_dealt(sizes, parts, ties, seed), **_dealt(loose, parts, ties, seed)}
+    splits = [dealt[one] for one, _ in units]
+    reasons = [None if dealt[one] == dealt[other] else CROSSES for one, other in units]
+    divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
+    if not cut_negatives:
+        _check(splits, parts, max(sizes.values(), default=0))
+    return divided
+
+
+def _parts(shares: Sequence[float]) -> dict[str, float]:
+    """What each split gets, in [0, 1]."""
+    if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < float("inf"):
+        told = ",".join(f"{share:g}" for share in shares)
+        raise ConfigError(
+            f"split = {told}: expected shares of train, validation and test, such as 0.8,0.1,0.1"
+        )
+    return {split: share / sum(shares) for split, share in zip(SPLITS, shares, strict=True)}
+
+
+def _positive(rows: pl.DataFrame) -> list[bool]:
+    """Labels in the upper half of those that there are."""
+    labels = rows["label"].cast(pl.Float64).to_list()
+    middle = (min(labels) + max(labels)) / 2 if labels else 0.0
+    return [label >= middle for label in labels]
+
+
+def _dealt(sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int) -> dict[int, str]:
+    """Groups to splits: the small splits are filled first, and the largest takes what is left.
+
+    A group that is larger than what a split misses is passed over; a split that got none takes the least.
+    """
+    order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", ties.texts[name]), name))
+    small = sorted(parts, key=lambda split: (parts[split], split))
+    dealt: dict[int, str] = {}
+    for split in small[:-1]:
+        missing = round(parts[split] * sum(sizes.values()))
+        before = len(dealt)
+        for name in order:
+            if name not in dealt and sizes[name] <= missing:
+                dealt[name] = split
+                missing -= sizes[name]
+        left = [name for name in order if name not in dealt]
+        if len(dealt) == before and missing and len(left) > 1:
+            dealt[min(left, key=lambda name: sizes[name])] = split
+    return {name: dealt.get(name, small[-1]) for name in order}
+
+
+def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> None:
+    found = Counter(splits)
+    for split, part in parts.items():
+        wanted = round(part * len(splits))
+        if 2 * found[split] < wanted:
+            raise DataError(
+                f"{largest:,} of {len(splits):,} rows belong together by their texts, so {split} would get"
+                f" {found[split]:,} rows of {wanted:,}; let positives alone tie them"
+                " (--cut-negatives, cut_negatives=True), or give other shares"
+            )

@@ -1,0 +1,84 @@
+"""A dataset as files that other programs read: JSON lines and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+from polars.datatypes import DataType, DataTypeClass
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import inert, one_line
+from pairkit.dataset.columns import as_json
+from pairkit.dataset.hub import Pushed, listing, push
+from pairkit.dataset.records import CONFIG_FOLDERS, PairDataset
+from pairkit.system.files import write_text
+
+FileFormat = Literal["jsonl", "csv"]
+
+
+def export_pairs(
+    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False
+) -> list[Path]:
+    """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
+
+    In CSV an apostrophe precedes what a spreadsheet would run as a formula: `pairkit.app.printable.inert`.
+    """
+    if file_format not in get_args(FileFormat):
+        raise ConfigError(f"format = {file_format}: expected jsonl or csv")
+    for rows in dataset.splits.values():
+        for name, dtype in rows.schema.items():
+            if _holds_bytes(dtype):
+                raise DataError(
+                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
+                    path=dataset.source,
+                )
+    texts = {
+        out / f"{split}.{file_format}": rows.write_ndjson()
+        if file_format == "jsonl"
+        else (_flat(rows) if raw else inert(_flat(rows))).write_csv()
+        for split, rows in dataset.splits.items()
+    }
+    for path, text in texts.items():
+        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
+            raise ConfigError(f"{path}: already exists; choose another folder, or move it away")
+    for path, text in texts.items():
+        write_text(path, text)
+    return list(texts)
+
+
+def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _holds_bytes(dtype.inner)
+    return dtype == pl.Binary
+
+
+def _flat(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+
+
+_REQUIRED = ("README.md", "run.json", "statistics.json")
+_WHAT = "a dataset's folder as `gis`, `label` or `pairs` write it; `pairs merge` makes one of anything"
+
+
+def push_dataset(
+    folder: Path, repo: str, *, public: bool, revision: str | None, dry_run: bool, endpoint: str | None = None
+) -> Pushed:
+    """Send a dataset's folder in one commit; see `pairkit.push`."""
+    files = listing(folder, _REQUIRED, _WHAT)
+    if not any(Path(name).match(f"{CONFIG_FOLDERS['default']}/*.parquet") for name in files):
+        raise DataError(f"there is no data/*.parquet in it; expected {_WHAT}", path=folder)
+    return push(
+        folder,
+        repo,
+        files,
+        kind="dataset",
+        command="pairs push",
+        public=public,
+        revision=revision,
+        dry_run=dry_run,
+        endpoint=endpoint,
+    )

@@ -1,0 +1,109 @@
+"""Rows that are in memory already: what a person has in a notebook, as tables by split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import polars as pl
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.records import PairDataset
+from pairkit.dataset.tables import ClassNames, class_names_of_features
+
+
+class ArrowTable(Protocol):
+    """A table of any library that hands out Arrow: pandas, pyarrow, duckdb."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Its rows."""
+        ...
+
+
+class HubTable(Protocol):
+    """A `datasets.Dataset`."""
+
+    def with_format(self, kind: str) -> Any:
+        """The same rows as other objects."""
+        ...
+
+
+Table: TypeAlias = (
+    pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
+)
+"""Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
+Held: TypeAlias = PairDataset | Table | Mapping[str, Table]
+"""What is in memory: one table, or tables by split (a `DatasetDict` is one)."""
+Source: TypeAlias = str | Path | Held
+"""Where rows are: a path or a Hub id, or in memory."""
+
+
+def source_name(source: Source) -> str:
+    """What messages and records call a source."""
+    if isinstance(source, str | Path):
+        return str(source)
+    return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
+
+
+def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
+    """Tables by split; a single one is `train`."""
+    if isinstance(source, PairDataset):
+        return dict(source.splits)
+    if isinstance(source, Mapping):
+        return _named_tables(source)
+    return {"train": _table(source, source_name(source))}
+
+
+def classes_in_memory(source: Held) -> dict[str, ClassNames]:
+    """By split, what the numbers of classes stand for; only a `datasets.Dataset` says it."""
+    tables = source if isinstance(source, Mapping) else {"train": source}
+    return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
+
+
+def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
+    where = source_name(source)
+    if not source:
+        raise DataError("is empty; expected at least one split", path=where)
+    if unnamed := [name for name in source if not isinstance(name, str)]:
+        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
+    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
+
+
+def _table(source: Any, where: str) -> pl.DataFrame:
+    try:
+        if isinstance(source, pl.DataFrame):
+            return source
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if hasattr(source, "with_format"):
+            return _from_hub(source)
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+        if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+            return _from_rows(source, where)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"is no table ({one_line(str(error), 100)})", path=where) from error
+    raise DataError(
+        f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
+        f" found {type(source).__name__}",
+        path=where,
+    )
+
+
+def _from_hub(source: Any) -> pl.DataFrame:
+    if not hasattr(source, "__len__"):
+        raise TypeError("it is streamed; load it with streaming=False, or give a list of its rows")
+    found: pl.DataFrame = source.with_format("polars")[:]
+    return found
+
+
+def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
+    if not rows:
+        raise DataError("is empty; expected a dict for each row, or a text for each row", path=where)
+    if all(isinstance(row, str) for row in rows):
+        return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
+    if all(isinstance(row, Mapping) for row in rows):
+        return pl.from_dicts(list(rows), infer_schema_length=None)
+    raise TypeError("expected a dict for each row, or a text for each row")

@@ -1,0 +1,119 @@
+"""What a person says of labels, and what was made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator
+
+from pairkit.app.printable import one_line
+from pairkit.app.settings import argument, split_at_commas
+
+SCORE_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
+SKIP: Literal["skip"] = "skip"
+SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # why rows are left out
+
+Meaning: TypeAlias = float | Literal["skip"]
+
+
+def as_word(value: object) -> str:
+    """A label as it is compared: without case and blanks, a number in its shortest form."""
+    text = str(value).strip().lower()
+    try:
+        number = float(text) if text.isascii() and "_" not in text else float("nan")
+    except ValueError:
+        return text
+    return f"{number + 0.0:.15g}" if isfinite(number) else text  # + 0.0 makes -0 a 0
+
+
+def _read_values(given: object) -> dict[str, Meaning]:
+    if isinstance(given, str):
+        parts = [part.rpartition("=") for part in given.split(",") if part.strip()]
+        if not parts or any(not (word.strip() and value.strip()) for word, _, value in parts):
+            raise ValueError("expected word=number or word=skip, such as entailment=1,neutral=skip")
+        pairs: list[tuple[object, object]] = [(word.strip(), value.strip()) for word, _, value in parts]
+    elif isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        raise ValueError("expected a number, or skip, for each word")  # noqa: TRY004 - as pydantic wants it
+    found: dict[str, Meaning] = {}
+    for word, value in pairs:
+        meaning = _read_value(word, value)
+        if found.setdefault(as_word(word), meaning) != meaning:
+            raise ValueError(f"two meanings of {word!r}; case and blanks are not told apart")
+    return found
+
+
+def _read_value(word: object, value: Any) -> Meaning:
+    if isinstance(value, str) and value.strip().lower() == SKIP:
+        return SKIP
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not isfinite(number):
+        raise ValueError(f"{value!r} for {word!r}; expected a number or skip, such as entailment=1")
+    return number
+
+
+def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
+    low, high = scale
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise ValueError("expected the lowest and the highest score, such as 0,100")
+    return scale
+
+
+LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
+"""Words, or numbers, to what they count as: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
+LabelRange = Annotated[tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)]
+"""The lowest and the highest score of a scale: `(-1, 1)`, or `-1,1` in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRules:
+    """What a person says of labels: see `LabelValues` and `LabelRange`."""
+
+    values: Mapping[str, Meaning] | None = None
+    scale: tuple[float, float] | None = None
+
+
+AS_FOUND = LabelRules()
+
+
+def label_rules(
+    labels: Mapping[Any, Meaning] | str | None, label_range: tuple[float, float] | str | None
+) -> LabelRules:
+    """What was given for the arguments, or the flags, `labels` and `label_range`."""
+    return LabelRules(
+        argument("labels", labels, LabelValues | None),
+        argument("label_range", label_range, LabelRange | None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsRead:
+    """What was made of labels."""
+
+    meaning: str
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    plain: bool = False
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items())
+        return f"labels: {self.meaning}" + (f"; rows left out: {told}" if told else "")
+
+
+def worth_telling(labels: LabelsRead | None) -> str:
+    """What was made of labels, in words; empty where there are none, or they were 0 and 1 as they came."""
+    return "" if labels is None or labels.plain else str(labels)
+
+
+def score_scale(lowest: float, highest: float) -> tuple[float, float]:
+    """The scale of scores between these: 0 to 1 or 0 to 5 where that is certain, else as found."""
+    if lowest >= 0 and highest <= 1:
+        return 0.0, 1.0
+    is_sts = 0 <= lowest < 1 and SCORE_MAX - 1 < highest <= SCORE_MAX
+    return (0.0, SCORE_MAX) if is_sts else (lowest, highest)

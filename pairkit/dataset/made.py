@@ -1,0 +1,324 @@
+"""A dataset that `pairs` made: what is in it, what was left out, and its folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.app.result_table import ResultTable
+from pairkit.app.version import __version__
+from pairkit.dataset.card import dataset_card
+from pairkit.dataset.card import table as markdown_table
+from pairkit.dataset.columns import as_json
+from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS
+from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
+from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.records import (
+    AGAINST_FIRST,
+    COLUMNS,
+    DIFFER,
+    PAIR,
+    LabelKind,
+    PairDataset,
+    card_files,
+    in_split_order,
+    mean_label,
+    named_split,
+    unordered,
+    write_dataset,
+)
+from pairkit.similarity.measures import share_long
+from pairkit.system.folders import made_there
+
+Conflicts = Literal["error", "drop", "first"]
+
+REPEATED = "repeated"
+_NAMED = 3  # conflicts that a message names
+ROW = "row of its split"  # a column: which row it was in its own dataset, from 1
+_PLACE, _RANK = "place", "rank of the split"
+_FIRST = ("split", "source", ROW, "text1", "text2", "label")
+
+
+def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
+    """The rows of all datasets, in their order; `source` says which each is from.
+
+    Where columns of one name have types that don't go together they become texts, nested ones JSON.
+    """
+    kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
+    if len({*kinds.values()}) > 1:
+        told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise DataError(f"labels of 0 and 1 can't be joined with scores ({one_line(told)}); make them alike")
+    _check_scales(datasets)
+    frames = [
+        _named(frame, name, split)
+        for name, pairs in datasets.items()
+        for split, frame in pairs.splits.items()
+    ]
+    try:
+        together = pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        odd = _odd_columns(frames)
+        together = pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
+    return together.select(*_FIRST, pl.exclude(_FIRST))
+
+
+def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
+    if next(iter(datasets.values())).label_kind == "binary":
+        return
+    highest = {name: pairs.rows["label"].to_numpy().max() for name, pairs in datasets.items() if len(pairs)}
+    small, large = [[name for name in highest if (highest[name] > 1) == beyond] for beyond in (False, True)]
+    if small and large:
+        raise DataError(
+            f"scores from 0 to 1 ({one_line(', '.join(small))}) can't be joined with scores beyond 1"
+            f" ({one_line(', '.join(large))}): write the latter anew on the scale from 0 to 1, as with"
+            " pairkit.write(DATASET, OUT, label_range=(0, 5))"
+        )
+
+
+def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
+    """Mark the rows that say again what another says: the same two texts, whichever comes first.
+
+    Of such rows the one in the strongest split stays (test, then validation), of several the first.
+    """
+    if conflicts not in get_args(Conflicts):
+        raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
+    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
+    keyed = rows.with_row_index(_PLACE).with_columns(*unordered("text1", "text2"), rank.alias(_RANK))
+    if conflicts == "error":
+        _refuse(keyed.filter(DIFFER))
+    is_lost = DIFFER if conflicts == "drop" else AGAINST_FIRST
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(PAIR)
+    marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
+    alive = marked.filter(pl.col(DROPPED).is_null()).with_columns(
+        pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED)).alias(DROPPED)
+    )
+    return (
+        pl.concat([alive, marked.filter(pl.col(DROPPED).is_not_null())])
+        .sort(_PLACE)
+        .select(*rows.columns, DROPPED)
+    )
+
+
+def _refuse(differing: pl.DataFrame) -> None:
+    if not differing.height:
+        return
+    groups = differing.partition_by(PAIR, maintain_order=True)
+    told = []
+    for group in groups[:_NAMED]:
+        places = [
+            f"{row['source']}, {row['split']}, row {row[ROW]:,}: label {row['label']:g}"
+            for row in group.iter_rows(named=True)
+        ]
+        told.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
+    more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+    raise DataError(
+        f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; set conflicts to drop"
+        " to leave them out, or to first to take the label of the dataset that comes first"
+    )
+
+
+def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
+    """A split's rows with where they are from; what an earlier merge said of it is kept behind the name."""
+    source = pl.lit(name)
+    dtype = frame.schema.get("source")
+    if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
+        inner = pl.col("source").cast(pl.String)
+        source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
+    return named_split(frame, split).with_row_index(ROW, offset=1).with_columns(source.alias("source"))
+
+
+def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:
+    """Columns that are not of one type, or of types of numbers, in all frames."""
+    found: dict[str, set[Any]] = {}
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if dtype != pl.Null:
+                found.setdefault(name, set()).add("number" if dtype.is_numeric() else dtype)
+    return {name for name, dtypes in found.items() if len(dtypes) > 1}
+
+
+def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
+    here = [name for name in frame.columns if name in names]
+    nested = [name for name in here if frame.schema[name].is_nested()]
+    plain = [pl.col(name).cast(pl.String, strict=False) for name in here if name not in nested]
+    return frame.with_columns(*plain, *(as_json(frame[name]) for name in nested))
+
+
+_TOLD = {DROPPED: "left_out", ROW: "source_row"}  # what columns of dropped rows are called
+_LIMITS = """
+* Whatever is true of the datasets that this one is made of is true of it: see their cards.
+* A share over 512 tokens is estimated without a tokenizer.
+"""
+_LICENCE = """
+The datasets that this one is made of have licences of their own; check what they allow before you share it.
+"""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # as PairDataset
+class MadeDataset:
+    """A dataset made of others.
+
+    Attributes:
+        pairs: Its pairs.
+        dropped: The rows that were left out, each with `left_out`, the reason; of a merge `source_row`, too:
+            which row of its dataset's split it was, from 1. Rows that were skipped for their label are not
+            among them.
+        statistics: Counts by split, source and reason.
+        out: Its folder; None where it was not written.
+    """
+
+    pairs: PairDataset
+    dropped: pl.DataFrame
+    statistics: dict[str, Any]
+    out: Path | None = None
+
+    def save_dropped(self, path: str | Path) -> None:
+        """Write the rows that were left out as Parquet.
+
+        Raises:
+            ConfigError: The file can't be written.
+        """
+        write_parquet(Path(path), self.dropped)
+
+    def table(self) -> ResultTable:
+        """How many rows each split has, and below what was left out."""
+        counts = self.pairs.table()
+        reasons = self.statistics["dropped_pairs"]
+        if reasons:
+            told = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
+            counts.caption = f"left out: {told}"
+        return counts
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def made_of(
+    rows: pl.DataFrame, kind: LabelKind, name: str, read: Iterable[LabelsRead | None] = ()
+) -> MadeDataset:
+    """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out."""
+    kept = rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED, ROW, strict=False)
+    dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_TOLD, strict=False)
+    if not kept.height:
+        raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
+    kept = kept.select("split", *COLUMNS["default"], pl.exclude("split", *COLUMNS["default"]))
+    splits = {
+        split: kept.filter(pl.col("split") == split).drop("split")
+        for split in in_split_order(kept["split"].unique())
+    }
+    reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
+    skipped = sum(sum(labels.skipped.values()) for labels in read if labels is not None)
+    statistics: dict[str, Any] = {
+        "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
+        "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}),
+    }
+    if "source" in kept.columns:
+        statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
+    return MadeDataset(PairDataset(splits, name, kind), dropped, statistics)
+
+
+def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
+    counts: dict[str, int | float] = {"total": frame.height}
+    if kind == "binary":
+        positive = int(frame["label"].sum())
+        counts |= {"positive": positive, "negative": frame.height - positive}
+    else:
+        counts["mean_label"] = round(mean_label(frame), 4)
+    return counts | {"long_share": round(share_long(frame, "text1", "text2"), 4)}
+
+
+def run_record(
+    command: str, inputs: Mapping[str, PairDataset], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What made a dataset, for run.json: nothing that differs from one run to the next."""
+    return {
+        "made_by": f"pairs (aoe-toolkit {__version__})",
+        "command": command,
+        "settings": dict(settings),
+        "inputs": {name: {"rows": len(pairs), "sha256": _digest(pairs)} for name, pairs in inputs.items()},
+    }
+
+
+def _digest(pairs: PairDataset) -> str:
+    digest = hashlib.sha256()
+    for split, frame in pairs.splits.items():
+        digest.update(f"{split}\n".encode())
+        digest.update(frame.select("text1", "text2", "label").write_ndjson().encode())
+    return digest.hexdigest()
+
+
+def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], *, fresh: bool) -> None:
+    """Refuse a folder that holds anything but a dataset of `pairs`, or that a source is read from.
+
+    A dataset made of the same datasets and settings is not refused: what replaces it is the same.
+    """
+    for source in sources.values():
+        if isinstance(source, str | Path) and out.resolve() in (
+            home := Path(source).resolve(),
+            *home.parents,
+        ):
+            raise ConfigError(f"{out}: would replace {source}, which it is made of; choose another folder")
+    there = made_there(out, "pairs", "inputs")
+    same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
+    if there is not None and not same and not fresh:
+        raise ConfigError(
+            f"{out}: holds a dataset made of other datasets, or with other settings; give --fresh"
+            " to replace it (fresh=True), or another folder"
+        )
+
+
+def write_made(
+    made: MadeDataset,
+    out: Path,
+    run: Mapping[str, Any],
+    title: str,
+    introduction: str,
+    further: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write the folder with its card; see `check_out`."""
+    configs = {"default": made.pairs.splits}
+    counts = made.statistics["splits"]
+    lines = [
+        (key.replace("_", " "), *(_told(key, split[key]) for split in counts.values()))
+        for key in next(iter(counts.values()))
+    ]
+    sections = [
+        ("", introduction),
+        ("Counts", markdown_table(["", *counts], lines)),
+        *([("Sources", _sources(made.statistics["sources"]))] if "sources" in made.statistics else []),
+        *(
+            [("Left out", _dropped(made.statistics["dropped_pairs"]))]
+            if made.statistics["dropped_pairs"]
+            else []
+        ),
+        *further,
+        ("Limitations", _LIMITS),
+        ("Licence", _LICENCE),
+    ]
+    card = dataset_card(title, configs=card_files(configs), rows=len(made.pairs), sections=sections)
+    write_dataset(out, configs, card=card, statistics=made.statistics, run=run)
+
+
+def _told(key: str, count: float) -> str | float:
+    return f"{count:.2f}" if key == "mean_label" else count
+
+
+def _sources(sources: Mapping[str, int]) -> str:
+    return "The column `source` says where a row is from.\n\n" + markdown_table(
+        ["source", "rows"], sources.items()
+    )
+
+
+def _dropped(reasons: Mapping[str, int]) -> str:
+    rows = [(reason.replace("_", " "), count) for reason, count in reasons.items()]
+    return markdown_table(["reason", "rows"], rows)

@@ -1,0 +1,116 @@
+"""Several sources at a time, each with a name: datasets that train together, or several held-out sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from glob import has_magic, iglob
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
+from pairkit.dataset.in_memory import Source
+from pairkit.dataset.parts import split_name
+from pairkit.dataset.records import SPLITS, PairDataset
+
+Given: TypeAlias = Source | Sequence[Source] | Mapping[str, Source]
+"""One source, several of them, or several by name."""
+_NAME = re.compile(r"[\w-]+")
+_NAMED = re.compile(r"([\w-]+)=(.+)", re.DOTALL)
+
+
+def named_sources(given: Given) -> dict[str, Source]:
+    """The sources by name.
+
+    A mapping gives names. It is a single source by split where it has tables, and its keys are names of
+    splits (train, validation, test, or other words for them), or one of them is `train`. A list of dicts or
+    of strings is a single source, the rows of a table, unless the strings are paths; any other list is one of
+    sources. A source without a name is called after its file or folder, or `data-N` where it is in memory.
+    """
+    if isinstance(given, Mapping):
+        found = _by_name(given)
+    elif not isinstance(given, Sequence) or isinstance(given, str) or _is_table(given):
+        found = _with_names([(None, cast("Source", given))])
+    else:
+        found = _with_names([(None, source) for source in given])
+    return {name: str(source) if isinstance(source, Path) else source for name, source in found.items()}
+
+
+def named_words(words: Sequence[str]) -> dict[str, Source]:
+    """The sources that a command line names, each as `SOURCE` or `name=SOURCE`; see `named_sources`."""
+    return _with_names([_cut(word) for word in words])
+
+
+def _by_name(given: Mapping[Any, Any]) -> dict[str, Source]:
+    splits = {split_name(name) for name in given if isinstance(name, str)} & {*SPLITS}
+    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in given.values())
+    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in given)):
+        return {"data-1": cast("Source", given)}
+    if "train" in splits and len(splits) > 1:
+        raise ConfigError(
+            f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or datasets"
+            " other names"
+        )
+    return {_check_name(name): source for name, source in given.items()}
+
+
+def _check_name(name: Any) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{one_line(repr(name), 80)} can't be the name of a dataset; expected letters, digits, - and _"
+        )
+    return name
+
+
+def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
+    short = [name or _name(source, place) for place, (name, source) in enumerate(sources, 1)]
+    found: dict[str, Source] = {}
+    for place, (name, source) in enumerate(sources, 1):
+        own = short[place - 1]
+        if name is None and short.count(own) > 1:
+            own = _name(source, place, parts=2)
+        if own in found:
+            raise ConfigError(
+                f"two datasets are called {own!r}; give them names, such as one=PATH, or a table of names to"
+                " sources"
+            )
+        found[own] = source
+    return found
+
+
+def _is_table(given: Sequence[Any]) -> bool:
+    """Whether these are rows, not sources."""
+    if not given or all(isinstance(item, Mapping) for item in given):
+        return True
+    if not all(isinstance(item, str) for item in given):
+        return False
+    missing = [path for path in given if not _exists(path)]
+    if missing and len(missing) < len(given):
+        raise ConfigError(
+            f"{one_line(missing[0], 80)!r}: no such file or folder, though others of the list are; expected"
+            " paths or single texts (name the sources of the Hub: {'name': 'owner/dataset'})"
+        )
+    return bool(missing)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists() or (has_magic(path) and any(iglob(path)))  # noqa: PTH207 - any folder
+    except (OSError, ValueError):  # a text too long for a path
+        return False
+
+
+def _cut(word: str) -> tuple[str | None, Source]:
+    named = None if Path(word).exists() else _NAMED.fullmatch(word)
+    return (None, word) if named is None else (named[1], named[2])
+
+
+def _name(source: Source, place: int, *, parts: int = 1) -> str:
+    """A name of the last parts of a path or Hub id."""
+    where = source.source if isinstance(source, PairDataset) else source
+    if not isinstance(where, str | Path):
+        return f"data-{place}"
+    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
+    plain = "-".join([*above, last.lstrip(".").partition(".")[0]])
+    return re.sub(r"[^\w-]+", "-", plain).strip("-") or f"data-{place}"

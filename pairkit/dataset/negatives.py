@@ -1,0 +1,121 @@
+"""A row's negatives: in a column, in several that are numbered, or as a list in one.
+
+An empty cell, a null and a blank entry of a list are no negative, so rows may have fewer than others. A row
+has one at least.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+import polars as pl
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+
+NEGATIVES = "negatives"  # a column of lists of texts
+_NAME = re.compile(
+    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
+    re.IGNORECASE,
+)
+_LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""  # a list of texts, as JSON or as Python writes it
+
+
+def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that hold negatives by their names, such as `negative`, `negative_1`, `hard_negatives`.
+
+    Those with numbers are in order of them, others come first.
+    """
+    numbers = {name: found[1] for name in names if (found := _NAME.fullmatch(name))}
+    return tuple(sorted(numbers, key=lambda name: by_number(numbers[name])))
+
+
+def by_number(digits: str) -> tuple[int, str]:
+    """What sorts digits as the number that they are, however many; none of them come first."""
+    number = digits.lstrip("0") or digits[-1:]
+    return len(number), number
+
+
+def holds_lists(column: pl.Series) -> bool | None:
+    """Whether every text of a column is a list, as JSON or as Python writes it; None where there is no text.
+
+    What is not decided over a whole table is decided over its stretches of rows: they all have to say so.
+    """
+    if column.dtype != pl.String:
+        return None
+    filled = column.drop_nulls()
+    return bool(filled.str.contains(_LIST, literal=False).all()) if len(filled) else None
+
+
+def negatives_of(
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    where: str,
+    *,
+    first_row: int = 1,
+    check: bool = True,
+    listed: Collection[str] | None = None,
+) -> pl.Series:
+    """Each row's negatives, in the order of the columns."""
+    if listed is None:
+        listed = [name for name in names if holds_lists(frame[name])]
+    lists = [
+        _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
+        for name in names
+    ]
+    text = pl.element()
+    found = (
+        pl.DataFrame(lists)
+        .select(pl.concat_list(names).list.eval(text.filter(text.str.strip_chars() != "")).alias(NEGATIVES))
+        .to_series()
+    )
+    lacks = found.list.len() == 0
+    if not lacks.any():
+        return found
+    if not check:
+        return pl.Series(NEGATIVES, [texts or [None] for texts in found.to_list()], pl.List(pl.String))
+    all_of = f"all of {', '.join(names)} are" if len(names) > 1 else f"{names[0]} is"
+    raise DataError(
+        f"{one_line(all_of)} empty; drop the row, or fill in a negative",
+        path=where,
+        row=first_row + (lacks.arg_max() or 0),
+    )
+
+
+def _as_lists(column: pl.Series, where: str, first_row: int, *, listed: bool) -> pl.Series:
+    if isinstance(column.dtype, pl.Array):
+        column = column.cast(pl.List(column.dtype.inner))
+    if not isinstance(column.dtype, pl.List):
+        if listed:
+            return _parsed(column, where, first_row)
+        return column.to_frame().select(pl.concat_list(column.name)).to_series()
+    inner = column.dtype.inner
+    if isinstance(inner, (pl.List, pl.Array, pl.Struct)) or inner == pl.Binary:
+        raise DataError(
+            f"{one_line(column.name)} holds lists of what is no text; expected texts, or lists of texts",
+            path=where,
+        )
+    return column.cast(pl.List(pl.String))
+
+
+def _parsed(column: pl.Series, where: str, first_row: int) -> pl.Series:
+    """Lists that a file of texts holds as JSON."""
+    lists: list[list[str | None] | None] = []
+    for row, value in enumerate(column, first_row):
+        try:
+            found = None if value is None else json.loads(value)
+        except (ValueError, RecursionError):
+            found = value
+        if found is not None and not (
+            isinstance(found, list) and all(isinstance(text, str | None) for text in found)
+        ):
+            raise DataError(
+                f"{one_line(column.name)} holds a list that is no JSON; write it as JSON, or give the rows as"
+                " JSON lines or Parquet",
+                path=where,
+                row=row,
+            )
+        lists.append(found)
+    return pl.Series(column.name, lists, pl.List(pl.String))

@@ -1,0 +1,162 @@
+"""Parquet files of others: what their metadata claim is compared with their size before they are unpacked.
+
+A column of one value may claim a billion rows in a few bytes, and a page may unpack to two gigabytes. pyarrow
+reads them, in batches of bounded memory, so that encoding starts without polars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.system.lines import FREE_BYTES, MAX_RATIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_COLUMNS = 10_000
+MAX_VALUES_PER_BYTE = 8  # one bit each, if values hardly differ
+FREE_VALUES = 1 << 22  # allowed in a column whatever the file's size
+ROWS = 4096  # of a batch, at most
+_BATCH_BYTES = 8 << 20  # of a batch, on average
+_REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
+_READ_AHEAD = 1 << 20  # bytes of each column
+
+
+def check_parquet(file: IO[bytes], path: Path) -> Any:
+    """A file's metadata; one that claims more than a file of its size can hold is refused."""
+    import pyarrow.parquet as pq
+
+    with _readable(path):
+        metadata = pq.read_metadata(file)
+        size = file.seek(0, 2)
+        if metadata.num_columns > MAX_COLUMNS:
+            raise DataError(
+                f"has more than {MAX_COLUMNS:,} columns; keep those that hold texts and labels", path=path
+            )
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        values, unpacked = [0] * metadata.num_columns, 0
+        for group in groups:
+            for place in range(metadata.num_columns):
+                chunk = group.column(place)
+                values[place] += chunk.num_values
+                unpacked += chunk.total_uncompressed_size
+    most = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
+    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > most:
+        raise DataError(
+            f"claims more than {most:,} values in a column, which {size:,} bytes hold only if they are all"
+            " alike; drop that column, or give CSV or JSON lines",
+            path=path,
+        )
+    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
+        raise DataError(
+            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
+            " write it anew without compression",
+            path=path,
+        )
+    return metadata
+
+
+class ParquetBatches:
+    """A checked file, a few rows at a time: however large it is, only so many are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _readable(path), path.open("rb") as file:
+            self._metadata = check_parquet(file, path)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Its columns with their types."""
+        with _readable(self.path):
+            return self._metadata.schema.to_arrow_schema()
+
+    @cached_property
+    def groups(self) -> list[int]:
+        """The number of rows of each row group."""
+        return [self._metadata.row_group(number).num_rows for number in range(self._metadata.num_row_groups)]
+
+    def read(
+        self, columns: Sequence[str], groups: Sequence[int] | None = None, *, first_row: int = 1
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in their order, at most `ROWS` at a time, all of whose texts are Unicode."""
+        import pyarrow.parquet as pq
+
+        groups = range(len(self.groups)) if groups is None else groups
+        how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
+        with _readable(self.path), pq.ParquetFile(self.path, **how) as file:
+            rows = self._batch_rows(columns, groups)
+            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
+                self._check(batch, first_row)
+                yield batch
+                first_row += batch.num_rows
+
+    def _batch_rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+        """How many rows to read at a time; a long text may be stored once for all of them."""
+        average = longest = 1
+        with self.path.open("rb") as file:
+            for number in groups:
+                group = self._metadata.row_group(number)
+                chunks = (group.column(place) for place in range(group.num_columns))
+                wanted = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
+                size = sum(chunk.total_uncompressed_size for chunk in wanted)
+                average = max(average, size // max(1, group.num_rows))
+                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in wanted), 0)
+        return min(ROWS, max(1, _BATCH_BYTES // average), max(1, _REPEATED_BYTES // longest))
+
+    def _check(self, batch: pa.RecordBatch, first_row: int) -> None:
+        """Other libraries take it for granted that texts are UTF-8."""
+        import pyarrow as pa
+
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            rows = (batch.slice(number, 1) for number in range(batch.num_rows))
+            bad = next((number for number, row in enumerate(rows) if not _is_valid(row)), 0)
+            reason = one_line(str(error), 200)
+            raise DataError(
+                f"not readable as parquet ({reason}); fix the file", path=self.path, row=first_row + bad
+            ) from error
+
+
+def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
+    """The size of a column chunk's dictionary, unpacked: the second field of the page's header (Thrift)."""
+    if not chunk.has_dictionary_page:
+        return 0
+    file.seek(chunk.dictionary_page_offset)
+    header = file.read(16)
+    zigzag = shift = 0
+    for byte in header[3:]:
+        zigzag |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = one_line(str(error), 200)
+        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
+
+
+def _is_valid(row: pa.RecordBatch) -> bool:
+    import pyarrow as pa
+
+    try:
+        row.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

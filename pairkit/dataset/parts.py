@@ -1,0 +1,239 @@
+"""Where a source's rows lie: which tables each of its splits has. Nothing of a file is read here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.hub import fetch_dataset
+from pairkit.dataset.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.dataset.judgements import ENDING, judged_pairs
+from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
+from pairkit.dataset.tables import ClassNames, is_table
+from pairkit.system.folders import read_object
+
+_SPLIT_NAME = re.compile(
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+)
+_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+
+
+class Part(NamedTuple):
+    """A table of a split."""
+
+    where: str
+    table: Path | pl.DataFrame
+    classes: ClassNames = MappingProxyType({})
+    lines: bool = False
+
+
+def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
+    """Each split's tables, splits in the usual order."""
+    if not isinstance(source, str | Path):
+        return _held(source, source_name(source))
+    on_disk = parts_on_disk(source, lines=lines)
+    return _held(fetch_dataset(str(source)), str(source)) if on_disk is None else on_disk
+
+
+def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[Part]] | None:
+    """As `parts_of`, but None for a Hub id, of which nothing is fetched."""
+    path = _place(source)
+    if path.is_dir():
+        saved = saved_files(path)
+        files = _in_folder(path) if saved is None else saved
+    elif lines and _is_lines(path) and path.is_file():
+        files = {split_of(path): [path]}
+    elif not path.exists() and has_magic(str(source)):
+        files = _fitting(str(source), lines=lines)
+    elif path.name.endswith(ENDING) and path.is_file():
+        return {"test": [Part(str(path), judged_pairs(path))]}  # people's labels are to judge by
+    elif path.exists() or is_table(path):
+        files = {split_of(path): [path]}
+    elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
+        return None
+    else:
+        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
+    return _by_split(
+        {
+            name: [Part(str(file), file, lines=lines and _is_lines(file)) for file in listed]
+            for name, listed in files.items()
+        }
+    )
+
+
+def files_of(source: Source) -> list[Path]:
+    """The tables on disk that a source stands for, of all its splits and configurations."""
+    if not isinstance(source, str | Path):
+        return []
+    path = _place(source)
+    if path.is_dir():
+        return [file for file in sorted(path.rglob("*")) if is_table(file)]
+    return [path] if path.exists() else _glob(str(source))
+
+
+def split_of(path: Path) -> str:
+    """The split that a file's name tells; train where it tells none."""
+    found = _SPLIT_NAME.search(path.name)
+    return split_name(found[1]) if found else "train"
+
+
+def split_name(name: str) -> str:
+    """A split's usual name: `validation` for dev, val and valid."""
+    return _SAME_SPLIT.get(name.lower(), name.lower())
+
+
+def wanted_split(parts: Mapping[str, Sequence[Part]], split: str, source: Source) -> str:
+    """The usual name of a split that a source is to have."""
+    name = split_name(split)
+    if name not in parts:
+        raise DataError(f"no split {name!r}; there are {', '.join(parts)}", path=source_name(source))
+    return name
+
+
+def _is_lines(path: Path) -> bool:
+    return path.name.lower().endswith((".txt", ".txt.gz"))
+
+
+def _place(source: str | Path) -> Path:
+    """The source as a path, of which it can be said whether anything is there."""
+    path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
+            " Hub id such as owner/dataset"
+        ) from error
+    return path
+
+
+def _held(source: Held, where: str) -> dict[str, list[Part]]:
+    tables, classes = tables_in_memory(source), classes_in_memory(source)
+    several = len(tables) > 1
+    return _by_split(
+        {
+            name: [Part(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
+            for name, table in tables.items()
+        }
+    )
+
+
+def _by_split(tables: Mapping[str, Sequence[Part]]) -> dict[str, list[Part]]:
+    """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
+    found: dict[str, list[Part]] = {}
+    for name, parts in tables.items():
+        found.setdefault(split_name(name), []).extend(parts)
+    return {name: found[name] for name in in_split_order(found)}
+
+
+def _in_folder(folder: Path) -> dict[str, list[Path]]:
+    tables = [
+        path
+        for path in sorted(_home(folder).iterdir())
+        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+    ]
+    named, unnamed = _named(tables)
+    if named:
+        return named
+    if unnamed and _are_shards(unnamed):
+        return {"train": unnamed}
+    raise DataError(
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        path=folder,
+    )
+
+
+def _fitting(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
+    """The tables that a pattern fits."""
+    files = [path for path in _glob(pattern) if is_table(path) or (lines and _is_lines(path))]
+    if not files:
+        raise DataError("no table fits this pattern; give a file, a folder or another pattern", path=pattern)
+    named, unnamed = _named(files)
+    if named and unnamed:
+        raise DataError(
+            f"fits {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
+            f" {one_line(unnamed[0].name, 60)}, which is not; give a pattern for one kind",
+            path=pattern,
+        )
+    return named or {"train": unnamed}
+
+
+def _glob(pattern: str) -> list[Path]:
+    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
+
+
+def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
+    """Those that are named after splits, and the others."""
+    named: dict[str, list[Path]] = {}
+    unnamed = []
+    for path in files:
+        if _SPLIT_NAME.search(path.name):
+            named.setdefault(split_of(path), []).append(path)
+        else:
+            unnamed.append(path)
+    return named, unnamed
+
+
+def _are_shards(files: Sequence[Path]) -> bool:
+    """Whether the names differ in digits alone, as `part-00000.parquet` and `part-00001.parquet` do."""
+    return len({re.sub(r"\d+", "0", path.name) for path in files}) == 1
+
+
+def _home(folder: Path) -> Path:
+    """Where a folder's files are: in that of its first configuration, of ours, or in itself."""
+    if (folder / CONFIG_FOLDERS["default"]).is_dir():
+        return folder / CONFIG_FOLDERS["default"]
+    own = folder / "run.json"
+    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
+    return there[0] if there and own.is_file() else folder
+
+
+_SPLITS_FILE = "dataset_dict.json"  # of a DatasetDict
+_STATE_FILE = "state.json"  # of each Dataset
+
+
+def saved_files(folder: Path) -> dict[str, list[Path]] | None:
+    """Each split's Arrow files, in their order; None where the folder is no such dataset."""
+    if (folder / _SPLITS_FILE).is_file():
+        names = _names(read_object(folder / _SPLITS_FILE).get("splits"), folder / _SPLITS_FILE)
+        return {name: _files(folder / name, read_object(folder / name / _STATE_FILE)) for name in names}
+    if not (folder / _STATE_FILE).is_file():
+        return None
+    state = read_object(folder / _STATE_FILE)
+    split = state.get("_split")
+    return {split if isinstance(split, str) else "train": _files(folder, state)}
+
+
+def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
+    where = folder / _STATE_FILE
+    if state.get("_indices_data_files"):
+        raise DataError(
+            "its rows are picked by indices, as old versions did; load it and save it again", path=where
+        )
+    listed = state.get("_data_files")
+    files = [one.get("filename") if isinstance(one, dict) else None for one in _list(listed, where)]
+    return [folder / name for name in _names(files, where)]
+
+
+def _names(found: Any, where: Path) -> list[str]:
+    """Names of files or folders right there."""
+    names = _list(found, where)
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+            raise DataError(f"names {one_line(repr(name))}; expected a file or folder beside it", path=where)
+    return names
+
+
+def _list(found: Any, where: Path) -> list[Any]:
+    if not isinstance(found, list) or not found:
+        raise DataError("lists no data; load the dataset and save it again", path=where)
+    return found

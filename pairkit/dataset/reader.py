@@ -1,0 +1,346 @@
+"""Read pairs from a folder of ours, a file, a folder of files, a dataset on the Hub, or from memory.
+
+A source is opened table by table (`Table`): which column is what, and what labels mean, is decided over all
+tables of a source before any row is converted. `read_pairs` and `read_rows` read everything at once,
+`read_frames` one table at a time, `row_stream` a few rows at a time; all with the same results.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+import polars as pl
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.app.settings import argument
+from pairkit.dataset.columns import Roles, find_roles, label_column, to_pairs, to_rows
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.label_column import LabelColumn, distinct_labels
+from pairkit.dataset.label_meaning import LabelMeaning, decide_labels
+from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
+from pairkit.dataset.parquet_batches import ROWS, ParquetBatches
+from pairkit.dataset.parts import Part, parts_of, parts_on_disk, wanted_split
+from pairkit.dataset.records import WRITTEN_BY, LabelKind, PairDataset, typed_rows, written_rows
+from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
+from pairkit.system.lines import is_gzipped
+
+_LOG = logging.getLogger(__name__)
+_JOINED = 256  # batches whose labels wait to be made distinct together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One table of a source: which column is what, and its rows as often as they are wanted."""
+
+    where: str
+    path: Path  # of one in memory what it is called
+    lines: bool
+    header: bool
+    rows: int
+    columns: Sequence[str]
+    roles: Roles
+    classes: Sequence[str]
+    frame: pl.DataFrame | None  # None: read anew each time
+    parquet: ParquetBatches | None
+
+    @classmethod
+    def opened(
+        cls, part: Part, columns: Mapping[str, str] | None, *, single: bool = False, hold: bool = True
+    ) -> Table:
+        """Find its columns; without `hold` no more than some rows stay in memory."""
+        where, source, classes, lines = part
+        header, parquet = False, None
+        if isinstance(source, pl.DataFrame):
+            path, frame = Path(where), source
+        else:
+            path, header, classes = source, has_header(source, columns), class_names_of_file(source)
+            if not hold and is_parquet(source):
+                parquet, frame = ParquetBatches(source), pl.DataFrame()
+            else:
+                frame = read_table(source, lines=lines, header=header)
+        names = parquet.schema.names if parquet else frame.columns
+        rows = sum(parquet.groups) if parquet else frame.height
+        roles = find_roles(names, where, columns, single=single)
+        read_as = (
+            f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
+            for role, name in asdict(roles).items()
+            if name
+        )
+        _LOG.info("%s: %d rows, %s", where, rows, ", ".join(read_as))
+        named = classes.get(roles.label, ())
+        return cls(where, path, lines, header, rows, names, roles, named, frame if hold else None, parquet)
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row in messages."""
+        return first_row(self.path, header=self.header)
+
+    def whole(self) -> pl.DataFrame:
+        """All of its rows."""
+        return (
+            read_table(self.path, lines=self.lines, header=self.header) if self.frame is None else self.frame
+        )
+
+    def frames(
+        self, names: Sequence[str], groups: range | None = None, start: int = 0
+    ) -> Iterator[pl.DataFrame]:
+        """Some of its columns, some rows at a time; without `groups` of all rows, once at least."""
+        if self.parquet is None:
+            whole = self.whole().select(names)
+            yield from [whole] if self.frame is not None or not whole.height else whole.iter_slices(ROWS)
+            return
+        if groups is None:
+            yield self._polars(self.parquet.schema.empty_table().select(names))
+        for batch in self.parquet.read(names, groups, first_row=self.first_row + start):
+            yield self._polars(batch)
+
+    def label_column(self, frame: pl.DataFrame, before: int = 0) -> LabelColumn:
+        """The labels of some of its rows; `before` rows come before these."""
+        return label_column(
+            frame, self.roles, self.where, classes=self.classes, first_row=self.first_row + before
+        )
+
+    def distinct_labels(self) -> LabelColumn:
+        """Each of its labels once."""
+        found: list[LabelColumn] = []
+        before = 0
+        for frame in self.frames([self.roles.label]):
+            found.append(self.label_column(frame, before))
+            before += frame.height
+            if len(found) == _JOINED:
+                found = [distinct_labels(found)]
+        return distinct_labels(found)
+
+    def written_rows(self) -> int:
+        """How many of its rows LLMs or rules wrote."""
+        if not {*WRITTEN_BY} <= {*self.columns}:
+            return 0
+        return sum(map(written_rows, self.frames(WRITTEN_BY)))
+
+    def labels(self, frame: pl.DataFrame, meaning: LabelMeaning, before: int = 0) -> pl.Series | None:
+        """What the labels of some of its rows count as; None where it has none."""
+        return meaning.of(self.label_column(frame, before)) if self.roles.label else None
+
+    def pairs(self, meaning: LabelMeaning, *, check: bool = True) -> pl.DataFrame:
+        """All rows as pairs; see `pairkit.dataset.columns.to_pairs`."""
+        frame = self.whole()
+        labels = self.labels(frame, meaning)
+        return to_pairs(frame, self.roles, self.where, labels, check=check, first_row=self.first_row)
+
+    def pair_columns(self) -> Set[str]:
+        """The columns of `pairs` with known types, without reading any."""
+        labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
+        none = next(self.frames(list(self.columns)))
+        return {*typed_rows(to_pairs(none, self.roles, self.where, labels, check=False)).columns}
+
+    def _polars(self, rows: Any) -> pl.DataFrame:
+        try:
+            return pl.DataFrame(pl.from_arrow(rows))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
+            reason = one_line(str(error), 200)
+            raise DataError(f"not readable as parquet ({reason})", path=self.path) from error
+
+
+class Labels(NamedTuple):
+    """What labels mean in all tables alike; what is said of them; whether all are 0 or 1."""
+
+    meaning: LabelMeaning
+    read: LabelsRead | None
+    binary: bool
+
+
+class Kept(NamedTuple):
+    """Which rows of a table were kept: a number in the table for each, from 0; None for all of them."""
+
+    where: str
+    first_row: int
+    height: int
+    numbers: pl.Series | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as they are meant, by split: text1, text2, label; or anchor, positive[, negatives]; or text.
+
+    `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from;
+    `written` how many of a split's rows LLMs or rules wrote, see `pairkit.dataset.records.written_rows`.
+    """
+
+    splits: Mapping[str, pl.DataFrame]
+    labels: LabelsRead | None
+    kept: Mapping[str, Sequence[Kept]]
+    written: Mapping[str, int] = field(default_factory=dict)
+
+    def place(self, split: str, row: int) -> str:
+        """Where a row of a split is from, as `file:row`."""
+        for table in self.kept[split]:
+            if row < table.height:
+                own = row if table.numbers is None else int(table.numbers[row])
+                return f"{table.where}:{table.first_row + own}"
+            row -= table.height
+        raise IndexError(f"{split} has no row {row}")
+
+    def __getitem__(self, split: str) -> pl.DataFrame:
+        """The rows of a split."""
+        return self.splits[split]
+
+
+@dataclass(frozen=True, slots=True)
+class PairFrames:
+    """Pairs by split; each call of a reader gives some rows, with known columns in known types."""
+
+    splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
+    known: Mapping[str, Set[str]]
+    source: str
+    label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None
+
+
+def decided(tables: Sequence[Table], rules: LabelRules) -> Labels:
+    """What the labels of tables that belong together mean."""
+    columns = [table.distinct_labels() for table in tables if table.roles.label]
+    if not columns:
+        return Labels(LabelMeaning(), None, binary=True)
+    meaning, read = decide_labels(columns, rules)
+    _LOG.info("%s: %s", columns[0].where, read)
+    values = [meaning.of(column) for column in columns]
+    return Labels(meaning, read, binary=all(((own == 0) | (own == 1)).all() for own in values))
+
+
+def read_pairs(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+    check: bool = True,
+) -> PairDataset:
+    """Read pairs as text1, text2, label and whatever else the source has."""
+    tables = _opened(source, parts_of(source), split, columns)
+    found = decided([table for own in tables.values() for table in own], rules)
+    splits = {
+        name: _joined([table.pairs(found.meaning, check=check) for table in own], own)
+        for name, own in tables.items()
+    }
+    labels = source.labels if isinstance(source, PairDataset) else found.read
+    binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
+    if not binary:
+        splits = {name: rows.with_columns(pl.col("label").cast(pl.Float32)) for name, rows in splits.items()}
+    return PairDataset(splits, source_name(source), "binary" if binary else "graded", labels)
+
+
+def read_rows(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+) -> Rows:
+    """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts."""
+    tables = _opened(source, parts_of(source, lines=True), split, columns, single=True)
+    found = decided([table for own in tables.values() for table in own], rules)
+    splits: dict[str, pl.DataFrame] = {}
+    kept: dict[str, list[Kept]] = {}
+    for name, own in tables.items():
+        frames, kept[name] = [], []
+        for table in own:
+            frame = table.whole()
+            labels = table.labels(frame, found.meaning)
+            frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
+            numbers = None if labels is None or not labels.has_nulls() else labels.is_not_null().arg_true()
+            height = frame.height if numbers is None else len(numbers)
+            kept[name].append(Kept(table.where, table.first_row, height, numbers))
+        splits[name] = _joined(frames, own)
+        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
+            raise DataError(
+                f"the files of {name} differ in what their rows are; together they have"
+                f" {one_line(', '.join(splits[name].columns))}: read them one by one",
+                path=source_name(source),
+            )
+    written = {name: sum(table.written_rows() for table in own) for name, own in tables.items()}
+    return Rows(splits, found.read, kept, written)
+
+
+def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelRules) -> PairFrames:
+    """The pairs of a source, empty texts included; of several Parquet shards one at a time is in memory."""
+    parts = (parts_on_disk(source) if isinstance(source, str | Path) else None) or {}
+    shards = [part.table for own in parts.values() for part in own]
+    if len(shards) == len(parts) or not all(map(is_parquet, shards)):
+        return frames_of(read_pairs(source, columns=columns, rules=rules, check=False))
+    tables = {name: [Table.opened(part, columns, hold=False) for part in own] for name, own in parts.items()}
+    found = decided([table for own in tables.values() for table in own], rules)
+
+    def read(table: Table) -> pl.DataFrame:
+        return typed_rows(table.pairs(found.meaning, check=False))
+
+    return PairFrames(
+        {name: [partial(read, table) for table in own] for name, own in tables.items()},
+        {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
+        source_name(source),
+        "binary" if found.binary else "graded",
+        found.read,
+    )
+
+
+def frames_of(dataset: PairDataset) -> PairFrames:
+    """The pairs of a dataset that is in memory."""
+    return PairFrames(
+        {name: [partial(typed_rows, frame)] for name, frame in dataset.splits.items()},
+        {name: {*typed_rows(frame.clear()).columns} for name, frame in dataset.splits.items()},
+        *(dataset.source, dataset.label_kind, dataset.labels),
+    )
+
+
+def split_names(source: Source) -> list[str]:
+    """The splits that a source for `read_rows` has, in the usual order."""
+    return list(parts_of(source, lines=True))
+
+
+def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
+    """Whether a table can be read in pieces."""
+    return isinstance(table, Path) and table.suffix.lower() == ".parquet" and not is_gzipped(table)
+
+
+def _opened(
+    source: Source,
+    parts: Mapping[str, Sequence[Part]],
+    split: Any,
+    columns: Any,
+    *,
+    single: bool = False,
+) -> dict[str, list[Table]]:
+    """Each wanted split's tables, read."""
+    columns = argument("columns", columns, dict[str, str] | None)
+    split = argument("split", split, str | None)
+    chosen = [wanted_split(parts, split, source)] if split else parts
+    return {name: [Table.opened(part, columns, single=single) for part in parts[name]] for name in chosen}
+
+
+def _joined(frames: Sequence[pl.DataFrame], tables: Sequence[Table]) -> pl.DataFrame:
+    if len(frames) == 1:
+        return frames[0]
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise _unlike(frames, [table.where for table in tables]) from error
+
+
+def _unlike(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
+    """What to say of files of a split that have values of different kinds in a column."""
+    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
+        own = [(frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame]
+        try:
+            pl.concat([column for column, _ in own], how="vertical_relaxed")
+        except pl.exceptions.PolarsError:
+            kinds = {column.dtypes[0]: path for column, path in reversed(own)}
+            told = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
+            return DataError(f"the column {one_line(name)} holds {told}; make them alike", path=where[0])
+    return DataError(
+        "its columns differ from those of the split's other files; make them alike", path=where[0]
+    )

@@ -1,0 +1,310 @@
+"""The pair dataset on disk: what the packages hand to one another.
+
+A folder that `datasets.load_dataset(folder)` loads as it is:
+
+```
+README.md          the dataset card
+data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, where each row comes
+from positive/          the same splits: anchor, positive            (where asked for)
+triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (where known)
+statistics.json    counts, every dropped record's reason included
+run.json           what made it
+```
+
+`label` is a whole number 0 or 1 (binary), or a float (graded, in [0, 5], whatever scale the source has).
+Equal input gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+from polars.datatypes import DataType, DataTypeClass
+
+from pairkit.app.errors import ConfigError
+from pairkit.app.extras import needed_for
+from pairkit.app.printable import one_line
+from pairkit.app.result_table import ResultTable, html_table
+from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.negatives import negative_columns
+from pairkit.dataset.parquet import stream_parquet, write_parquet
+from pairkit.system.files import whole_folder, write_json, write_text
+
+_LOG = logging.getLogger(__name__)
+
+SPLITS = ("train", "validation", "test")
+CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
+COLUMNS = {
+    "default": ("text1", "text2", "label"),
+    "positive": ("anchor", "positive"),
+    "triplet": ("anchor", "positive"),  # and negatives, in columns of their own
+}
+
+_SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters of each text
+
+_REPR_CHARS = 1000
+
+LabelKind = Literal["binary", "graded"]
+# What tables call the mean of a split's labels, and how they write it.
+MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {"binary": ("label 1", ".1%"), "graded": ("mean label", ".2f")}
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames have no one truth to be equal by
+class PairDataset:
+    """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
+
+    `label_kind` is `binary` (whole numbers 0 and 1) or `graded` (floats in [0, 5]) for all splits alike.
+    `labels` says what was made of the source's labels, and which rows were left out by theirs; None where
+    the source had none.
+    """
+
+    splits: Mapping[str, pl.DataFrame]
+    source: str
+    label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None
+
+    def __len__(self) -> int:
+        return sum(frame.height for frame in self.splits.values())
+
+    def __getitem__(self, split: str) -> pl.DataFrame:
+        """The rows of a split."""
+        return self.splits[split]
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The rows of all splits as one DataFrame, with the column `split` first.
+
+        A column that is called so already becomes `source_split`.
+        """
+        return pl.concat(
+            [named_split(frame, name) for name, frame in self.splits.items()], how="diagonal_relaxed"
+        )
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each row, with its split."""
+        return self.rows.to_dicts()
+
+    def to_pandas(self) -> Any:
+        """`rows` as a DataFrame of pandas, which must be installed."""
+        return self.rows.to_pandas()
+
+    def to_datasets(self) -> Any:
+        """A `datasets.DatasetDict`.
+
+        Raises:
+            ConfigError: `datasets` is not installed.
+        """
+        with needed_for("a DatasetDict"):
+            from datasets import Dataset, DatasetDict
+        return DatasetDict({name: Dataset.from_polars(frame) for name, frame in self.splits.items()})
+
+    def table(self) -> ResultTable:
+        """How many rows each split has, and what their labels are."""
+        label, form = MEAN_LABEL[self.label_kind]
+        counts = ResultTable("split", "pairs", label, title=self.source, caption=worth_telling(self.labels))
+        for name, frame in self.splits.items():
+            counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
+        return counts
+
+    def __repr__(self) -> str:
+        mean = mean_label(self.rows) if len(self) else 0.0
+        is_binary = self.label_kind == "binary"
+        labels = (
+            f"labels 0 and 1 ({100 * mean:.1f} % are 1)" if is_binary else f"scores of {mean:.2f} on average"
+        )
+        sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
+        return one_line(f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS)
+
+    def _repr_html_(self) -> str:
+        texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
+        few = self.rows.head(_SHOWN).select("split", texts, "label")
+        return self.table()._repr_html_() + html_table(few.columns, few.rows(), words=range(3))
+
+    def has(self, *columns: str) -> bool:
+        """Whether every split has all these columns."""
+        return all(set(columns) <= set(frame.columns) for frame in self.splits.values())
+
+
+def in_split_order(splits: Iterable[str]) -> list[str]:
+    """Names of splits in the usual order, others behind it by the alphabet."""
+    return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+
+
+def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
+    """Rows with the column `split` first; one that is called so already becomes `source_split`."""
+    rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
+    return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
+
+
+def mean_label(frame: pl.DataFrame) -> float:
+    """The mean of its labels; 0 for no rows."""
+    return float(frame["label"].cast(pl.Float64).sum()) / max(1, frame.height)
+
+
+def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
+    """Where a split of a configuration, or one of its `count` shards, lies in the folder."""
+    return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
+
+
+def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, dict[str, str]]:
+    """The card's file patterns, given the rows."""
+    return file_patterns(
+        {config: {split: rows.height for split, rows in splits.items()} for config, splits in configs.items()}
+    )
+
+
+def file_patterns(sizes: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
+    """The card's file patterns, given how many rows each configuration has of each split.
+
+    A split without rows has no file, as readers can't tell its columns' use.
+    """
+    return {
+        config: {
+            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet" for split, rows in splits.items() if rows
+        }
+        for config, splits in sizes.items()
+    }
+
+
+def write_dataset(
+    out: Path,
+    configs: Mapping[str, Mapping[str, pl.DataFrame]],
+    *,
+    card: str,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> None:
+    """Write the folder in one step; it is whole or absent."""
+    for config, splits in configs.items():
+        for split, rows in splits.items():
+            _check_columns(out, config, split, rows.columns)
+    with dataset_folder(out) as folder:
+        for config, splits in configs.items():
+            for split, rows in splits.items():
+                folder.add(config, split, rows)
+        folder.finish(card=card, statistics=statistics, run=run)
+
+
+class DatasetFolder:
+    """A dataset's folder that is being filled, a shard at a time, so that not all rows need be in memory."""
+
+    def __init__(self, out: Path, place: Path) -> None:
+        self._out, self._place = out, place
+
+    def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
+        """Write the shard `place` of `count`; one without rows is left out."""
+        _check_columns(self._out, config, split, rows.columns)
+        if rows.height:
+            name = shard(config, split, place, count)
+            write_parquet(self._place / name, rows)
+            _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
+
+    def add_frames(
+        self,
+        config: str,
+        split: str,
+        frames: Iterable[pl.DataFrame],
+        schema: Mapping[str, Any],
+        place: int = 0,
+        count: int = 1,
+    ) -> None:
+        """As `add`, of a shard of which a frame at a time is in memory."""
+        _check_columns(self._out, config, split, list(schema))
+        name = shard(config, split, place, count)
+        stream_parquet(self._place / name, frames, dict(schema))
+        _LOG.info("%s: %s", self._out, name)
+
+    def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        """Write what stands beside the rows, see `write_dataset`."""
+        write_json(self._place / "statistics.json", statistics)
+        write_json(self._place / "run.json", run)
+        write_text(self._place / "README.md", card)
+
+
+@contextmanager
+def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
+    """A folder to fill, which is whole or absent; one that stands at `out` is replaced."""
+    with whole_folder(out) as place:
+        yield DatasetFolder(out, place)
+
+
+def _check_columns(out: Path, config: str, split: str, names: list[str]) -> None:
+    missing = [name for name in COLUMNS[config] if name not in names]
+    if config == "triplet" and not negative_columns(names):
+        missing.append("negative")
+    if missing:
+        raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {names}")
+
+
+PAIR = ("low text", "high text")  # columns, as `unordered` makes them
+
+DIFFER = pl.col("label").n_unique().over(PAIR) > 1
+"""Whether a row's pair has another label elsewhere."""
+
+AGAINST_FIRST = pl.col("label") != pl.col("label").first().over(PAIR)
+"""Whether the first row of a row's pair has another label."""
+
+
+def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
+    """The columns `PAIR`, alike for a row and for one with its two texts exchanged."""
+    low, high = PAIR
+    return pl.min_horizontal(one, other).alias(low), pl.max_horizontal(one, other).alias(high)
+
+
+_TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
+WRITTEN_BY = ("llms", "prompt_hashes")
+"""Columns of a dataset whose texts LLMs or rules wrote."""
+_EVIDENCE = ("kind", "url", "who", "when")
+
+
+def with_provenance(dataset: PairDataset) -> PairDataset:
+    """The dataset with its known columns in known types, see `typed_rows`."""
+    return replace(dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()})
+
+
+def written_rows(rows: pl.DataFrame) -> int:
+    """How many rows hold a text that LLMs or rules wrote: those that name them in `llms`, as `label` does."""
+    if not {*WRITTEN_BY} <= {*rows.columns}:
+        return 0
+    named = rows["llms"]
+    if isinstance(named.dtype, pl.List):
+        return int((named.list.len() > 0).sum())
+    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # as CSV has lists
+
+
+def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with their known columns in known types.
+
+    repo, number1, number2, url1, url2, cluster, relation and negative_kind are texts, confidence is a float,
+    evidence a structure of the texts kind, url, who and when. A value that is none becomes null, and a column
+    of another shape is left out.
+    """
+    kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
+    known = [name for name in (*kinds, "evidence") if name in rows.columns]
+    plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]
+    columns = [rows[name].cast(kinds[name], strict=False) for name in plain]
+    if "evidence" in known and (evidence := _evidence(rows["evidence"])) is not None:
+        columns.append(evidence)
+    return rows.drop(known).with_columns(columns)
+
+
+def _is_plain(dtype: DataType | DataTypeClass) -> bool:
+    """Whether each value can be one text; bytes may be anything."""
+    return not dtype.is_nested() and dtype != pl.Binary
+
+
+def _evidence(column: pl.Series) -> pl.Series | None:
+    if not isinstance(column.dtype, pl.Struct):
+        return None
+    parts = dict(column.dtype)
+    if any(name not in parts or not _is_plain(parts[name]) for name in _EVIDENCE):
+        return None
+    fields = [pl.col(column.name).struct.field(name).cast(pl.String, strict=False) for name in _EVIDENCE]
+    typed = pl.when(pl.col(column.name).is_not_null()).then(pl.struct(fields))
+    return column.to_frame().select(typed.alias(column.name)).to_series()

@@ -1,0 +1,132 @@
+"""One pair as a picture: both texts side by side, the words that they share marked."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import printable
+from pairkit.dataset.records import PairDataset, with_provenance
+from pairkit.system.files import write_text
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+# Words that two texts share whatever they are about.
+_COMMON = frozenset((
+    "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
+    "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
+    "issue", "just", "like", "made", "make", "many", "more", "most", "much", "need", "only", "other",
+    "over", "really", "same", "seems", "should", "since", "some", "still", "such", "than", "that", "their",
+    "them", "then", "there", "these", "they", "this", "those", "through", "using", "version", "very",
+    "want", "well", "were", "what", "when", "where", "which", "while", "will", "with", "without", "would",
+    "your",
+))  # fmt: skip
+_MOST_CHARS = 1000  # of each text: a picture is to be looked at, not scrolled
+_WIDTH = 130
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ShownPair:
+    """One row of a dataset, which draws itself on a terminal and in a notebook.
+
+    Attributes:
+        where: Its split, and its place there.
+        row: Its columns.
+    """
+
+    where: str
+    row: dict[str, Any]
+
+    def __rich__(self) -> Table:
+        row = self.row
+        shared = _words(row["text1"]) & _words(row["text2"])
+        # Plain text throughout: what a dataset says is no markup, `[bot]` least of all.
+        title, caption = _plain(_title(self)), _plain(_caption(row))
+        table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
+        for side in ("1", "2"):
+            table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
+        table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
+        return table
+
+    def __repr__(self) -> str:
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        with console.capture() as drawn:
+            console.print(self)
+        return drawn.get().rstrip("\n")
+
+    def to_svg(self) -> str:
+        """The picture as an SVG file says it."""
+        console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+        console.print(self)
+        return console.export_svg(title="pairs show")
+
+    _repr_html_ = to_svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as an SVG file.
+
+        Raises:
+            ConfigError: The file can't be written.
+        """
+        write_text(Path(path), self.to_svg())
+
+
+def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:
+    """The row at `place` of a split (default: last), counted among those with `label` if given."""
+    split = split or [*dataset.splits][-1]
+    if split not in dataset.splits:
+        raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
+    rows = with_provenance(dataset).splits[split]
+    if label is not None:
+        rows = rows.filter(pl.col("label") == label)
+    if not 0 <= place < rows.height:
+        raise ConfigError(f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
+    return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
+
+
+def _title(pair: ShownPair) -> str:
+    return f"{pair.where}; label {pair.row['label']:g}"
+
+
+def _head(row: dict[str, Any], side: str) -> str:
+    number = row.get(f"number{side}")
+    return f"text{side}" if number is None else f"text{side}: {row.get('repo') or ''}#{number}"
+
+
+def _caption(row: dict[str, Any]) -> str:
+    evidence = row.get("evidence")
+    if evidence:
+        who = evidence["who"] or "an account that is gone"
+        day = evidence["when"][:10] if evidence["when"] else "an unknown day"
+        said = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
+        relation, confidence = row.get("relation"), row.get("confidence")
+        return f"{relation} ({confidence:.2f}), {said}" if relation and confidence is not None else said
+    kind = row.get("negative_kind")
+    return f"drawn as a {kind} negative" if kind else ""
+
+
+def _plain(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)} - _COMMON
+
+
+def _marked(text: str, shared: set[str]) -> Text:
+    shown = text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS].rstrip() + " …"
+    marked = _plain(shown)
+    marked.highlight_regex(r"\A[^\n]*", "bold")
+    for match in _WORD.finditer(marked.plain):
+        if match[0].lower() in shared:
+            marked.stylize("bold yellow", *match.span())
+    return marked

@@ -1,0 +1,263 @@
+"""Read one table, whatever its format, and say plainly what is wrong with a file that isn't one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.parquet_batches import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
+from pairkit.system.folders import read_object
+from pairkit.system.lines import (
+    FREE_BYTES,
+    MAX_RATIO,
+    check_lines,
+    is_gzipped,
+    read_text_lines,
+    read_whole,
+    read_whole_lines,
+)
+
+SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_TEXT = pl.String | pl.Categorical | pl.Enum
+
+
+class TextSizes:
+    """Counts what a table's texts take: one long text may stand in ever so many rows.
+
+    The file holds it once then, whoever reads the texts does not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.begin()
+
+    def begin(self) -> None:
+        """Count anew."""
+        self._bytes = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count these rows too."""
+        self._bytes += sum(
+            int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(rows)
+        )
+        if self._bytes > FREE_BYTES and self._bytes > MAX_RATIO * self._path.stat().st_size:
+            raise DataError(
+                f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop"
+                " repeats",
+                path=self._path,
+            )
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is one of a table that `read_table` reads."""
+    return _format(path) in SUFFIXES
+
+
+def first_row(path: Path, *, header: bool = True) -> int:
+    """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
+    return 2 if header and _format(path) in _SEPARATORS else 1
+
+
+def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
+    """Whether the first line of a CSV or TSV file says what its columns are called.
+
+    It doesn't where a person gives columns by their numbers, from 1, and that line has no such names.
+    """
+    given = {*(columns or {}).values()} - {"none"}
+    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
+        return True
+    _, first = next(read_text_lines(path), (1, ""))
+    names = first.strip().split(_SEPARATORS[_format(path)])
+    return given <= {name.strip('"') for name in names}
+
+
+def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
+    """Read Parquet, JSON lines, a JSON array of objects, CSV, TSV or an Arrow stream, each also as `.gz`.
+
+    CSV follows the usual quoting. TSV has no quoting: a quotation mark is a character. Every column of both
+    is text, named by the first line, or where there is no `header` by its number, from 1. With `lines` it is
+    a text file, and each line a row of the column `text`: only a line feed ends one, as other marks may stand
+    inside a text.
+    """
+    if lines:
+        texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        return pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    suffix = _format(path)
+    if suffix not in SUFFIXES:
+        raise ConfigError(
+            f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
+        )
+    try:
+        source = _source(path, suffix)
+        table = _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, header=header)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(
+            f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
+        ) from error
+    if suffix in (".parquet", ".arrow"):
+        TextSizes(path).add(table)
+    return table
+
+
+def _format(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _source(path: Path, suffix: str) -> Path | io.BytesIO:
+    """What polars is to read: the file itself, or its bytes, after its lines were seen to have an end."""
+    if suffix == ".json":
+        return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
+    if suffix in (".parquet", ".arrow"):
+        return _checked(path, suffix)
+    if suffix in _SEPARATORS and not is_gzipped(path):
+        check_lines(path)
+        return path
+    lines = read_whole_lines(path)
+    if suffix in (".jsonl", ".ndjson"):
+        _check_keys(lines, path)
+    return io.BytesIO(lines)
+
+
+def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
+    """A file of others, once it is known that it fits in memory; for Arrow see `_read_arrow`."""
+    whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
+    if suffix == ".parquet" and whole:
+        check_parquet(whole, path)
+        whole.seek(0)
+    elif suffix == ".parquet":
+        with path.open("rb") as file:
+            check_parquet(file, path)
+    return whole or path
+
+
+def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
+    """An Arrow stream as `Dataset.save_to_disk` writes it; one that is not packed stays in the file."""
+    import pyarrow as pa
+
+    try:
+        with (
+            (
+                pa.memory_map(str(source)) if isinstance(source, Path) else pa.BufferReader(source.getvalue())
+            ) as file,
+            pa.ipc.open_stream(file) as reader,
+        ):
+            size, rows, unpacked, batches = file.size(), 0, 0, []
+            for batch in reader:
+                rows += batch.num_rows
+                unpacked += batch.get_total_buffer_size()
+                if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
+                    FREE_BYTES, MAX_RATIO * size
+                ):
+                    raise DataError(
+                        f"claims {rows:,} rows in {size:,} bytes; save the dataset again", path=path
+                    )
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
+            table.validate(full=True)
+            return pl.DataFrame(table)
+    except pa.ArrowException as error:
+        reason = one_line(str(error), 200)
+        raise DataError(
+            f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
+        ) from error
+
+
+def _check_keys(lines: bytes, path: Path) -> None:
+    """Refuse lines of ever other keys: each key would be a column, in which each line has a value."""
+    types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema().dtypes()
+    keys, rows = sum(_fields(dtype) for dtype in types), lines.count(b"\n") + 1
+    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * len(lines)):
+        raise DataError(
+            f"has {keys:,} different keys in {rows:,} lines; expected much the same in every line", path=path
+        )
+
+
+def _fields(dtype: object) -> int:
+    """How many columns a column stands for."""
+    if isinstance(dtype, pl.Struct):
+        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
+    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
+
+
+def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
+    """Its columns of texts, and the texts of its columns of lists."""
+    for column in table.iter_columns():
+        dtype = column.dtype
+        if isinstance(dtype, _TEXT):
+            yield column
+        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, _TEXT):
+            yield column.explode()
+
+
+def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFrame:
+    # A path is to be taken literally, brackets and stars included; not every reader can be told so.
+    if suffix == ".parquet":
+        return pl.read_parquet(source, glob=False)
+    if suffix in _SEPARATORS:
+        table = pl.read_csv(
+            source,
+            has_header=header,
+            separator=_SEPARATORS[suffix],
+            quote_char=None if suffix == ".tsv" else '"',
+            infer_schema=False,
+            glob=False,
+        )
+        if not header:
+            table.columns = [str(number) for number in range(1, table.width + 1)]
+        return table
+    if suffix == ".json":
+        return pl.read_json(source, infer_schema_length=None)
+    return pl.read_ndjson(source, infer_schema_length=None)
+
+
+ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+"""By column, the name of each class; its number is its place."""
+
+_INFO_FILE = "dataset_info.json"  # of `save_to_disk`
+_PARQUET_KEY = "huggingface"
+_MAX_CLASSES = 1000
+
+
+def class_names_of_file(path: Path) -> ClassNames:
+    """The names of the classes of a table's columns; none where the file is not one of `datasets`."""
+    if path.suffix.lower() == ".parquet" and not is_gzipped(path):
+        return _of_parquet(path)
+    info = path.parent / _INFO_FILE
+    if path.suffix.lower() == ".arrow" and info.is_file():
+        return class_names_of_features(read_object(info).get("features"))
+    return {}
+
+
+def class_names_of_features(features: Any) -> ClassNames:
+    """The names of classes that `Dataset.features`, or their form in JSON, tell; whatever else is no name."""
+    if not isinstance(features, Mapping):
+        return {}
+    found = {}
+    for column, feature in features.items():
+        kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
+        names = feature.get("names") if isinstance(feature, Mapping) else getattr(feature, "names", None)
+        if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
+            found[column] = tuple(map(str, names))
+    return found
+
+
+def _of_parquet(path: Path) -> ClassNames:
+    with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
+        told = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+        return class_names_of_features(told.get("info", {}).get("features"))
+    return {}

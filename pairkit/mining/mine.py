@@ -1,0 +1,234 @@
+"""From documents to a dataset of positives."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import holds_no_text
+from pairkit.app.progress import Display, Listener, Progress
+from pairkit.app.version import __version__
+from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.divide import DROPPED, divide
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.made import MadeDataset, check_out, made_of
+from pairkit.dataset.records import card_files, write_dataset
+from pairkit.mining.documents import Document, beginning
+from pairkit.mining.sources import read_documents
+from pairkit.mining.strategies import STRATEGIES, Corpus, Mined
+
+# What links say that says nothing of where they lead.
+_IDLE = {
+    "here",
+    "click here",
+    "this",
+    "link",
+    "this link",
+    "this page",
+    "more",
+    "read more",
+    "see also",
+    "next",
+}
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def filtered(found: Sequence[Mined], *, least: int, most: int) -> list[tuple[Mined, str | None]]:
+    """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
+    cut = [
+        replace(one, anchor=beginning(one.anchor, most), positive=beginning(one.positive, most))
+        for one in found
+    ]
+    reasons = [_why_unusable(one, least) for one in cut]
+    leads_to: defaultdict[str, set[str]] = defaultdict(set)
+    for one, reason in zip(cut, reasons, strict=True):
+        if reason is None and one.names:
+            leads_to[one.anchor.casefold()].add(one.positive.casefold())
+    seen: set[frozenset[str]] = set()
+    for number, one in enumerate(cut):
+        pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
+        if reasons[number] is not None:
+            continue
+        if one.names and len(leads_to[one.anchor.casefold()]) > 1:
+            reasons[number] = "ambiguous"
+        elif pair in seen:
+            reasons[number] = "repeated"
+        else:
+            seen.add(pair)
+    return list(zip(cut, reasons, strict=True))
+
+
+def _why_unusable(one: Mined, least: int) -> str | None:
+    texts = (one.anchor, one.positive)
+    if not all(texts):
+        return "empty"
+    if any(map(holds_no_text, texts)):
+        return "unusable_characters"
+    if not all(map(_LETTER.search, texts)):
+        return "no_letters"
+    if min(map(len, texts)) < least:
+        return "too_short"
+    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
+        return "idle_words"
+    return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
+
+
+DEFAULT = ("question-answer", "title-body", "links", "section")
+_COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
+_COLUMNS |= {"url2": pl.String, "place": pl.String}
+_ABOUT = """
+Pairs of texts that belong together by the structure of documents: nobody wrote or checked them. Built with
+`pairs mine`. No document stands in two splits, and neither do near-identical texts (Jaccard similarity of
+word triples).
+"""
+_SCHEMA = """
+| column | type | meaning |
+|---|---|---|
+| anchor, positive | string | the pair |
+| strategy | string | how it was found |
+| url1, url2 | string | the documents that the two texts are of: a path, or table and row |
+| place | string | where the first text stands in its document |
+"""
+_LIMITS = """
+* Texts that stand together are about the same thing, and seldom say the same. Such pairs help a weak model,
+  and may cost a good one: judge the model that was trained on them against its backbone.
+* Texts are cut after a whole sentence.
+"""
+
+
+def make_mined(
+    source: Source,
+    out: Path | None,
+    *,
+    columns: Mapping[str, str] | None,
+    settings: Mapping[str, Any],
+    fresh: bool,
+    progress: bool | Listener,
+) -> MadeDataset:
+    """See `pairkit.mine`; `settings` are its own, by name."""
+    chosen = _strategies(settings["strategies"])
+    with Display(progress) as show:
+        documents, unread = read_documents(source, columns, show)
+        run = _run(documents, settings, columns)
+        if out is not None:
+            check_out(out, run, {"": source}, fresh=fresh)
+        found = filtered(
+            _found(documents, chosen, settings, show), least=settings["min_chars"], most=settings["max_chars"]
+        )
+        show(Progress("divide into splits"))
+        rows = _divided(found, settings)
+        show(Progress("divide into splits", ended=True))
+    made = made_of(rows, "binary", str(out or source_name(source)))
+    statistics = {
+        "documents": len(documents),
+        "documents_dropped": dict(sorted((+unread).items())),
+        "strategies": dict(made.pairs.rows["strategy"].value_counts().sort("strategy").iter_rows()),
+        **made.statistics,
+    }
+    made = replace(made, statistics=statistics, out=out)
+    if out is not None:
+        _write(made, out, run)
+    return made
+
+
+def _strategies(names: Sequence[str]) -> list[str]:
+    if unknown := [name for name in names if name not in STRATEGIES]:
+        raise ConfigError(f"strategies = {unknown[0]}: expected some of {', '.join(STRATEGIES)}")
+    if not names:
+        raise ConfigError(f"no strategies; give some of {', '.join(STRATEGIES)}")
+    return [name for name in STRATEGIES if name in names]
+
+
+def _found(
+    documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
+) -> list[Mined]:
+    """By strategy, then in the order of the documents."""
+    corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
+    found: list[Mined] = []
+    for done, name in enumerate(chosen):
+        show(Progress("mine", done, len(chosen), name))
+        for document in documents:
+            found += STRATEGIES[name](document, corpus)
+    show(Progress("mine", len(chosen), len(chosen), ended=True))
+    return found
+
+
+def _divided(found: Sequence[tuple[Mined, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows with their split, and a reason where one is left out.
+
+    Links tie no documents, or a linked collection would be of one piece: those that reach over splits are
+    left out instead, which is what `divide` does with negatives.
+    """
+    reasons = [reason for _, reason in found]
+    rows = pl.DataFrame(
+        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in found],
+        schema=_COLUMNS,
+        orient="row",
+    ).rename({"anchor": "text1", "positive": "text2"})
+    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
+    kept, left_out = (
+        rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED),
+        rows.filter(pl.col(DROPPED).is_not_null()),
+    )
+    if not kept.height:
+        told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str))
+        raise DataError(f"no pairs ({told or 'the strategies found none'}); choose other strategies")
+    loose = kept["url1"] != kept["url2"]
+    divided = divide(
+        kept.with_columns(label=pl.when(loose).then(0).otherwise(1)),
+        settings["split"],
+        settings["seed"],
+        settings["threshold"],
+        cut_negatives=bool(loose.any()),
+    )
+    return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
+
+
+def _run(
+    documents: Sequence[Document], settings: Mapping[str, Any], columns: Mapping[str, str] | None
+) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode("utf-8", "surrogatepass"))
+    inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
+    return {
+        "made_by": f"pairs (aoe-toolkit {__version__})",
+        "command": "mine",
+        "settings": {**settings, "columns": dict(columns or {})},
+        "inputs": inputs,
+    }
+
+
+def _write(made: MadeDataset, out: Path, run: Mapping[str, Any]) -> None:
+    splits = {
+        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
+        for split, rows in made.pairs.splits.items()
+    }
+    configs = {"positive": splits}
+    statistics = made.statistics
+    counts = table(["split", "pairs"], [(split, rows.height) for split, rows in splits.items()])
+    lost = {**statistics["documents_dropped"], **statistics["dropped_pairs"]}
+    reasons = [(reason.replace("_", " "), count) for reason, count in lost.items()]
+    card = dataset_card(
+        "Pairs by the structure of documents",
+        configs=card_files(configs),
+        rows=len(made.pairs),
+        sections=[
+            ("", _ABOUT),
+            ("Counts", f"{counts}\n\nFrom {statistics['documents']:,} documents, by strategy:"),
+            ("", table(["strategy", "pairs"], statistics["strategies"].items())),
+            ("Columns", _SCHEMA),
+            *([("Left out", table(["reason", "documents or pairs"], reasons))] if reasons else []),
+            ("Limitations", _LIMITS),
+            ("Licence", "The texts keep the terms of the documents that they came from."),
+        ],
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)

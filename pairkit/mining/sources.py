@@ -1,0 +1,189 @@
+"""Documents from wherever they are: rows of a table, or the files of a folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.app.progress import Listener, Progress
+from pairkit.dataset.columns import as_text
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.parts import parts_of
+from pairkit.dataset.tables import first_row, has_header, is_table, read_table
+from pairkit.mining.documents import Document, html_blocks, markdown_blocks, plain_blocks
+from pairkit.system.lines import read_whole
+
+MOST_BYTES = 4 << 20  # of a file: a book has one
+_MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
+_CARD = "README.md"  # of a folder of tables: says what they are, and is no document among them
+_NAMES = {
+    "title": ("title", "headline", "subject"),
+    "body": ("body", "text", "content", "abstract", "description"),
+    "question": ("question", "query"),
+    "answer": ("answer", "response"),
+}
+_ROLES = (*_NAMES, "document")
+
+
+def read_documents(
+    source: Source, columns: Mapping[str, str] | None, show: Listener
+) -> tuple[list[Document], Counter[str]]:
+    """Read them."""
+    dropped: Counter[str] = Counter()
+    files = _files(source, dropped)
+    found = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
+    documents = list(found)
+    if not documents:
+        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+        raise DataError(
+            f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML or text files",
+            path=source_name(source),
+        )
+    return documents, dropped
+
+
+def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
+    """The files of a folder of documents, or the one; None for a table, or tables with their card."""
+    if not isinstance(source, str | Path):
+        return None
+    path = Path(source)
+    if path.is_file():
+        return [path] if path.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) else None
+    if not path.is_dir():
+        return None
+    found: list[Path] = []
+    others = Counter[str]()
+    has_tables = False
+    for entry in entries_of(path):
+        if Path(entry.name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
+            found.append(Path(entry.path))
+        else:
+            others["no_plain_file" if entry.is_symlink() else "another_kind_of_file"] += 1
+            has_tables = has_tables or is_table(Path(entry.name))
+    if has_tables and all(file == path / _CARD for file in found):
+        return None
+    dropped.update(others)
+    return found
+
+
+def entries_of(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """What is in a folder and all folders below it, by name, a folder's own before theirs.
+
+    Hidden folders are passed over, and links are not followed. Unlike `os.walk` it takes any depth.
+    """
+    folders = [str(folder)]
+    while folders:
+        with _readable(place := folders.pop()), os.scandir(place) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+        inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield from (entry for entry in entries if not entry.is_dir(follow_symlinks=False))
+        folders += [entry.path for entry in reversed(inner) if not entry.name.startswith(".")]
+
+
+@contextmanager
+def _readable(place: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"not readable ({error.strerror}); fix its permissions, or move it away", path=place
+        ) from error
+
+
+def _of_files(
+    files: list[Path],
+    source: Source,
+    columns: Mapping[str, str] | None,
+    dropped: Counter[str],
+    show: Listener,
+) -> Iterator[Document]:
+    if columns:
+        raise ConfigError(
+            f"{source_name(source)}: columns are for tables; leave them out (--columns, columns=)"
+        )
+    home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
+    for done, file in enumerate(files):
+        show(Progress("read documents", done, len(files)))
+        with _readable(file):
+            status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            dropped["no_plain_file"] += 1
+        elif status.st_size > MOST_BYTES:
+            dropped["too_large"] += 1
+        else:
+            try:
+                text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                dropped["not_utf8"] += 1
+                continue
+            # A name need not be Unicode; what is written has to be.
+            name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
+            yield read_document(name, text)
+    show(Progress("read documents", len(files), len(files), ended=True))
+
+
+def read_document(name: str, text: str) -> Document:
+    """A document, read as the end of its name says."""
+    suffix = Path(name).suffix.lower()
+    if suffix in _PLAIN:
+        return Document(name, tuple(plain_blocks(text)))
+    title, blocks = html_blocks(text) if suffix in _HTML else markdown_blocks(text)
+    return Document(name, tuple(blocks), title)
+
+
+def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    for where, table, _, _ in (part for parts in parts_of(source).values() for part in parts):
+        if isinstance(table, pl.DataFrame):
+            yield from _of_rows(table, where, 1, columns)
+        else:
+            header = has_header(table, columns)
+            frame = read_table(table, header=header)
+            yield from _of_rows(frame, table.name, first_row(table, header=header), columns)
+
+
+def _of_rows(
+    frame: pl.DataFrame, where: str, first: int, columns: Mapping[str, str] | None
+) -> Iterator[Document]:
+    roles = _roles(frame.columns, where, columns)
+    texts = {role: as_text(frame[name], where, first).fill_null("") for role, name in roles.items()}
+    for number in range(frame.height):
+        row = {role: column[number] for role, column in texts.items()}
+        asked = (row["question"], row["answer"]) if "question" in row else None
+        name = row.get("document") or f"{where}:{first + number}"
+        blocks = tuple(plain_blocks(row.get("body", "")))
+        yield Document(name, blocks, row.get("title"), asked, f"row {first + number}")
+
+
+def _roles(names: list[str], where: str, columns: Mapping[str, str] | None) -> dict[str, str]:
+    if columns:
+        if unknown := [role for role in columns if role not in _ROLES]:
+            raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_ROLES)}")
+        if missing := [name for name in columns.values() if name not in names]:
+            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
+        roles = dict(columns)
+    else:
+        known = {name.lower(): name for name in reversed(names)}
+        found = {
+            role: next((known[name] for name in own if name in known), None) for role, own in _NAMES.items()
+        }
+        roles = {role: name for role, name in found.items() if name is not None}
+    for one, other in (("question", "answer"), ("answer", "question")):
+        if one in roles and other not in roles:
+            if columns:
+                raise ConfigError(f"column mapping {one!r}: give {other} too")
+            del roles[one]
+    if not {"question", "body"} & roles.keys():
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
+            " or text; rename them or give a mapping such as title=headline,body=article",
+            path=where,
+        )
+    return roles

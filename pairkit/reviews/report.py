@@ -1,0 +1,378 @@
+"""What a review found: how right labels are, how far people agree, how long it took; also for the card."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.result_table import ResultTable
+from pairkit.dataset.card import table as markdown_table
+from pairkit.dataset.card import with_section
+from pairkit.dataset.judgements import (
+    SKIP,
+    TOP_GRADE,
+    UNSURE,
+    Decision,
+    JudgedPair,
+    Judgement,
+    ReviewSettings,
+    Store,
+    decide,
+    disputed,
+)
+from pairkit.reviews.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
+from pairkit.reviews.sample import FACTS
+from pairkit.system.files import write_text
+
+HEADING = "Inspected by hand"
+RELATION = "relation that people gave"
+_CARD = "README.md"
+_CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stands in the report alone
+_NEAR = 1  # grades; a score that is no further from people's is right
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What was found about some of the pairs."""
+
+    judged: int
+    unsure: int
+    disputed: int
+    right: Figure
+
+
+class Estimates:
+    """The judged pairs of a review, each with its weight: how many pairs of its stratum it stands for."""
+
+    def __init__(
+        self,
+        settings: ReviewSettings,
+        strata: Mapping[str, int],
+        pairs: Mapping[str, JudgedPair],
+        decisions: Mapping[str, Decision],
+    ) -> None:
+        self._settings, self._strata = settings, strata
+        self._judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
+        self._decided = Counter(pair.stratum for pair, decision in self._judged if decision.value is not None)
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """Strata without a decided pair, of which nothing is known; with how many pairs each has."""
+        return {name: size for name, size in self._strata.items() if not self._decided[name]}
+
+    def all(self) -> Estimate:
+        """Of the whole dataset, but for what is `unseen`."""
+        return self._estimate(self._judged)
+
+    def by(self, fact: str) -> dict[str, Estimate]:
+        """Of pairs by the value of one fact; those of which it is not known are left out."""
+        return self._by(lambda pair, _: pair.facts.get(fact, ""))
+
+    def by_relation(self) -> dict[str, Estimate]:
+        """Of pairs that people gave the same relation."""
+        return self._by(lambda _, decision: decision.relation)
+
+    def _by(self, name: Callable[[JudgedPair, Decision], str]) -> dict[str, Estimate]:
+        names = sorted({name(*one) for one in self._judged} - {""})
+        return {
+            value: self._estimate([one for one in self._judged if name(*one) == value]) for value in names
+        }
+
+    def _estimate(self, judged: Sequence[tuple[JudgedPair, Decision]]) -> Estimate:
+        states = Counter(decision.state for _, decision in judged)
+        decided = [(pair, decision.value) for pair, decision in judged if decision.value is not None]
+        right = [is_right(pair.label, value, self._settings) for pair, value in decided]
+        weights = list(self._weights(pair for pair, _ in decided))
+        return Estimate(len(judged), states["unsure"], states["disputed"], weighted_share(right, weights))
+
+    def _weights(self, pairs: Iterable[JudgedPair]) -> Iterable[float]:
+        return (self._strata[pair.stratum] / self._decided[pair.stratum] for pair in pairs)
+
+
+def is_right(label: float, value: float, settings: ReviewSettings) -> bool:
+    """Whether people confirm a label."""
+    if settings.asked == "labels":
+        return (label / settings.top >= 0.5) == (value == 1)
+    if settings.label_kind == "binary":
+        return (value >= TOP_GRADE / 2) == (label == 1)
+    return abs(value - TOP_GRADE * label / settings.top) <= _NEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one reviewer did."""
+
+    judged: int
+    unsure: int
+    skipped: int
+    minutes: float
+    seconds_each: float | None
+
+
+def agreement(
+    judgements: Iterable[Judgement], settings: ReviewSettings
+) -> tuple[dict[tuple[str, str], Figure], Figure]:
+    """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all of them."""
+    said = _values(judgements, settings)
+    return _kappas(said, settings), krippendorff_alpha(_units(said.values()), _scale(settings))
+
+
+def _scale(settings: ReviewSettings) -> Scale:
+    return "nominal" if settings.asked == "labels" else "interval"
+
+
+def _values(judgements: Iterable[Judgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
+    """What each reviewer could tell of which pair."""
+    said = defaultdict[str, dict[str, float]](dict)
+    for judgement in judgements:
+        if judgement.answer in settings.answers:
+            said[judgement.person][judgement.pair_id] = settings.answers[judgement.answer]
+    return dict(sorted(said.items()))
+
+
+def _kappas(
+    said: Mapping[str, Mapping[str, float]], settings: ReviewSettings
+) -> dict[tuple[str, str], Figure]:
+    found = {}
+    for one, other in combinations(said, 2):
+        if both := sorted(said[one].keys() & said[other].keys()):
+            first, second = ([said[name][pair_id] for pair_id in both] for name in (one, other))
+            found[one, other] = cohen_kappa(first, second, _scale(settings))
+    return found
+
+
+def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
+    units = defaultdict[str, list[float]](list)
+    for values in said:
+        for pair_id, value in values.items():
+            units[pair_id].append(value)
+    return [units[pair_id] for pair_id in sorted(units)]
+
+
+def work_of(judgements: Iterable[Judgement]) -> dict[str, Work]:
+    """What each reviewer did, by name."""
+    mine = defaultdict[str, list[Judgement]](list)
+    for judgement in judgements:
+        mine[judgement.person].append(judgement)
+    return {name: _work(said) for name, said in sorted(mine.items())}
+
+
+def _work(said: Sequence[Judgement]) -> Work:
+    heard = [judgement for judgement in said if judgement.answer != SKIP]
+    seconds = sum(judgement.seconds for judgement in said)
+    return Work(
+        judged=len(heard),
+        unsure=sum(judgement.answer == UNSURE for judgement in heard),
+        skipped=len(said) - len(heard),
+        minutes=round(seconds / 60, 1),
+        seconds_each=round(seconds / len(said), 1) if said else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReviewReport:
+    """What a review found; shares and agreement with 95 % intervals.
+
+    Attributes:
+        settings: What it was begun with.
+        sample: How many pairs were drawn.
+        total: Of all of them: how right the labels are, weighted to the dataset.
+        by: The same by facts (label, evidence, split, …) and their values.
+        unseen: Strata of which no pair is decided, and how many pairs each has: the figures say nothing of
+            them.
+        kappa: Cohen's kappa of each two reviewers, of pairs that both could tell.
+        alpha: Krippendorff's alpha of all of them.
+        disputed: Pairs on which reviewers differ.
+        people: What each reviewer did.
+    """
+
+    settings: ReviewSettings
+    sample: int
+    total: Estimate
+    by: Mapping[str, Mapping[str, Estimate]]
+    unseen: Mapping[str, int]
+    kappa: Mapping[tuple[str, str], Figure]
+    alpha: Figure
+    disputed: int
+    people: Mapping[str, Work]
+
+    def words(self) -> str:
+        """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
+        told = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
+        told += [
+            f"precision {_told(self._precision)}" if self._precision else f"right {_told(self.total.right)}"
+        ]
+        if self._agreement:
+            told.append(self._agreement)
+        return ", ".join(told)
+
+    @property
+    def _precision(self) -> Figure | None:
+        """Of label 1, where labels are 0 and 1."""
+        positive = self.by.get("label", {}).get("1")
+        return positive.right if positive and self.settings.label_kind == "binary" else None
+
+    @property
+    def _agreement(self) -> str:
+        if len(self.kappa) == 1:
+            return f"kappa {_told(next(iter(self.kappa.values())))}"
+        return f"alpha {_told(self.alpha)}" if self.kappa else ""
+
+    def tables(self) -> list[ResultTable]:
+        """How right labels are by fact, how far people agree, and who did what."""
+        shares = ResultTable(
+            *("of", "judged", "unsure", "disputed", "right", "95 %"),
+            title=f"{self.settings.dataset}: {self.words()}",
+            caption="\n".join(self.remarks()),
+        )
+        shares.add_row("all", *_cells(self.total))
+        for fact, values in self.by.items():
+            shares.add_rule()
+            for value, estimate in values.items():
+                shares.add_row(f"{fact}: {value}", *_cells(estimate))
+        found = [shares]
+        if self.kappa:
+            agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
+            for pair, figure in self.kappa.items():
+                agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
+            agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
+            found.append(agreed)
+        people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
+        for name, work in self.people.items():
+            each = None if work.seconds_each is None else f"{work.seconds_each:.1f}"
+            people.add_row(name, work.judged, work.unsure, work.skipped, f"{work.minutes:.1f}", each)
+        return [*found, people]
+
+    def remarks(self) -> list[str]:
+        """What one has to know to read the figures."""
+        judged = f"{self.total.judged:,} of {self.sample:,} drawn pairs are judged"
+        told = [f"{judged}; the dataset has {self.settings.pairs:,}"]
+        told.append("shares are weighted to the dataset")
+        if self.unseen:
+            told.append(
+                f"not judged: {len(self.unseen):,} strata of {sum(self.unseen.values()):,} pairs, such as"
+                f" {next(iter(self.unseen))}"
+            )
+        if self.disputed:
+            told.append(f"reviewers differ on {self.disputed:,} pairs")
+        return told
+
+    def section(self) -> str:
+        """What a dataset's card says of the review, as Markdown."""
+        number = len(self.people)
+        who = (
+            "one person, who did not see the labels"
+            if number == 1
+            else f"{number} people, who saw neither labels nor each other's answers"
+        )
+        how = "drawn at random by strata; figures are weighted to the whole dataset"
+        words, judged = self.words(), f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
+        lines = [
+            f"{words[0].upper()}{words[1:]}.",
+            f"{judged} by {who}. They were {how}. In brackets: 95 % intervals.",
+        ]
+        if self.disputed:
+            lines.append(f"Reviewers differed on {self.disputed:,} pairs.")
+        rows = [
+            (
+                f"{fact}: {value}",
+                estimate.judged,
+                estimate.unsure + estimate.disputed,
+                *_figure(estimate.right),
+            )
+            for fact, values in self.by.items()
+            if len(values) <= _CARD_VALUES
+            for value, estimate in values.items()
+        ]
+        return "\n\n".join(
+            [*lines, markdown_table(["pairs", "judged", "undecided", "label is right", "95 %"], rows)]
+        )
+
+    def save_card(self, folder: str | Path) -> None:
+        """Put what was found into the card of a dataset's folder, in place of what stood there of a review.
+
+        Raises:
+            ConfigError: There is no card, or it can't be written.
+        """
+        path = Path(folder) / _CARD
+        try:
+            card = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: no dataset card that can be read; give a dataset's folder") from error
+        write_text(path, with_section(card, HEADING, self.section()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        plain = asdict(self) | {
+            "settings": self.settings.model_dump(mode="json", exclude={"common"}),
+            "kappa": {" and ".join(pair): figure._asdict() for pair, figure in self.kappa.items()},
+            "alpha": self.alpha._asdict(),
+            "words": self.words(),
+        }
+        return {name: _plain(value) for name, value in plain.items()}
+
+    def __repr__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables())
+
+
+def report_of(store: Store) -> ReviewReport:
+    """The report of a review."""
+    settings, judgements = store.settings, store.judgements()
+    decisions = decide(judgements)
+    if not decisions:
+        raise DataError("nothing is judged yet; judge some pairs first", path=store.path)
+    estimates = Estimates(settings, store.strata, store.pairs, decisions)
+    kappa, alpha = agreement(judgements, settings)
+    by = {fact: estimates.by(fact) for fact in FACTS} | {RELATION: estimates.by_relation()}
+    return ReviewReport(
+        settings=settings,
+        sample=len(store.pairs),
+        total=estimates.all(),
+        by={
+            fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(decisions))
+        },
+        unseen=estimates.unseen,
+        kappa=kappa,
+        alpha=alpha,
+        disputed=len(disputed(judgements)),
+        people=work_of(judgements),
+    )
+
+
+def _divides(values: Mapping[str, Estimate], judged: int) -> bool:
+    """Whether a fact tells pairs apart, rather than being the same of all."""
+    return bool(values) and next(iter(values.values())).judged < judged
+
+
+def _cells(estimate: Estimate) -> tuple[Any, ...]:
+    return estimate.judged, estimate.unsure, estimate.disputed, *_figure(estimate.right)
+
+
+def _figure(figure: Figure) -> tuple[str, str]:
+    value = "–" if figure.value is None else f"{figure.value:.2f}"
+    return value, "–" if figure.interval is None else "{:.2f}–{:.2f}".format(*figure.interval)
+
+
+def _told(figure: Figure) -> str:
+    if figure.value is None:
+        return "not defined"
+    interval = "" if figure.interval is None else " [{:.2f}, {:.2f}]".format(*figure.interval)
+    return f"{figure.value:.2f}{interval}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return _plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value

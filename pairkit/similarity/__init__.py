@@ -1,0 +1,1 @@
+"""Lexical similarity of texts: BM25, Jaccard, near-duplicates."""

@@ -1,0 +1,118 @@
+"""BM25 over a fixed list of texts, as Lucene computes it (k1 1.5, b 0.75); of words, names and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pairkit.app.errors import DataError
+from pairkit.system.files import write_json
+from pairkit.system.folders import read_object
+
+if TYPE_CHECKING:
+    import bm25s
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
+
+
+def words(text: str) -> list[str]:
+    """Each word as often as it stands there."""
+    return _WORD.findall(text.lower())
+
+
+Scores: TypeAlias = npt.NDArray[np.float32]
+_WORDS: Final = "words.json"
+
+
+class Bm25:
+    """An index: scores each of its texts against any text."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
+        self._vocabulary: dict[str, int] = {}
+        number = self._vocabulary.setdefault
+        documents = [[number(word, len(self._vocabulary)) for word in words(text)] for text in texts]
+        # An index needs a word; texts without any score 0 with everything.
+        number("", len(self._vocabulary))
+        self._size = len(documents)
+        self._index: bm25s.BM25 = bm25s.BM25()
+        if documents:
+            self._index.index((documents, self._vocabulary), show_progress=False)
+
+    def most(self, text: str) -> float:
+        """What no text of the index can score above for the distinct words of `text`: each word's most."""
+        known = self._known(text)
+        if not self._size:
+            return 0.0
+        starts, scores = self._index.scores["indptr"], self._index.scores["data"]
+        return float(sum(scores[starts[word] : starts[word + 1]].max(initial=0) for word in known))
+
+    def save(self, folder: Path) -> None:
+        """Write the index into a folder that is there; `load` reads it."""
+        names = [word for word, _ in sorted(self._vocabulary.items(), key=lambda entry: entry[1])]
+        write_json(folder / _WORDS, {"texts": self._size, "words": names})
+        if self._size:
+            self._index.save(folder, show_progress=False)
+
+    @classmethod
+    def load(cls, folder: Path) -> Bm25:
+        """An index that `save` wrote; its numbers stay on disk until they are asked for."""
+        import bm25s
+
+        told = read_object(folder / _WORDS)
+        index, size, names = cls([]), told.get("texts"), told.get("words")
+        if not isinstance(size, int) or not isinstance(names, list):
+            raise DataError("expected texts and words; build the index again", path=folder / _WORDS)
+        index._size, index._vocabulary = size, {str(word): number for number, word in enumerate(names)}
+        if size:
+            try:
+                index._index = bm25s.BM25.load(folder, mmap=True, load_vocab=False, show_progress=False)
+                whole = _is_whole(index._index.scores, size, len(names))
+            except (OSError, ValueError, KeyError, TypeError) as error:  # what damaged files make of it
+                raise DataError("not readable; build the index again", path=folder) from error
+            if not whole:
+                raise DataError("its files are not of one index; build it again", path=folder)
+        return index
+
+    def scores(self, text: str) -> Scores:
+        """The score of each text of the index for the distinct words of `text`, be it one of them or not."""
+        known = self._known(text)
+        if not known or not self._size:
+            return np.zeros(self._size, np.float32)
+        found: Scores = self._index.get_scores_from_ids(sorted(known))
+        return found
+
+    def _known(self, text: str) -> set[int]:
+        """The numbers of the distinct words of `text` that the index has."""
+        return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
+
+
+def _is_whole(scores: dict[str, Any], texts: int, words: int) -> bool:
+    """Whether a sparse matrix (text, word) that was read has the shape that it should have."""
+    starts, places = scores["indptr"], scores["indices"]
+    return bool(
+        scores["num_docs"] == texts
+        and len(starts) == words + 1
+        and len(scores["data"]) == len(places) == starts[-1]
+        and starts[0] == 0
+        and (np.diff(starts) >= 0).all()
+        and (not len(places) or (places.min() >= 0 and places.max() < texts))
+    )
+
+
+def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:
+    """The places of the `count` highest scores above 0, best first; ties in order of place."""
+    if 0 < count < len(scores):
+        # Everything from the count-th best score on, so that ties are not cut by the sorting method.
+        least = float(np.partition(scores, -count)[-count])
+        likely = np.flatnonzero((scores >= least) & (scores > 0))
+    else:
+        likely = np.flatnonzero(scores > 0)
+    return likely[np.lexsort((likely, -scores[likely]))][:count]

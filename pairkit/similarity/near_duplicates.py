@@ -1,0 +1,251 @@
+"""Texts that are nearly the same: MinHash proposes families, exact Jaccard similarity decides.
+
+The similarity of two texts is |A and B| / |A or B| over their sets of three words in a row (lower case; a
+text of fewer words is one unit). Texts whose sketches agree in a band are of one family, and so are theirs;
+within a family every pair at the threshold or above is tied, exactly. A pair at 0.9 or more comes into one
+family all but surely, one at 0.8 with probability 0.95. What is found is a function of the texts and the
+threshold alone: no process, hash seed or order of input changes it. Of a part of the texts never more is
+found than of the whole: who is of one family in the part is so in the whole.
+
+Time and memory grow with the number of texts, also where all are made from one template; `jaccard_join`
+says for which they do not. Beside the texts, which may lie on disk, each takes some 50 bytes of memory; what
+the largest family takes comes on top.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from itertools import chain, combinations, islice
+from tempfile import SpooledTemporaryFile
+from typing import IO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from rensa import RMinHash
+
+from pairkit.similarity.groups import Places, alone, connected, shared
+from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
+from pairkit.system.files import temporary_folder, write_errors
+
+WORD = re.compile(r"\w+")
+CHUNK = 2048  # texts worked on at once, which bounds the memory
+MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+_KNOWN_WORDS = 1 << 20  # whose hashes are remembered, which bounds the memory
+
+
+class Texts(Protocol):
+    """Texts by place, as a list has them; each is read when it is asked for, so that they may lie on disk."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, place: int, /) -> str:
+        """One of them."""
+
+
+class _Words(dict[str, int]):
+    """The hash of each word, remembered."""
+
+    def __missing__(self, word: str) -> int:
+        if len(self) > _KNOWN_WORDS:
+            self.clear()
+        digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+        number = self[word] = int.from_bytes(digest, "little")
+        return number
+
+
+class Shingler:
+    """Turns texts into sets of hashed word triples."""
+
+    def __init__(self) -> None:
+        self._words = _Words()
+
+    def shingles(self, text: str) -> Hashes:
+        """The set of a text, ascending."""
+        return np.unique(self.flat([text])[0])
+
+    def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
+        """The set of each text."""
+        remaining = iter(texts)
+        while some := list(islice(remaining, CHUNK)):
+            triples, ends = self.flat(some)
+            yield from map(np.unique, np.split(triples, ends[:-1]))
+
+    def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
+        """A hash of every three words in a row (of all, where there are fewer); and where each text ends."""
+        words = [WORD.findall(text.lower()) for text in texts]
+        counts = np.fromiter(map(len, words), np.int64, len(words))
+        flat = map(self._words.__getitem__, chain.from_iterable(words))
+        hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
+        widths = np.minimum(counts, len(MULTIPLIERS))
+        found = np.where(counts > 0, counts - widths + 1, 0)
+        ends = np.cumsum(found)
+        first = np.arange(found.sum()) + np.repeat(np.cumsum(counts) - counts - ends + found, found)
+        combined = np.zeros(len(first), np.uint64)
+        for place, multiplier in enumerate(MULTIPLIERS):
+            reaches = np.repeat(widths > place, found)
+            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + place]
+        return mixed(combined), ends
+
+
+_BANDS, _ROWS = 16, 8
+_SEED = 20240621
+_IN_MEMORY = 64 << 20  # bytes of hashes; more lie on disk
+
+
+def families(texts: Texts, rows: Places, shingler: Shingler) -> Iterator[Places]:
+    """Texts whose sketches agree in a band, directly or through others; two or more at a time, ascending."""
+    with _bands(len(rows)) as bands:
+        for start in range(0, len(rows), CHUNK):
+            some = [texts[row] for row in rows[start : start + CHUNK].tolist()]
+            bands.write(start, band_hashes(some, shingler))
+        groups = joined(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
+    for family in shared(groups):
+        yield rows[family]
+
+
+def joined(bands: Iterator[Hashes]) -> Places:
+    """The least text of each text's family, given the hash of each text (text,) band by band."""
+    groups = None
+    for hashes in bands:
+        order = np.argsort(hashes)
+        ordered = hashes[order]
+        same = np.flatnonzero(ordered[1:] == ordered[:-1])
+        del hashes, ordered
+        groups = connected(alone(len(order)) if groups is None else groups, order[same], order[same + 1])
+    return alone(0) if groups is None else groups
+
+
+def band_hashes(texts: Sequence[str], shingler: Shingler) -> Hashes:
+    """A hash of each band of each text's sketch, (band, text)."""
+    triples, ends = shingler.flat(texts)
+    offsets = np.concatenate([[0], ends]).astype(np.uint64)
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
+        triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
+    )
+    sketches = np.array(matrix.to_rows(), dtype=np.uint64).reshape(len(ends), _BANDS, _ROWS)
+    hashes = np.zeros((len(ends), _BANDS), dtype=np.uint64)
+    for row in range(_ROWS):
+        hashes = mixed(hashes + sketches[:, :, row] + MULTIPLIERS[0])
+    return np.ascontiguousarray(hashes.T)
+
+
+class _Bands:
+    """The hashes of each band, one band after the other in a file."""
+
+    def __init__(self, file: IO[bytes], texts: int) -> None:
+        self._file, self._texts = file, texts
+
+    def write(self, start: int, hashes: Hashes) -> None:
+        """Put down those (band, text) of texts from `start` on."""
+        for band, some in enumerate(hashes):
+            self._file.seek(8 * (band * self._texts + start))
+            self._file.write(some.tobytes())
+
+    def read(self, band: int) -> Hashes:
+        """Those of one band, (text,)."""
+        self._file.seek(8 * band * self._texts)
+        return np.frombuffer(self._file.read(8 * self._texts), np.uint64)
+
+
+@contextmanager
+def _bands(texts: int) -> Iterator[_Bands]:
+    with write_errors(temporary_folder()), SpooledTemporaryFile(_IN_MEMORY) as file:
+        yield _Bands(file, texts)
+
+
+DEFAULT_THRESHOLD = 0.8
+_LOG = logging.getLogger(__name__)
+
+_FEW = 8  # texts of a family that are compared pair by pair
+_NO_WORDS = bytes(16)
+
+
+def near_identical(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
+    """Groups of two or more positions whose texts are tied, directly or through others; each ascending."""
+    return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
+
+
+def near_identical_to(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> Places:
+    """The same as the first position of each text's group, its own where it is tied to none; (text,)."""
+    shingler = Shingler()
+    first, has_words = _equal(texts)
+    one, other = array("q"), array("q")
+    for family in families(texts, np.flatnonzero(has_words & (first == alone(len(first)))), shingler):
+        members = family.tolist()
+        sets = list(shingler.sets(texts[member] for member in members))
+        for this, that in _tied(sets, threshold):
+            one.append(members[this])
+            other.append(members[that])
+    groups = connected(first, np.array(one, np.int64), np.array(other, np.int64))
+    found = len(np.unique(groups[groups != alone(len(groups))]))
+    _LOG.info("near-identical at %g: %d groups among %d texts", threshold, found, len(groups))
+    return groups
+
+
+def similarity(one: str, other: str) -> float:
+    """The exact similarity of two texts; 0 if either has no words."""
+    shingler = Shingler()
+    return jaccard(shingler.shingles(one), shingler.shingles(other))
+
+
+def jaccard(one: Hashes, other: Hashes) -> float:
+    """Share of common elements of two sorted arrays without repeats; 0 if either is empty."""
+    if not len(one) or not len(other):
+        return 0.0
+    common = len(np.intersect1d(one, other, assume_unique=True))
+    return common / (len(one) + len(other) - common)
+
+
+def _equal(texts: Texts) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """The first of the texts that are equal to each, and whether it has a word; (text,) both."""
+    digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
+    while some := [_digest(text) for text in islice(remaining, CHUNK)]:
+        digests[start : start + len(some)] = np.frombuffer(b"".join(some), np.uint64).reshape(-1, 2)
+        start += len(some)
+    has_words = (digests[:, 0] | digests[:, 1]) != 0
+    order = np.argsort(digests[:, 0])
+    ordered = digests[order, 0]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    del ordered
+    # Half a digest agrees: few, so that the whole may be looked at.
+    rows = np.unique(np.concatenate([order[same], order[same + 1]]))
+    rows = rows[has_words[rows]]
+    rows = rows[np.lexsort((digests[rows, 1], digests[rows, 0]))]
+    equal = (digests[rows[1:]] == digests[rows[:-1]]).all(axis=1)
+    return connected(alone(len(texts)), rows[:-1][equal], rows[1:][equal]), has_words
+
+
+def _digest(text: str) -> bytes:
+    """128 bits that stand for a text's words, blanks and case aside; zeros where it has none."""
+    words = " ".join(text.lower().split())
+    if not WORD.search(words):
+        return _NO_WORDS
+    return blake2b(words.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
+    """Pairs of places that tie all that are tied, directly or through others."""
+    if len(sets) <= _FEW:
+        for one, other in combinations(range(len(sets)), 2):
+            if jaccard(sets[one], sets[other]) >= threshold:
+                yield one, other
+        return
+    distinct: dict[bytes, int] = {}
+    for place, elements in enumerate(sets):
+        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), place)
+        if first != place:
+            yield first, place
+    places = list(distinct.values())
+    named: dict[int, int] = {}
+    for place, group in zip(
+        places, tied_sets([sets[place] for place in places], threshold).tolist(), strict=True
+    ):
+        first = named.setdefault(group, place)
+        if first != place:
+            yield first, place

@@ -1,0 +1,1 @@
+"""Files, folders, databases, servers and machines."""

@@ -1,0 +1,169 @@
+"""SQLite files of ours: private, in WAL mode, of a known version, with errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
+from pairkit.system.files import open_own, write_errors
+
+_CHECKED_BYTES = (
+    256 << 20
+)  # a file up to this size is checked as a whole (a second a GiB), a larger one as it is read
+_SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What tells a kind of file from all others, and what is in it."""
+
+    name: str  # for people: "crawl store"
+    application: int  # SQLite's application_id
+    version: int
+    tables: str  # CREATE statements
+
+
+@contextmanager
+def database_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, each with what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        # Extended codes keep the plain code in their low byte.
+        raise _explain(path, error, None if code is None else code & 0xFF) from error
+
+
+def _explain(path: Path, error: sqlite3.Error, code: int | None) -> ConfigError | DataError:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DataError(
+            f"damaged, or not a database of ours ({error}): move it away and run again", path=path
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return ConfigError(f"{path}: no space left on the device; free some and run the same command again")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ConfigError(
+            f"{path}: another process writes to it; wait until it has ended or choose another working folder"
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
+        return ConfigError(
+            f"{path}: can't be read or written ({error}); fix its permissions, or choose another working "
+            "folder"
+        )
+    return DataError(f"unusable ({error}): move it away and run again", path=path)
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode; the caller writes its own BEGIN and COMMIT."""
+    mode = "ro" if read_only else "rw"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA busy_timeout = 10000")
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
+        connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
+    """A connection to a file of this kind."""
+    if not create and not path.is_file():
+        raise ConfigError(f"{path}: {absent}")
+    if create:
+        _touch_private(path)
+    with database_errors(path):
+        connection = connect(path)
+        try:
+            prepare(connection, path, schema, create=create)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All that is written inside is kept, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def scratch_database(tables: str) -> sqlite3.Connection:
+    """A database for rows that memory need not hold; it ends with its connection, and with the process.
+
+    While it is small it is in memory, then in a file without a name in TMPDIR (/var/tmp where that is not
+    set), which nobody else can open. Queries may run in another thread, one at a time.
+    """
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
+    # Nobody is to find it after a crash, so nothing has to be undone or to be safe on the disk.
+    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {tables} BEGIN;")
+    return connection
+
+
+def scratch_errors() -> AbstractContextManager[None]:
+    """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
+    return database_errors(_scratch_folder())
+
+
+def _scratch_folder() -> Path:
+    """Where SQLite puts a file without a name: https://sqlite.org/tempfiles.html, section 5."""
+    named = (os.environ.get(name, "") for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    usual = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108 - looked at, no more
+    there = (Path(place) for place in (*named, *usual) if place)
+    return next((place for place in there if place.is_dir() and os.access(place, os.W_OK | os.X_OK)), Path())
+
+
+def _touch_private(path: Path) -> None:
+    """Have the file there, for its owner alone."""
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            open_own(path, private=True).close()
+        elif path.is_file():
+            path.chmod(0o600)  # not opened and closed: that would end this process's locks on it
+
+
+def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
+    """Make the tables of a new file, or see that an old one is of this kind and version."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    is_new = not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if is_new and create:
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {schema.tables} PRAGMA application_id = {schema.application};"
+            f"PRAGMA user_version = {schema.version}; COMMIT;"
+        )
+        return
+    if application != schema.application:
+        raise DataError(
+            f"not a {schema.name}: move it away and run again, or choose another working folder", path=path
+        )
+    if version != schema.version:
+        age, remedy = (
+            ("a newer", "update aoe-toolkit") if version > schema.version else ("an older", "move it away")
+        )
+        sign = ">" if version > schema.version else "<"
+        raise DataError(
+            f"made by {age} version ({version} {sign} {schema.version}): {remedy}, or choose another "
+            "working folder",
+            path=path,
+        )
+    if path.stat().st_size <= _CHECKED_BYTES:
+        ((found,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        if found != "ok":
+            raise DataError(f"damaged ({one_line(found)}): move it away and run again", path=path)

@@ -1,0 +1,217 @@
+"""Files that others wrote, plain or gzipped, read as streams with limits.
+
+A file may be far larger than memory, a line of it may not; and a packed file must not hold more than one of
+its size plausibly would, so that a few kilobytes can't keep a run busy for hours.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pairkit.app.errors import DataError
+
+MAX_LINE_BYTES = 16 << 20  # 250 times the largest text of GitHub
+MAX_WHOLE_BYTES = 512 << 20  # of a file that must be read as one, such as a JSON array
+MAX_RATIO = 200  # unpacked to packed: text has 3 to 20, the same line over and over some 300, zeros 1,030
+FREE_BYTES = 64 << 20  # as much may be unpacked whatever the ratio
+_BLOCK_BYTES = 1 << 20
+
+
+def is_gzipped(path: Path) -> bool:
+    """Whether the name says that a file is gzipped."""
+    return path.suffix.lower() == ".gz"
+
+
+def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
+    """A file's lines with their numbers from 1 and their ends, one in memory at a time.
+
+    Only a line feed ends a line, as other marks may stand inside a text.
+    """
+    row = 0
+    try:
+        with _open(path) as file:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                row += 1
+                if len(line) <= MAX_LINE_BYTES:
+                    yield row, line
+                    continue
+                if pass_over is None:
+                    raise _line_too_long(path, row)
+                pass_over(row)
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (OSError, EOFError, zlib.error, _TooLargeError) as error:
+        raise _unreadable(error, path, row + 1) from error
+
+
+def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """`read_lines` as text in UTF-8; a byte order mark is left out."""
+    for row, line in read_lines(path):
+        try:
+            yield row, line.decode("utf-8-sig" if row == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, such as with"
+                " iconv -f latin1 -t utf-8",
+                path=path,
+                row=row,
+            ) from error
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON value of each line that is not blank, with its number."""
+    for row, line in read_text_lines(path):
+        if line.strip():
+            yield row, parse_json(line.rstrip(), path, row)
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`read_json_lines` where each is an object and all of its texts are Unicode."""
+    for row, line in read_text_lines(path):
+        if not line.strip():
+            continue
+        value = parse_json(line.rstrip(), path, row)
+        if not isinstance(value, dict):
+            raise DataError(f"{type(value).__name__}, expected a JSON object", path=path, row=row)
+        if "\\u" in line:
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError as error:
+                raise DataError(
+                    "not JSON (\\ud800 to \\udfff without its other half is no character); fix the file",
+                    path=path,
+                    row=row,
+                ) from error
+        yield row, value
+
+
+def parse_json(text: str, path: Path, row: int = 1) -> Any:
+    """The value of a JSON text that begins in this row of a file."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"not JSON ({error.msg}); fix the file", path=path, row=row + error.lineno - 1
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError("not JSON (too deep or too large); fix the file", path=path, row=row) from error
+
+
+def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
+    """All that a file holds, unpacked."""
+    return _collected(path, MAX_WHOLE_BYTES if max_bytes is None else max_bytes, remedy, lines=False)
+
+
+def read_whole_lines(path: Path) -> bytes:
+    """All that a file of lines holds, unpacked, however much: for a reader that takes a table at once."""
+    return _collected(path, None, "", lines=True)
+
+
+def check_lines(path: Path) -> None:
+    """Read a file of lines through without keeping it."""
+    for _ in _blocks(path, lines=True):
+        pass
+
+
+def _collected(path: Path, max_bytes: int | None, remedy: str, *, lines: bool) -> bytes:
+    whole = bytearray()
+    for block in _blocks(path, lines=lines):
+        whole += block
+        if max_bytes is not None and len(whole) > max_bytes:
+            raise DataError(f"holds more than {max_bytes >> 20} MiB; {remedy}", path=path)
+    return bytes(whole)
+
+
+def _blocks(path: Path, *, lines: bool) -> Iterator[bytes]:
+    """The file in pieces; with `lines` it is seen to that no line is too long."""
+    row, begun = 1, 0  # of the current line: its number, and how much of it came with blocks before
+    try:
+        with _open(path) as file:
+            while block := file.read(_BLOCK_BYTES):
+                if lines:
+                    first = block.find(b"\n")
+                    begun += len(block) if first < 0 else first + 1
+                    if begun > MAX_LINE_BYTES:
+                        raise _line_too_long(path, row)
+                    if first >= 0:  # a whole line within a block is short enough
+                        row += block.count(b"\n")
+                        begun = len(block) - block.rfind(b"\n") - 1
+                yield block
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (OSError, EOFError, zlib.error, _TooLargeError) as error:
+        raise _unreadable(error, path, row if lines else None) from error
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[io.BufferedIOBase]:
+    with open(path, "rb", opener=_open_at_once) as packed:
+        status = os.fstat(packed.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(
+                "is not a regular file but a pipe or device; save what it gives in a file", path=path
+            )
+        if not is_gzipped(path):
+            yield packed
+            return
+        size = status.st_size
+        with gzip.GzipFile(fileobj=packed) as unpacked:
+            yield io.BufferedReader(_Bounded(unpacked, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """A pipe that nobody writes into would keep us waiting for ever."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+class _TooLargeError(Exception):
+    """More was unpacked than allowed."""
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacked stream that ends in an error after so many bytes."""
+
+    def __init__(self, stream: gzip.GzipFile, left: int) -> None:
+        self._stream, self._left = stream, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # No more than is unpacked already: what stands before a fault is still to be had.
+        count = self._stream.readinto1(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise _TooLargeError
+        return count
+
+
+def _line_too_long(path: Path, row: int) -> DataError:
+    return DataError(
+        f"a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per line: split it",
+        path=path,
+        row=row,
+    )
+
+
+def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
+    if isinstance(error, _TooLargeError):
+        return DataError(
+            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
+            " unpack it and give the plain file",
+            path=path,
+            row=row,
+        )
+    reason = getattr(error, "strerror", None) or error
+    return DataError(f"not readable ({reason}); fix the file or its permissions", path=path, row=row)
