@@ -17,6 +17,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -277,9 +278,10 @@ def units(count: int, seed: int) -> list[str]:
     single = dict.fromkeys(
         [*LINES, *MARKUP, *SIGNS, *(f"{word} " for word in _words()), *_words(), *_phrase_parts()]
     )
-    single |= dict.fromkeys(f"{rule.example} " for rule in RULES)
+    rules = list(chain.from_iterable(RULES.values()))
+    single |= dict.fromkeys(f"{rule.example} " for rule in rules)
     chosen = random.Random(seed)  # noqa: S311
-    found = dict.fromkeys(text for rule in RULES for text in _of_rule(rule.pattern, chosen)) | single
+    found = dict.fromkeys(text for rule in rules for text in _of_rule(rule.pattern, chosen)) | single
     pool = list(single)
     while len(found) < count:
         found["".join(chosen.choices(pool, k=chosen.choice((2, 2, 3))))] = None
@@ -305,7 +307,7 @@ def _phrase_parts() -> Iterator[str]:
 def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
     """Words for a few of the codes that a rule of the grammar is made of, in the rule's order and in any."""
     by_code = _words_by_code()
-    codes = [code for code in re.sub(r"\(\?P<.>|\\.", "", pattern) if code in by_code]
+    codes = [name for name in re.findall(r"[A-Z][A-Z_]+", pattern) if name in by_code]
     for size in (2, 3, 4, 6):
         start = chosen.randrange(len(codes))
         for row in (codes[start : start + size], chosen.choices(codes, k=size)):
@@ -315,11 +317,13 @@ def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
 def _words_by_code() -> dict[str, list[str]]:
     from gis_builder.detection.lexicon import WORDS
 
-    by_code = {"R": ["#1", "#2"], ",": [",", ":"], "?": ["?"], "F": ["in favour of"], "S": ["same issue as"]}
-    by_code |= {"s": ["the same issue"], "m": ["merged into"], "K": ["tracked in"], "A": ["already reported"]}
-    by_code |= {"P": ["part of"], "O": ["that one"], "c": ["I meant"], "w": ["window"], "Q": ["no idea"]}
+    by_code = {"REFERENCE": ["#1", "#2"], "TARGETS": ["#1", "#2"], "SUBJECT": ["#1"], "QUESTION": ["?"]}
+    by_code |= {"FAVOUR": ["in favour of"], "SAME_AS": ["same issue as"], "SAME": ["the same issue"]}
+    by_code |= {"MOVED": ["merged into"], "TRACKED": ["tracked in"], "REPORTED": ["already reported"]}
+    by_code |= {"PART_OF": ["part of"], "THAT_ONE": ["that one"], "CORRECTION": ["I meant"]}
+    by_code |= {"COMMA": [",", ":"], "WORD": ["window"], "UNDECIDED": ["no idea"]}
     for word, code in WORDS.items():
-        by_code.setdefault(code, []).append(word)
+        by_code.setdefault(code.name, []).append(word)
     return by_code
 
 

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from gis_builder.detection.rules import RULES
+from gis_builder.detection.claims import ClaimKind
+from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.rules import RULES, Rule, compile_rule
 
 
-@dataclass(frozen=True, slots=True)
-class Find:
-    """A marker in a sentence: where it stands and which stretch of codes holds its targets, if any."""
+class Find(NamedTuple):
+    """A marker in a sentence: its place, and which stretches of codes hold its targets and its subject."""
 
-    kind: str  # D | F | S | K: the lexicon code that decides
+    kind: ClaimKind
+    rule: Rule
     start: int
     end: int
     targets: tuple[int, int] | None
-    subject: tuple[int, int] | None = None  # other issues that the claim is about
-    is_reversed: bool = False  # the other issue is said to be a duplicate of this one
-    points_back: bool = False
-    opens_list: bool = False  # "a dup of these issues:"
-    corrects: bool = False  # "I meant #2"
-    must_close: bool = False  # counts only beside a closing: "very similar to #1, closing"
-    is_open_question: bool = False  # "how does this differ from #1?"
+    subject: tuple[int, int] | None
+    is_reversed: bool  # the other issue is said to be a duplicate of this one
 
 
-_COMPILED = tuple((rule.kind, re.compile(rule.pattern)) for rule in RULES)
-# The codes of which a rule of that kind needs at least one: a cheap test before the patterns.
-_MARKERS = {"D": "DdZcn", "F": "Fm", "S": "SsTlE", "K": "KAfP"}
+# By kind, the codes of which its rules need at least one, a cheap test before the patterns.
+_NEEDED = {
+    ClaimKind.DUPLICATE: {
+        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
+    },
+    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED},
+    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
+    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
+}  # fmt: skip
+_COMPILED = {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in RULES.items()}
 
 
 def find_markers(codes: str) -> list[Find]:
@@ -35,63 +39,52 @@ def find_markers(codes: str) -> list[Find]:
     found: list[Find] = []
     taken = bytearray(len(codes))
     present = frozenset(codes)
-    for kind, rule in _COMPILED:
-        if present.isdisjoint(_MARKERS[kind]):
+    for kind, rules in _COMPILED.items():
+        if present.isdisjoint(_NEEDED[kind]):
             continue
-        for match in rule.finditer(codes):
-            find = _find(kind, match)
-            if not any(taken[find.start : find.end]):
-                taken[find.start : find.end] = b"\x01" * (find.end - find.start)
-                found.append(find)
+        for rule, pattern in rules:
+            for match in pattern.finditer(codes):
+                start, end = match.span("marker")
+                if not any(taken[start:end]):
+                    taken[start:end] = b"\x01" * (end - start)
+                    found.append(_find(kind, rule, match))
     return sorted(found, key=lambda find: find.start)
 
 
-def _find(kind: str, match: re.Match[str]) -> Find:
-    groups = match.re.groupindex
-    marker = "c" if "c" in groups else "m"
-    return Find(
-        kind=kind,
-        start=match.start(marker),
-        end=match.end(marker),
-        targets=_stretch(match, "t") if "t" in groups else None,
-        subject=_stretch(match, "s") if "s" in groups else None,
-        is_reversed="r" in groups and match.start("r") >= 0,
-        points_back="p" in groups,
-        opens_list="b" in groups,
-        corrects="c" in groups,
-        must_close="k" in groups,
-        is_open_question="q" in groups,
-    )
-
-
-def _stretch(match: re.Match[str], group: str) -> tuple[int, int] | None:
-    return match.span(group) if match.start(group) >= 0 else None
+def _find(kind: ClaimKind, rule: Rule, match: re.Match[str]) -> Find:
+    spans = {name: match.span(name) for name in match.re.groupindex if match.start(name) >= 0}
+    return Find(kind, rule, *spans["marker"], spans.get("targets"), spans.get("subject"), "reversed" in spans)
 
 
 # What rules a marker; each ends where the marker begins.
-_DENIAL = re.compile(
-    r"N(?!w{0,2}G)[^,.&CRBF]{0,5}$"  # "isn't really a ...", but not "couldn't find a ..."
-    r"|[BN][,]?N[^,.&CR]{0,5}$"  # "no, not a ..."
+_DENIAL = code_pattern(
+    # "isn't really a ...", but not "couldn't find a ..."
+    r"NOT (?!WORD{0,2} SEARCH) [^COMMA AND CLOSE REFERENCE NO FAVOUR]{0,5} $"
+    r"| [NO NOT] COMMA? NOT [^COMMA AND CLOSE REFERENCE]{0,5} $"  # "no, not a ..."
 )
-_HEDGE = re.compile(r"[HI][^.&]{0,9}$")  # "I think that this is a ...", "if it is a ..."
-_OF_A_FIX = re.compile(r"(?<!a)X[^.R,C]{0,3}$")  # "the fix was ...", not "as wontfix, ..."
-_IN_VAIN = re.compile(
-    r"[NB][^.R]{0,4}G[^.R]{0,6}$"  # "couldn't find any ..."
-    r"|(?:I|o)J?G[^.R]{0,3}$"  # "please search for ...", "to look for ..."
+_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")  # "I think that this is a ...", "if it is a ..."
+_OF_A_FIX = code_pattern(
+    r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $"
+)  # "the fix was ...", not "as wontfix, ..."
+_IN_VAIN = code_pattern(
+    r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
+    r"| (?:IF | OF) FILLER? SEARCH [^REFERENCE]{0,3} $"  # "please search for ...", "to look for ..."
 )
 # What a sentence says as a whole.
-_DIFFERENT = re.compile(
-    r"[TRO][VJHx]{0,3}E(?=w?[oi]|[.,?&]|$)"  # "this is different", "#1 is a different bug"
-    r"|Ei"  # "different issue"
-    r"|E[owxbV]{0,2}[RTO]"  # "unrelated to #1"
+_DIFFERENT = code_pattern(
+    # "this is different", "#1 is a different bug"
+    r"[THIS REFERENCE THAT_ONE] [IS FILLER MAYBE ARTICLE]{0,3} DIFFERENT "
+    r"(?=WORD? [OF ISSUE] | [COMMA QUESTION AND] | $)"
+    r"| DIFFERENT ISSUE"  # "different issue"
+    r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
 )
-_FIXED = re.compile(r"(?<!N)(?<!Nw)(?<!NJ)X")  # "fixed", not "not fixed", "not yet fixed"
+_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")  # "fixed", not "not yet fixed"
 # How it begins: "yes", "ok, that's right" | "oh, ..." | "no" | "reopening", not "reopen if ..."
-_AGREEMENT = re.compile(r"[,w]?[,y]{0,2}[JT]?Y")
-_THANKS = re.compile(r"[,w]?[,]?J?[yY]")
-_DISAGREEMENT = re.compile(r"[,w]?[,]?B")
-_NOT_KEPT = re.compile(r"[NB][^.]{0,5}k")  # "no need to keep this open"
-_REOPENING = re.compile(r"(?:^|[,Y])[JTVH]{0,3}U")
+_AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
+_THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
+_DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
+_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")  # "no need to keep this open"
+_REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
 
 
 def is_denied(codes: str, start: int) -> bool:
@@ -116,12 +109,12 @@ def is_of_a_fix(codes: str, start: int) -> bool:
 
 def says_different(codes: str) -> bool:
     """Whether the sentence tells two issues apart: "a different bug", "not the same as #1"."""
-    return "E" in codes and _DIFFERENT.search(codes) is not None
+    return Code.DIFFERENT in codes and _DIFFERENT.search(codes) is not None
 
 
 def says_fixed(codes: str) -> bool:
     """Whether the sentence calls the issue fixed, or no bug; not "isn't fixed yet"."""
-    return "X" in codes and _FIXED.search(codes) is not None
+    return Code.FIXED in codes and _FIXED.search(codes) is not None
 
 
 def begins_with_yes(codes: str) -> bool:
@@ -141,19 +134,19 @@ def begins_with_no(codes: str) -> bool:
 
 def is_reopening(codes: str) -> bool:
     """Whether the speaker reopens the issue, not "reopen if it comes back"."""
-    return "U" in codes and "I" not in codes and _REOPENING.search(codes) is not None
+    return Code.REOPEN in codes and Code.IF not in codes and _REOPENING.search(codes) is not None
 
 
 def is_kept_open(codes: str) -> bool:
     """Whether the speaker leaves it open; not "no need to keep this open", nor where closing comes last."""
-    return codes.rfind("k") > codes.rfind("C") and _NOT_KEPT.search(codes) is None
+    return codes.rfind(Code.KEEP_OPEN) > codes.rfind(Code.CLOSE) and _NOT_KEPT.search(codes) is None
 
 
 def only_closes(codes: str) -> bool:
     """Whether something is closed there, and not as fixed or as no bug."""
-    return "C" in codes and not says_fixed(codes)
+    return Code.CLOSE in codes and not says_fixed(codes)
 
 
 def is_in_jest(codes: str) -> bool:
     """Whether the speaker says that what was said is not meant."""
-    return "j" in codes
+    return Code.JOKE in codes

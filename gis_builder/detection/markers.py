@@ -9,6 +9,7 @@ from itertools import islice
 from gis_builder.detection import grammar
 from gis_builder.detection.claims import Claim, ClaimKind, Reading, Stance
 from gis_builder.detection.explanations import accepts_explanation, explains
+from gis_builder.detection.lexicon import Code
 from gis_builder.detection.masking import mask
 from gis_builder.detection.page import Page
 from gis_builder.detection.prefilter import might_guess
@@ -29,10 +30,10 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Read
         SentenceReader(page, place, sentence) for place, sentence in worth_reading.items() if sentence.codes
     )
     claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MOST_CLAIMS + 1))
-    codes = ".".join(sentence.codes for sentence in sentences)
+    codes = Code.STOP.join(sentence.codes for sentence in sentences)
     if grammar.is_in_jest(codes) or grammar.is_kept_open(codes):
         claims = tuple(_left_open(claim, Stance.ASSERTED) for claim in claims)
-    elif "Q" in codes:
+    elif Code.UNDECIDED in codes:
         claims = tuple(_left_open(claim) for claim in claims)
     return Reading(
         claims=claims,
@@ -48,9 +49,9 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Read
         says_otherwise=any(grammar.says_fixed(sentence.codes) for sentence in sentences),
         explains=explains(page),
         accepts_explanation=accepts_explanation(page),
-        speaks_of_duplicates=any("D" in sentence.codes for sentence in sentences),
+        speaks_of_duplicates=any(Code.DUPLICATE in sentence.codes for sentence in sentences),
         reopens=any(grammar.is_reopening(sentence.codes) for sentence in sentences),
-        is_closing=any("C" in sentence.codes for sentence in sentences),
+        is_closing=any(Code.CLOSE in sentence.codes for sentence in sentences),
         words=len(page.hidden.split()),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection
 
+from gis_builder.detection.lexicon import Code
 from gis_builder.detection.masking import mask
 from gis_builder.detection.prefilter import is_worth_reading
 from gis_builder.detection.references import Reference, find_references
@@ -54,7 +55,7 @@ class Page:
     def near(self, place: int) -> str:
         """The codes of a sentence and of those beside it."""
         places = range(max(0, place - 1), min(len(self.spans), place + 2))
-        return ".".join(self.sentence(near).codes for near in places)
+        return Code.STOP.join(self.sentence(near).codes for near in places)
 
     def list_after(self, place: int) -> list[Reference]:
         """The references of the sentences that follow, up to the first without any."""

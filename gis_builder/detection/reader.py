@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gis_builder.detection import grammar
 from gis_builder.detection.claims import Claim, ClaimKind, Stance
+from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import Page
 from gis_builder.detection.references import Reference
 from gis_builder.detection.tokens import Sentence
@@ -45,8 +46,7 @@ def address_of(text: str, start: int, marker: int) -> Address:
     return Address(addressed["who"] if addressed else None, is_theirs)
 
 
-_KINDS = {"D": ClaimKind.DUPLICATE, "F": ClaimKind.FAVOUR, "S": ClaimKind.SAME, "K": ClaimKind.TRACKED}
-_LEADS_AWAY = re.compile("[XLl]")  # a sentence about a fix or a likeness names something else
+_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")  # such a sentence names something else
 _PARTIAL = re.compile(
     r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
     r"|part of (?:this|it|the)|second|half)\b"
@@ -70,7 +70,7 @@ class SentenceReader:
         this = _THIS.search(page.hidden, self.start, self.end)
         self.speaks_of_this_by = this.end() if this else self.end + 1
         self.is_partial = (
-            "X" in sentence.codes or _PARTIAL.search(page.hidden, self.start, self.end) is not None
+            Code.FIXED in sentence.codes or _PARTIAL.search(page.hidden, self.start, self.end) is not None
         )
         self.said = _said(page.text[self.start : self.end])
 
@@ -82,18 +82,22 @@ class SentenceReader:
         for find in finds:
             if self._counts(find):
                 claim = self._claim(find)
-                yield replace(claim, about_others=True) if is_reversed and find.kind != "D" else claim
+                yield (
+                    replace(claim, about_others=True)
+                    if is_reversed and find.kind is not ClaimKind.DUPLICATE
+                    else claim
+                )
 
     def _counts(self, find: grammar.Find) -> bool:
         """Whether a marker claims anything where it stands."""
         codes = self.sentence.codes
-        if grammar.is_in_vain(codes, find.start) or (find.opens_list and not self._ends_in_colon()):
+        if grammar.is_in_vain(codes, find.start) or (find.rule.opens_list and not self._ends_in_colon()):
             return False
-        if find.must_close and not grammar.only_closes(self.page.near(self.place)):
+        if find.rule.must_close and not grammar.only_closes(self.page.near(self.place)):
             return False
-        if find.is_open_question and not self.sentence.is_question:
+        if find.rule.is_open_question and not self.sentence.is_question:
             return False
-        return find.kind == "D" or not grammar.is_of_a_fix(codes, find.start)
+        return find.kind is ClaimKind.DUPLICATE or not grammar.is_of_a_fix(codes, find.start)
 
     def _claim(self, find: grammar.Find) -> Claim:
         page, sentence = self.page, self.sentence
@@ -105,19 +109,19 @@ class SentenceReader:
         begin, end = sentence.spans[find.start][0], sentence.spans[find.end - 1][1]
         address = address_of(page.hidden, self.start, begin)
         return Claim(
-            kind=_KINDS[find.kind],
+            kind=find.kind,
             stance=self._stance(find),
             targets=targets,
-            is_closing="C" in sentence.codes,
-            is_added="M" in sentence.codes,
+            is_closing=Code.CLOSE in sentence.codes,
+            is_added=Code.ALSO in sentence.codes,
             about_others=about_others or find.is_reversed,
-            points_back=find.points_back,
-            is_plural=find.points_back and _SEVERAL.match(page.hidden, end) is not None,
+            points_back=find.rule.points_back,
+            is_plural=find.rule.points_back and _SEVERAL.match(page.hidden, end) is not None,
             is_partial=self.is_partial,
-            is_part=sentence.codes[find.start] == "P",
+            is_part=sentence.codes[find.start] == Code.PART_OF,
             about_this=self.speaks_of_this_by <= end,
             is_command=page.hidden[begin] == "/",
-            corrects=find.corrects,
+            corrects=find.rule.corrects,
             addressee=address.who,
             is_theirs=address.is_theirs,
             marker=page.hidden[begin:end],
@@ -130,24 +134,24 @@ class SentenceReader:
         own = _within(sentence, (0, find.start)) or _within(sentence, (find.end, len(sentence.codes)))
         if own:
             return own
-        if find.opens_list:
+        if find.rule.opens_list:
             return page.list_after(here)
-        reach = _FAR_REACH if find.points_back or "C" in sentence.codes else _REACH
+        reach = _FAR_REACH if find.rule.points_back or Code.CLOSE in sentence.codes else _REACH
         before = range(here - 1, max(-1, here - 1 - reach), -1)
-        after = range(here + 1, min(len(page.spans), here + (1 if find.points_back else 2)))
+        after = range(here + 1, min(len(page.spans), here + (1 if find.rule.points_back else 2)))
         for place in (*before, *after):
             found = page.references_of(place)
             if found and not _LEADS_AWAY.search(page.sentence(place).codes):
                 return found
-        return page.only_reference() if "C" in sentence.codes else []
+        return page.only_reference() if Code.CLOSE in sentence.codes else []
 
     def _stance(self, find: grammar.Find) -> Stance:
         sentence = self.sentence
-        if sentence.is_question and not sentence.codes.startswith("C"):
-            return Stance.OPEN if find.is_open_question else Stance.ASKED
+        if sentence.is_question and not sentence.codes.startswith(Code.CLOSE):
+            return Stance.OPEN if find.rule.is_open_question else Stance.ASKED
         if grammar.is_denied(sentence.codes, find.start):
             return Stance.DENIED
-        if "Q" in sentence.codes or self._is_taken_back(find):
+        if Code.UNDECIDED in sentence.codes or self._is_taken_back(find):
             return Stance.OPEN
         if grammar.is_hedged(sentence.codes, find.start):
             return Stance.HEDGED
@@ -155,7 +159,7 @@ class SentenceReader:
 
     def _is_taken_back(self, find: grammar.Find) -> bool:
         """Whether a likeness is told apart in the same breath: "the same cause, but another symptom"."""
-        if find.kind != "S" or "C" in self.sentence.codes:
+        if find.kind is not ClaimKind.SAME or Code.CLOSE in self.sentence.codes:
             return False
         return _BUT_APART.search(self.page.hidden, self.sentence.spans[find.end - 1][1], self.end) is not None
 

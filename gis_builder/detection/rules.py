@@ -1,186 +1,326 @@
-"""The patterns over strings of codes (the table is in `lexicon`), each with a sentence that it reads.
+"""The patterns over strings of codes, each with a sentence that it reads.
 
-In a pattern `R` is a reference or a list of them, `D` the word "duplicate", `o` one of "of, to, with", `.`
-any token and so on. The named groups are what the grammar takes from a match:
+A pattern is a regular expression in which the names of `lexicon.Code` stand for tokens; `.` is any token.
+The grammar takes these groups from a match:
 
-- `m` the marker, `c` a marker that corrects what was said before
-- `t` the references that the marker points at, `s` other issues that it is said of
-- `r` the words by which this issue is the canonical one: "#1 is a dup of *this*"
-- `p` nothing: the marker points back, as in "dup of *that*"
-- `b` the colon that begins a list of references
-- `k` nothing: the marker counts only beside a closing
-- `q` nothing: the marker asks what somebody may answer
+- `marker`: the words that decide; of overlapping markers the earlier rule's counts
+- `targets`: the references that the marker points at; `subject`: other issues that it is said of
+- `reversed`: the words by which this issue is the canonical one: "#1 is a dup of *this*"
 
-Of overlapping matches the earlier rule's counts, so that the special ones stand before the general ones.
 Every pattern spans a bounded number of tokens, so that it reads a sentence in linear time.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+from gis_builder.detection.claims import ClaimKind
+from gis_builder.detection.lexicon import code_pattern
 
 
 class Rule(NamedTuple):
-    """One way of claiming something, by the kind of claim (`D`, `F`, `S` or `K`)."""
+    """One way of claiming something."""
 
-    kind: str
     example: str
     pattern: str
+    points_back: bool = False  # "dup of that one"
+    opens_list: bool = False  # "a dup of these issues:"
+    corrects: bool = False  # "I meant #2"
+    must_close: bool = False  # counts only beside a closing: "very similar to #1, closing"
+    is_open_question: bool = False  # "how does this differ from #1?"
 
 
-_TARGETS = r"(?P<t>R)"
-_SUBJECT = r"(?P<s>R)"
-_IS = r"(?:[VJMHaxweC,]{0,4}V[VJMHaxwC]{0,5})"  # "is", "was closed as", "seems to be"
-_NOT_BY_THE_WAY = r"(?<![ELlX])(?<![ELlX][ob])"  # "unrelated to #1, dup of #2" says nothing of #1
+# What patterns have in common, by name.
+_SHORTHANDS = {
+    "TARGETS": "(?P<targets>REFERENCE)",
+    "SUBJECT": "(?P<subject>REFERENCE)",
+    "IS_OR_SEEMS": (  # "is", "was closed as", "seems to be"
+        "(?:[IS FILLER ALSO MAYBE AS ARTICLE WORD SEE CLOSE COMMA]{0,4} IS "
+        "[IS FILLER ALSO MAYBE AS ARTICLE WORD CLOSE]{0,5})"
+    ),
+    "NOT_BY_THE_WAY": (  # "unrelated to #1, dup of #2" says nothing of #1
+        "(?<![DIFFERENT RELATED SIMILAR_TO FIXED])(?<![DIFFERENT RELATED SIMILAR_TO FIXED] [OF BY])"
+    ),
+}
+_SHORTHAND = re.compile("|".join(_SHORTHANDS))
 
 _DUPLICATES = (
     # The target stands before the marker.
     Rule(
-        "D",
         "That is #1, of which this is a dup.",
-        rf"{_TARGETS},{{0,4}}oW[,]?T?[^RDF.?]{{0,5}}?(?P<m>D)(?!i?o)",
+        r"TARGETS COMMA{0,4} OF WHICH COMMA? THIS? [^REFERENCE DUPLICATE FAVOUR QUESTION]{0,5}? "
+        r"(?P<marker>DUPLICATE) (?!ISSUE? OF)",
     ),
     Rule(
-        "D",
         "There is #1, which this is a dup of.",
-        rf"{_TARGETS},{{0,4}}W[^RDF.?]{{0,4}}?T[^RDF.?]{{0,4}}?(?P<m>D)o(?!i?R)",
+        r"TARGETS COMMA{0,4} WHICH [^REFERENCE DUPLICATE FAVOUR QUESTION]{0,4}? THIS [^REFERENCE "
+        r"DUPLICATE FAVOUR QUESTION]{0,4}? (?P<marker>DUPLICATE) OF (?!ISSUE? REFERENCE)",
     ),
     Rule(
-        "D",
         "#1 is a dup of this, but closing this one.",
-        rf"{_TARGETS}[VMH]x?[JH]?(?P<m>D)oT(?=.{{0,24}}C[JxM]{{0,2}}T)",
+        r"TARGETS [IS ALSO MAYBE] ARTICLE? [FILLER MAYBE]? (?P<marker>DUPLICATE) OF THIS (?=.{0,24} "
+        r"CLOSE [FILLER ARTICLE ALSO]{0,2} THIS)",
     ),
     # Another issue is said to be a duplicate.
-    Rule("D", "#1 duplicates this.", r"(?P<s>R)[^RDFSK?IN]{0,5}?(?P<m>d)(?P<r>T)"),
     Rule(
-        "D",
+        "#1 duplicates this.",
+        r"SUBJECT [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED QUESTION IF NOT]{0,5}? "
+        r"(?P<marker>DUPLICATES) (?P<reversed>THIS)",
+    ),
+    Rule(
         "See #1, which is a dup of #2.",
-        rf"{_SUBJECT},?W[^.RDF]{{0,7}}(?P<m>[DZ])i?[,o]{{0,2}}[xJiw]{{0,3}}{_TARGETS}",
+        r"SUBJECT COMMA? WHICH [^REFERENCE DUPLICATE FAVOUR]{0,7} (?P<marker>[DUPLICATE DUPLICATED]) "
+        r"ISSUE? [COMMA OF]{0,2} [ARTICLE FILLER ISSUE WORD]{0,3} TARGETS",
     ),
     Rule(
-        "D",
         "#1 was closed as a duplicate of #2.",
-        rf"{_SUBJECT},?(?:W,?)?{_IS}(?P<m>[DZ])i?[,o]{{0,2}}[xJiw]{{0,3}}{_TARGETS}",
+        r"SUBJECT COMMA? (?:WHICH COMMA?)? IS_OR_SEEMS (?P<marker>[DUPLICATE DUPLICATED]) ISSUE? "
+        r"[COMMA OF]{0,2} [ARTICLE FILLER ISSUE WORD]{0,3} TARGETS",
     ),
     Rule(
-        "D",
         "#1 is a duplicate of this.",
-        rf"{_SUBJECT},?(?:W,?)?[VJMHaxwC,]{{0,6}}(?P<m>[DZ])i?o[xJi]{{0,2}}(?P<r>[TO])(?!i?[,]?R)",
+        r"SUBJECT COMMA? (?:WHICH COMMA?)? [IS FILLER ALSO MAYBE AS ARTICLE WORD CLOSE COMMA]{0,6} "
+        r"(?P<marker>[DUPLICATE DUPLICATED]) ISSUE? OF [ARTICLE FILLER ISSUE]{0,2} (?P<reversed>[THIS "
+        r"THAT_ONE]) (?!ISSUE? COMMA? REFERENCE)",
     ),
     Rule(
-        "D",
         "Closing #1 as a dup of #2.",
-        rf"C[xiJ]{{0,2}}{_SUBJECT},?[Mw]?ax?J?(?P<m>D)i?o[xJi]{{0,2}}(?:{_TARGETS}|(?P<r>[TO]))",
+        r"CLOSE [ARTICLE ISSUE FILLER]{0,2} SUBJECT COMMA? [ALSO WORD]? AS ARTICLE? FILLER? "
+        r"(?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER ISSUE]{0,2} (?:TARGETS | (?P<reversed>[THIS "
+        r"THAT_ONE]))",
     ),
     Rule(
-        "D",
         "There is also #1 (dup of #2).",
-        rf"{_NOT_BY_THE_WAY}{_SUBJECT},?[JMa]{{0,2}}x?(?P<m>D)o{_TARGETS}",
+        r"NOT_BY_THE_WAY SUBJECT COMMA? [FILLER ALSO AS]{0,2} ARTICLE? (?P<marker>DUPLICATE) OF "
+        r"TARGETS",
     ),
-    Rule("D", "I see that #1 duplicates #2.", rf"(?<![TVHJ]){_SUBJECT}[JM]?(?P<m>d){_TARGETS}"),
-    Rule("D", "Duplicates: #1", r"(?P<m>d)[:,]{1,2}(?P<s>R)"),
+    Rule(
+        "I see that #1 duplicates #2.",
+        r"(?<![THIS IS MAYBE FILLER]) SUBJECT [FILLER ALSO]? (?P<marker>DUPLICATES) TARGETS",
+    ),
+    Rule(
+        "Duplicates: #1",
+        r"(?P<marker>DUPLICATES) COMMA{1,2} SUBJECT",
+    ),
     # The target stands after the marker.
-    Rule("D", "A dup of the old bug #1.", rf"(?P<m>D)i?[JE]?[,]?o[^DFSKXRLE?]{{0,9}}?{_TARGETS}"),
-    Rule("D", "They are dups; close the duplicate of this.", r"(?P<m>D)i?o[xJ]?(?P<r>T)"),
-    Rule("D", "A dup of that one.", r"(?P<m>D)i?ox?O(?P<p>)"),
-    Rule("D", "Dup: #1", rf"(?P<m>D)i?[,x]{{0,3}}e?[xi,]{{0,2}}{_TARGETS}"),
-    Rule("D", "重複です #1", rf"(?P<m>D)J{{1,2}},?e?{_TARGETS}"),
     Rule(
-        "D",
+        "A dup of the old bug #1.",
+        r"(?P<marker>DUPLICATE) ISSUE? [FILLER DIFFERENT]? COMMA? OF [^DUPLICATE FAVOUR SAME_AS "
+        r"TRACKED FIXED REFERENCE RELATED DIFFERENT QUESTION]{0,9}? TARGETS",
+    ),
+    Rule(
+        "They are dups; close the duplicate of this.",
+        r"(?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER]? (?P<reversed>THIS)",
+    ),
+    Rule(
+        "A dup of that one.",
+        r"(?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE",
+        points_back=True,
+    ),
+    Rule(
+        "Dup: #1",
+        r"(?P<marker>DUPLICATE) ISSUE? [COMMA ARTICLE]{0,3} SEE? [ARTICLE ISSUE COMMA]{0,2} TARGETS",
+    ),
+    Rule(
+        "重複です #1",
+        r"(?P<marker>DUPLICATE) FILLER{1,2} COMMA? SEE? TARGETS",
+    ),
+    Rule(
         "This has many duplicates (e.g. #1), closing.",
-        rf"(?<![RO])(?P<k>)(?P<m>n)[^RDFS.?]{{0,5}}?{_TARGETS}",
+        r"(?<![REFERENCE THAT_ONE]) (?P<marker>HAS_DUPLICATES) [^REFERENCE DUPLICATE FAVOUR SAME_AS "
+        r"QUESTION]{0,5}? TARGETS",
+        must_close=True,
     ),
     Rule(
-        "D",
         "It's a dup, for the cause see #1.",
-        rf"(?P<m>D)i?(?:(?:Vw)?,[^RDFSKXLE?]{{0,4}})?e[xio,J]{{0,3}}{_TARGETS}",
+        r"(?P<marker>DUPLICATE) ISSUE? (?:(?:IS WORD)? COMMA [^REFERENCE DUPLICATE FAVOUR SAME_AS "
+        r"TRACKED FIXED RELATED DIFFERENT QUESTION]{0,4})? SEE [ARTICLE ISSUE OF COMMA FILLER]{0,3} "
+        r"TARGETS",
     ),
     Rule(
-        "D",
         "This duplicates #1.",
-        rf"(?:(?<=T)|(?<=^)|(?<=[TJ]J)|(?<=,)|(?<=TH)|(?<=T[wJ]))(?P<m>d)x?i?,?{_TARGETS}",
+        r"(?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS MAYBE) | (?<=THIS [WORD "
+        r"FILLER])) (?P<marker>DUPLICATES) ARTICLE? ISSUE? COMMA? TARGETS",
     ),
-    Rule("D", "Duplicated, as it were, by #1.", rf"(?P<m>Z)[^RDFX.?]{{0,8}}?[bo]x?i?{_TARGETS}"),
-    Rule("D", "与 #1 重复", rf"{_TARGETS}w{{0,3}}(?P<m>D)(?!i?[oRe])"),
-    Rule("D", "A dup of issues like:", r"(?P<m>D)ox?[Jw]{0,2}i[^R.?]{0,3}(?P<b>,)$"),
+    Rule(
+        "Duplicated, as it were, by #1.",
+        r"(?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF] ARTICLE? "
+        r"ISSUE? TARGETS",
+    ),
+    Rule(
+        "与 #1 重复",
+        r"TARGETS WORD{0,3} (?P<marker>DUPLICATE) (?!ISSUE? [OF REFERENCE SEE])",
+    ),
+    Rule(
+        "A dup of issues like:",
+        r"(?P<marker>DUPLICATE) OF ARTICLE? [FILLER WORD]{0,2} ISSUE [^REFERENCE QUESTION]{0,3} COMMA "
+        r"$",
+        opens_list=True,
+    ),
     # No target beside the marker; not "duplicate code", "the duplicate symbol".
     Rule(
-        "D",
         "Looks like a dupe, thanks.",
-        r"(?:(?<=^)|(?<=[xaVJTCY&M,HNwoiR?.y]))(?<![bo]x)(?P<m>D)"
-        r"(?=i?(?:[.,?J&MT]|$|CT|w{0,5}C|Y|y|w?$|bD))",
+        r"(?:^ | (?<=[ARTICLE AS IS FILLER THIS CLOSE YES AND ALSO COMMA MAYBE NOT WORD OF ISSUE "
+        r"REFERENCE QUESTION THANKS])) (?<![BY OF] ARTICLE) (?P<marker>DUPLICATE) (?=ISSUE? (?:[COMMA "
+        r"QUESTION FILLER AND ALSO THIS] | $ | CLOSE THIS | WORD{0,5} CLOSE | YES | THANKS | WORD? $ | "
+        r"BY DUPLICATE))",
     ),
-    Rule("D", "Closing this as a dup since it was known.", r"C[^RDFN.?]{0,4}ax?(?P<m>D)"),
-    Rule("D", "It is not a duplicate strictly speaking.", r"N[^,.&RC]{0,4}?x(?P<m>D)(?=[wJ]{0,4}$)"),
+    Rule(
+        "Closing this as a dup since it was known.",
+        r"CLOSE [^REFERENCE DUPLICATE FAVOUR NOT QUESTION]{0,4} AS ARTICLE? (?P<marker>DUPLICATE)",
+    ),
+    Rule(
+        "It is not a duplicate strictly speaking.",
+        r"NOT [^COMMA AND REFERENCE CLOSE]{0,4}? ARTICLE (?P<marker>DUPLICATE) (?=[WORD FILLER]{0,4} "
+        r"$)",
+    ),
+    Rule(
+        "Sorry, I meant #1.",
+        r"(?P<marker>CORRECTION) [COMMA ARTICLE FILLER ISSUE]{0,2} TARGETS",
+        corrects=True,
+    ),
 )
 
 _FAVOURS = (
     Rule(
-        "F",
         "#1 was closed in favour of #2.",
-        rf"(?<!X[bow]){_SUBJECT}[VJMHCxaw,]{{0,5}}(?P<m>F)[xJi]{{0,2}}(?:{_TARGETS}|(?P<r>T))",
+        r"(?<!FIXED [BY OF WORD]) SUBJECT [IS FILLER ALSO MAYBE CLOSE ARTICLE AS WORD COMMA]{0,5} "
+        r"(?P<marker>FAVOUR) [ARTICLE FILLER ISSUE]{0,2} (?:TARGETS | (?P<reversed>THIS))",
     ),
     Rule(
-        "F",
         "#1 says more, closing this in favour of it.",
-        rf"{_TARGETS}[^.?]{{0,12}}C[^RF.?]{{0,5}}(?P<m>F)T(?=[,.?]|$)",
+        r"TARGETS [^QUESTION]{0,12} CLOSE [^REFERENCE FAVOUR QUESTION]{0,5} (?P<marker>FAVOUR) THIS "
+        r"(?=[COMMA QUESTION] | $)",
     ),
-    Rule("F", "Closing in favour of the discussion in #1.", rf"(?P<m>F)[^RDFSXNEO.?]{{0,9}}?{_TARGETS}"),
     Rule(
-        "F",
+        "Closing in favour of the discussion in #1.",
+        r"(?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE "
+        r"QUESTION]{0,9}? TARGETS",
+    ),
+    Rule(
         "Subsumed by the new tracker, which lists all that is left for the summer: #1",
-        rf"(?P<m>F)[^RDFSN.?]{{8,24}},{_TARGETS}$",
+        r"(?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS NOT QUESTION]{8,24} COMMA TARGETS $",
     ),
     Rule(
-        "F",
         "Moved to a new issue, #1.",
-        rf"(?P<m>m)(?:[^RDFSXNEO.?,]{{0,7}}?|[xJiwb]{{0,3}},){_TARGETS}",
+        r"(?P<marker>MOVED) (?:[^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE "
+        r"QUESTION COMMA]{0,7}? | [ARTICLE FILLER ISSUE WORD BY]{0,3} COMMA) TARGETS",
     ),
-    Rule("F", "Closing in favour of that.", r"(?P<m>[Fm])x?(?P<p>O)"),
-    Rule("F", "Closing in favour of two, one for each half:", r"(?P<m>F)[^R.?]{0,16}(?P<b>,)$"),
+    Rule(
+        "Closing in favour of that.",
+        r"(?P<marker>[FAVOUR MOVED]) ARTICLE? THAT_ONE",
+        points_back=True,
+    ),
+    Rule(
+        "Closing in favour of two, one for each half:",
+        r"(?P<marker>FAVOUR) [^REFERENCE QUESTION]{0,16} COMMA $",
+        opens_list=True,
+    ),
 )
 
 _LIKENESSES = (
     Rule(
-        "S",
         "#1 is the same issue as #2.",
-        rf"{_SUBJECT}[VJMHxaw,]{{1,5}}(?P<m>S)[xJiw]{{0,2}}(?:{_TARGETS}|(?P<r>T))",
+        r"SUBJECT [IS FILLER ALSO MAYBE ARTICLE AS WORD COMMA]{1,5} (?P<marker>SAME_AS) [ARTICLE "
+        r"FILLER ISSUE WORD]{0,2} (?:TARGETS | (?P<reversed>THIS))",
     ),
-    Rule("S", "This is the same issue as #1.", rf"(?P<m>S)[xJiwob]{{0,3}}?{_TARGETS}"),
-    Rule("S", "This is the same issue as that one.", r"(?P<m>S)x?(?P<p>O)"),
     Rule(
-        "S", "#1 is exactly the same bug.", rf"{_TARGETS},?(?:W,?)?(?:[HJ]{{0,2}}V|H)[JHxVMi]{{0,4}}(?P<m>s)"
+        "This is the same issue as #1.",
+        r"(?P<marker>SAME_AS) [ARTICLE FILLER ISSUE WORD OF BY]{0,3}? TARGETS",
     ),
-    Rule("S", "和 #1 同一个问题", rf"{_TARGETS}w{{0,2}}(?P<m>s)"),
-    Rule("S", "The very same problem: #1", rf"(?P<m>s)[,ab]{{0,2}}x?i?{_TARGETS}"),
-    Rule("S", "Very similar to #1, closing.", rf"(?P<k>)(?P<m>l)[xiJwCO]{{0,3}}{_TARGETS}"),
-    Rule("S", "Same issue, will close.", r"(?:^|(?<=[,yYJ]))(?P<k>)(?P<m>s)(?=[,.]|$)"),
     Rule(
-        "S",
+        "This is the same issue as that one.",
+        r"(?P<marker>SAME_AS) ARTICLE? THAT_ONE",
+        points_back=True,
+    ),
+    Rule(
+        "#1 is exactly the same bug.",
+        r"TARGETS COMMA? (?:WHICH COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE IS "
+        r"ALSO ISSUE]{0,4} (?P<marker>SAME)",
+    ),
+    Rule(
+        "和 #1 同一个问题",
+        r"TARGETS WORD{0,2} (?P<marker>SAME)",
+    ),
+    Rule(
+        "The very same problem: #1",
+        r"(?P<marker>SAME) [COMMA AS BY]{0,2} ARTICLE? ISSUE? TARGETS",
+    ),
+    Rule(
+        "Very similar to #1, closing.",
+        r"(?P<marker>SIMILAR_TO) [ARTICLE ISSUE FILLER WORD CLOSE THAT_ONE]{0,3} TARGETS",
+        must_close=True,
+    ),
+    Rule(
+        "Same issue, will close.",
+        r"(?:^ | (?<=[COMMA THANKS YES FILLER])) (?P<marker>SAME) (?=COMMA | $)",
+        must_close=True,
+    ),
+    Rule(
         "How does this differ from #1?",
-        rf"T[JVH]{{0,3}}(?P<q>)(?P<m>E)[ob]?[xi]{{0,2}}{_TARGETS}(?=[^.]{{0,4}}\?)",
+        r"THIS [FILLER IS MAYBE]{0,3} (?P<marker>DIFFERENT) [OF BY]? [ARTICLE ISSUE]{0,2} TARGETS "
+        r"(?=.{0,4} QUESTION)",
+        is_open_question=True,
     ),
     Rule(
-        "S", "What's the difference to #1?", rf"(?P<q>)(?P<m>E)[owb]{{1,2}}(?:T&)?{_TARGETS}(?=[^.]{{0,4}}\?)"
+        "What's the difference to #1?",
+        r"(?P<marker>DIFFERENT) [OF WORD BY]{1,2} (?:THIS AND)? TARGETS (?=.{0,4} QUESTION)",
+        is_open_question=True,
     ),
     # And nothing after it that would make it "this is #1's fault".
     Rule(
-        "S",
         "Whoops, this is #1.",
-        rf"(?:^|(?<=[,J]))(?:H(?=T))?[TO]?[HJ]{{0,2}}(?P<m>[TV])[JHxi]{{0,4}}{_TARGETS}(?=[JMi]?(?:[.,?]|$)|J{{0,4}}o?C)",
+        r"(?:^ | (?<=[COMMA FILLER])) (?:MAYBE (?=THIS))? [THIS THAT_ONE]? [MAYBE FILLER]{0,2} "
+        r"(?P<marker>[THIS IS]) [FILLER MAYBE ARTICLE ISSUE]{0,4} TARGETS (?=[FILLER ALSO ISSUE]? "
+        r"(?:[COMMA QUESTION] | $) | FILLER{0,4} OF? CLOSE)",
     ),
 )
 
-_CORRECTIONS = (Rule("D", "Sorry, I meant #1.", rf"(?P<c>c)[,xJi]{{0,2}}{_TARGETS}"),)
-
 _TRACKED = (
-    Rule("K", "This is already tracked in #1.", rf"(?<![wi]a)(?P<m>K)[,xJiwe]{{0,3}}?{_TARGETS}"),
-    Rule("K", "It is tracked in the other issue.", r"(?P<m>K)x?(?P<p>O)"),
-    Rule("K", "#1 is the tracking issue.", rf"{_TARGETS}[JH]{{0,2}}V[JH]{{0,2}}x?w?(?P<m>K)"),
-    Rule("K", "I think #1 covers the same thing.", rf"{_TARGETS}[wJMHVo]{{0,4}}(?P<m>f)(?=[TxsO.,]|$)"),
-    Rule("K", "This is part of #1.", rf"(?:^Y?,?|T[JHVxa]{{0,4}}w?[xa]?)(?P<m>P){_TARGETS}"),
-    Rule("K", "This has already been reported as #1.", rf"(?P<m>A)[^RDFSLE?]{{0,5}}?{_TARGETS}"),
-    Rule("K", "There's #1 already open for this.", rf"{_TARGETS}[^RDFSLE?]{{0,5}}?(?P<m>A)"),
+    Rule(
+        "This is already tracked in #1.",
+        r"(?<![WORD ISSUE] AS) (?P<marker>TRACKED) [COMMA ARTICLE FILLER ISSUE WORD SEE]{0,3}? TARGETS",
+    ),
+    Rule(
+        "It is tracked in the other issue.",
+        r"(?P<marker>TRACKED) ARTICLE? THAT_ONE",
+        points_back=True,
+    ),
+    Rule(
+        "#1 is the tracking issue.",
+        r"TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED)",
+    ),
+    Rule(
+        "I think #1 covers the same thing.",
+        r"TARGETS [WORD FILLER ALSO MAYBE IS OF]{0,4} (?P<marker>COVERS) (?=[THIS ARTICLE SAME "
+        r"THAT_ONE COMMA] | $)",
+    ),
+    Rule(
+        "This is part of #1.",
+        r"(?:^ YES? COMMA? | THIS [FILLER MAYBE IS ARTICLE AS]{0,4} WORD? [ARTICLE AS]?) "
+        r"(?P<marker>PART_OF) TARGETS",
+    ),
+    Rule(
+        "This has already been reported as #1.",
+        r"(?P<marker>REPORTED) [^REFERENCE DUPLICATE FAVOUR SAME_AS RELATED DIFFERENT QUESTION]{0,5}? "
+        r"TARGETS",
+    ),
+    Rule(
+        "There's #1 already open for this.",
+        r"TARGETS [^REFERENCE DUPLICATE FAVOUR SAME_AS RELATED DIFFERENT QUESTION]{0,5}? "
+        r"(?P<marker>REPORTED)",
+    ),
 )
 
-RULES = (*_DUPLICATES, *_FAVOURS, *_LIKENESSES, *_CORRECTIONS, *_TRACKED)
+RULES = {
+    ClaimKind.DUPLICATE: _DUPLICATES,
+    ClaimKind.FAVOUR: _FAVOURS,
+    ClaimKind.SAME: _LIKENESSES,
+    ClaimKind.TRACKED: _TRACKED,
+}
+
+
+def compile_rule(rule: Rule) -> re.Pattern[str]:
+    """The rule's pattern, with its shorthands written out."""
+    return code_pattern(_SHORTHAND.sub(lambda name: _SHORTHANDS[name[0]], rule.pattern))

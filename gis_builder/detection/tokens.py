@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from gis_builder.detection.lexicon import code_of
+from gis_builder.detection.lexicon import Code, code_of, code_pattern
 from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
 from gis_builder.detection.references import Reference
 from gis_builder.store.markdown import Span
@@ -20,7 +20,10 @@ REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _LONGEST_SENTENCE = 4000  # characters; what is longer is data, not prose, and is read in pieces
 # "#1, #2 and also #3", in codes.
-_REFERENCE_LIST = re.compile(r"R(?:[,&]{1,3}M?o?x?i?,?R|&?M?,?i?R)++")
+_REFERENCE_LIST = code_pattern(
+    "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
+    " | AND? ALSO? COMMA? ISSUE? REFERENCE)++"
+)
 
 
 def _phrases() -> list[str]:
@@ -72,7 +75,7 @@ class Sentence:
 
     codes: str
     spans: tuple[Span, ...]
-    references: tuple[tuple[Reference, ...], ...]  # those of a list stand at its one place of code `R`
+    references: tuple[tuple[Reference, ...], ...]  # those of a list have one place
     is_question: bool
 
 
@@ -126,7 +129,7 @@ def _with_lists(sentence: Sentence) -> Sentence:
         return sentence
     codes, spans, references, place = "", [], [], 0
     for start, end in lists:
-        codes += sentence.codes[place:start] + "R"
+        codes += sentence.codes[place:start] + Code.REFERENCE
         spans += [*sentence.spans[place:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]
         references += [*sentence.references[place:start], tuple(chain(*sentence.references[start:end]))]
         place = end
@@ -144,4 +147,11 @@ def _code(group: str, match: re.Match[str]) -> str:
     return _FIXED_CODES.get(group) or group.partition("_")[0]
 
 
-_FIXED_CODES = {"reference": "R", "abbreviation": "e", "cjk": "w", "and": "&", "ask": "?", "lesser": ","}
+_FIXED_CODES = {
+    "reference": Code.REFERENCE,
+    "abbreviation": Code.SEE,
+    "cjk": Code.WORD,
+    "and": Code.AND,
+    "ask": Code.QUESTION,
+    "lesser": Code.COMMA,
+}
