@@ -1,13 +1,12 @@
 """STS-B after training with `aoe train`, sentence-transformers and angle-emb: Spearman x 100.
 
-    python benchmarks/aoe_quality.py --out FOLDER [--seeds 0,1,2,3,4] [--groups equal,documented]
+    python benchmarks/aoe_quality.py --out FOLDER [--seeds 0,1,2,3,4]
         [--settings NAMES] [--who NAMES] [--precision bf16] [--test] [--tuned JSON]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
 
-all-MiniLM-L6-v2, trained on STS-B train. `equal`: one epoch, batch 32, learning rate 2e-5 falling linearly
-without warm-up, dropout on, the same loss. `documented`: what each peer's own documentation does with
-STS-B, against our preset; ours keeps the evaluation that is best on dev, so the peers are shown after their
-last epoch (which is what their documentation keeps) and also after the epoch that is best on dev.
+all-MiniLM-L6-v2, trained on STS-B train: as each peer documents it, against our preset.
+Ours keeps the evaluation that is best on dev, so peers are shown after their last epoch (which is what their
+documentation keeps) and also after the epoch that is best on dev.
 
 Each model is saved, loaded again and encodes with its own library in fp32; cosine and Spearman are the same
 code for all. Every run is a line of OUT/results.jsonl, and a run that has its line is not repeated: stop at
@@ -19,13 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.texts import stsb, write
+from runs import spread
 
 ST, ANGLE = "sentence-transformers", "angle-emb"
 SCRIPTS = {"ours": "train_ours.py", ST: "train_st.py", ANGLE: "train_angle.py"}
@@ -47,7 +46,6 @@ TUNED = {
 class Setting:
     """One contender's way of training; `work` holds what differs from `EQUAL`."""
 
-    group: str
     name: str
     who: str
     work: dict = field(default_factory=dict)
@@ -65,36 +63,19 @@ def weights(cosine: float, ibn: float, angle: float) -> dict:
     }
 
 
-def ours(preset: str = "angle", **weights: float) -> dict:
-    """Arguments of `aoe_train.train` for the settings that are equal for all."""
-    settings = {"optim.warmup": 0, "objective.tau.angle": 0.05}
-    settings |= {f"objective.weights.{part}": weight for part, weight in weights.items()}
-    equal = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "max_length": 128}
-    return {"train": {"preset": f"{preset}-paper", **equal, "settings": settings}}
-
-
 EQUAL = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "warmup": 0, "max_length": 128, "filter_duplicate": False}
 # sentence-transformers' STS example; 5e-5 is its trainer's default, and no text here has 128 tokens.
 EXAMPLE = {"epochs": 4, "batch_size": 16, "lr": 5e-5, "warmup": 0.1}
 # angle-emb's README on STS-B; duplicates within a batch are dropped by default.
 README = {"epochs": 5, "filter_duplicate": True}
 SETTINGS = (
-    Setting("equal", "angle", ST, {"loss": "angle"}),
-    Setting("equal", "angle", ANGLE, {"loss": weights(0, 0, 1)}),
-    Setting("equal", "angle", "ours", ours(cosine=0, ibn=0)),
-    Setting("equal", "cosine", ST, {"loss": "cosent"}),
-    Setting("equal", "cosine", ANGLE, {"loss": weights(1, 0, 0)}),
-    Setting("equal", "cosine", "ours", ours("cosent")),
-    # sentence-transformers has no such sum; angle-emb's ibn goes by the integer part of the scores.
-    Setting("equal", "cosine + ibn + angle", ANGLE, {"loss": weights(1, 1, 1)}),
-    Setting("equal", "cosine + ibn + angle", "ours", ours()),
-    Setting("documented", "STS example, cosine similarity", ST, {**EXAMPLE, "loss": "cosine"}),
-    Setting("documented", "STS example, CoSENT", ST, {**EXAMPLE, "loss": "cosent"}),
-    Setting("documented", "STS example, AnglE", ST, {**EXAMPLE, "loss": "angle"}),
-    Setting("documented", "README", ANGLE, {**README, "loss": weights(1, 1, 0.02)}),
-    Setting("documented", "training guide", ANGLE, {**README, "loss": weights(0, 1, 0.02)}),
-    Setting("documented", "README, scores 0-1", ANGLE, {**README, "loss": weights(1, 1, 0.02), "top": 1}),
-    Setting("documented", "tuned", "ours"),
+    Setting("STS example, cosine similarity", ST, {**EXAMPLE, "loss": "cosine"}),
+    Setting("STS example, CoSENT", ST, {**EXAMPLE, "loss": "cosent"}),
+    Setting("STS example, AnglE", ST, {**EXAMPLE, "loss": "angle"}),
+    Setting("README", ANGLE, {**README, "loss": weights(1, 1, 0.02)}),
+    Setting("training guide", ANGLE, {**README, "loss": weights(0, 1, 0.02)}),
+    Setting("README, scores 0-1", ANGLE, {**README, "loss": weights(1, 1, 0.02), "top": 1}),
+    Setting("tuned", "ours"),
 )
 
 
@@ -106,21 +87,17 @@ def main() -> None:
     add_flags(parser, ST, ANGLE)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0,1,2,3,4")
-    parser.add_argument("--groups", default="equal,documented")
     parser.add_argument("--settings", default="", help="names to run, separated by |; all by default")
     parser.add_argument("--who", default=f"ours,{ST},{ANGLE}")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all")
-    parser.add_argument(
-        "--tuned", type=json.loads, default=TUNED, help="our arguments in the group `documented`"
-    )
+    parser.add_argument("--tuned", type=json.loads, default=TUNED, help="our arguments")
     parser.add_argument("--test", action="store_true", help="print the test columns")
     parser.add_argument("--limit", type=int, help="train on so many rows only, to try the script out")
     options = parser.parse_args()
     wanted = [
         setting
         for setting in SETTINGS
-        if setting.group in options.groups.split(",")
-        and setting.who in options.who.split(",")
+        if setting.who in options.who.split(",")
         and (not options.settings or setting.name in options.settings.split("|"))
     ]
     options.out.mkdir(parents=True, exist_ok=True)
@@ -139,9 +116,7 @@ def main() -> None:
                 with results.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps({"run": key, **answer}) + "\n")
                 print(f"{setting.who}, {setting.name}, seed {seed}: {answer['wall_s']:.0f} s", flush=True)
-    found = read(results)
-    for group in options.groups.split(","):
-        report(found, [setting for setting in wanted if setting.group == group], options)
+    report(read(results), wanted, options)
 
 
 def lay_out(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
@@ -158,9 +133,8 @@ def lay_out(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
 
 def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
     """What makes a run the same run: change a setting and it is done again."""
-    work = {"train": options.tuned} if tuned(setting) else setting.work
+    work = {"train": options.tuned} if setting.who == "ours" else setting.work
     return {
-        "group": setting.group,
         "name": setting.name,
         "who": setting.who,
         "seed": seed,
@@ -168,11 +142,6 @@ def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
         "limit": options.limit,
         "work": work,
     }
-
-
-def tuned(setting: Setting) -> bool:
-    """Whether this is our own recommended way, which `--tuned` states."""
-    return setting.group == "documented" and setting.who == "ours"
 
 
 def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[str, Path]) -> dict:
@@ -183,19 +152,8 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
         rows = files["to one" if work.get("top") == 1 else "train"]
         return {**work, "model": str(minilm()), "rows": str(rows), "score": scored}
     fixed = {"data": str(files["train"]), "backbone": "minilm", "seed": seed, "precision": options.precision}
-    own = {"dev_data": str(files["dev"]), **options.tuned} if tuned(setting) else setting.work["train"]
+    own = {"dev_data": str(files["dev"]), **options.tuned}
     return {"train": {**fixed, **own}, "score": scored}
-
-
-def run_missing(wanted: list[dict], results: Path, work: Callable[[dict], dict]) -> list[dict]:
-    """Do the work of each run that has no line in the file yet, and add one; all lines."""
-    for key in wanted:
-        if key not in [entry["run"] for entry in read(results)]:
-            entry = {"run": key, **work(key)}
-            with results.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(entry) + "\n")
-            print(json.dumps(entry), flush=True)
-    return read(results)
 
 
 def read(results: Path) -> list[dict]:
@@ -210,7 +168,7 @@ def report(found: list[dict], wanted: list[Setting], options: argparse.Namespace
     sets = ["dev", "test"] if options.test else ["dev"]
     columns = [f"{name}, {when}" for when in ("last epoch", "best epoch on dev") for name in sets]
     titles = ["setting", "who", "epochs", "seeds", *columns, "seconds"]
-    print(f"\n{wanted[0].group if wanted else 'nothing'}, {options.precision}\n")
+    print(f"\n{options.precision}\n")
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     for setting in wanted:
         keys = [identity(setting, int(seed), options) for seed in options.seeds.split(",")]
@@ -223,17 +181,12 @@ def report(found: list[dict], wanted: list[Setting], options: argparse.Namespace
             setting.name,
             setting.who,
             # `aoe train` leaves one model, whose epochs its arguments tell
-            "see --tuned" if tuned(setting) else str({**EQUAL, **setting.work}["epochs"]),
+            "see --tuned" if setting.who == "ours" else str({**EQUAL, **setting.work}["epochs"]),
             str(len(runs)),
             *(spread([epoch[name] for epoch in epochs]) for epochs in (last, best) for name in sets),
             f"{mean(entry['wall_s'] for entry in runs):.0f}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
-
-
-def spread(values: list[float]) -> str:
-    """Mean ± standard deviation over seeds."""
-    return f"{mean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
 
 
 if __name__ == "__main__":

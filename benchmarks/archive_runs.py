@@ -1,29 +1,22 @@
-"""`gis archive` from end to end: `python benchmarks/archive_runs.py WHAT FOLDER`.
+"""What `gis archive` costs from end to end: `python benchmarks/archive_runs.py WHAT FOLDER`.
 
-FOLDER has hours of GH Archive, which get other names until there are enough; the sample trackers follow as
-six hours. `same` runs with one and two workers and with a driver and workers that are killed (SIGKILL)
-`--kills` times: the dataset has to be the same, byte for byte, else the exit code is 1. `growth` gives every
-hour repositories of its own and prints CPU seconds by stage and the peak of memory, in one process, for 10,
-100 and 1,000 hours; `trackers` does so for the sample trackers 1, 10 and 100 times over, which are full of
-duplicates, so that most of the work comes after reading. `more` adds an hour to `--hours`, and then changes
-settings of pairs.
+FOLDER has hours of GH Archive. `growth` repeats them for 10, 100 and 400 hours, each with repositories of its
+own, and adds the sample trackers; `trackers` has those alone, 1, 10 and 100 times over: they are full of
+duplicates, so most of the work comes after reading. Printed are CPU seconds by stage and the peak of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import hashlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +31,6 @@ from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_
 
 RANGE = "2015-02-01..2016-12-31"
 SAMPLE_HOURS = 6
-_PAUSE_S = 2.0  # between kills
 _STAGES = ("reading hours", "sorting months", "detecting duplicates", "drawing negatives")
 _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 
@@ -46,108 +38,38 @@ _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("same", "growth", "trackers", "more", "measure"))
+    parser.add_argument("what", choices=("growth", "trackers", "measure"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--hours", type=int, default=250)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--set", action="append", default=[])
     given = parser.parse_args()
     if given.what == "measure":
-        print(json.dumps(measure(given.folder, given.set)))
+        print(json.dumps(measure(given.folder)))
         return 0
     print(processor(), flush=True)
     hours = sorted(given.folder.glob("*.json.gz"))
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        if given.what == "same":
-            return same(home, hours, given.hours, given.kills)
-        table(home, hours, given.what, given.hours)
+        table(Path(folder), hours, given.what)
     return 0
 
 
-def same(home: Path, hours: list[Path], count: int, kills: int) -> int:
-    """Run with other workers, and with kills; 1 if a byte differs."""
-    fill(home, hours, count)
-    print("| run | kills | dataset |\n|---|---|---|", flush=True)
-    digests = set()
-    for name, workers, victim in (
-        ("1 worker", 1, ""),
-        ("2 workers", 2, ""),
-        ("driver killed", 2, "driver"),
-        ("workers killed", 2, "workers"),
-    ):
-        shutil.rmtree(home / "work", ignore_errors=True)
-        shutil.rmtree(home / "out", ignore_errors=True)
-        killed = run([*command(home), "--workers", str(workers)], kills if victim else 0, victim)
-        digests.add(digest_of(home / "out"))
-        print(f"| {name} | {killed} | {digest_of(home / 'out')[:8]} |", flush=True)
-    return int(len(digests) > 1)
-
-
-def command(home: Path) -> list[str]:
-    """The command of a run."""
-    folders = ("--source", str(home / "hours"), "--out", str(home / "out"), "--work", str(home / "work"))
-    return [sys.executable, "-m", "gis_builder", "archive", "--hours", RANGE, *folders, "-q"]
-
-
-def run(words: list[str], kills: int, victim: str) -> int:
-    """Run a command to its end, and kill it or its workers; returns how often."""
-    killed = 0
-    while True:
-        driver = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        while driver.poll() is None and killed < kills:
-            time.sleep(_PAUSE_S)
-            victims = [driver.pid] if victim == "driver" else list(children_of(driver.pid))
-            if driver.poll() is None and victims:
-                os.kill(victims[killed % len(victims)], signal.SIGKILL)
-                killed += 1
-        code = driver.wait()
-        if code == 0:
-            return killed
-        if code != -signal.SIGKILL:
-            raise SystemExit(f"the run ended with {code}")
-
-
-def children_of(pid: int) -> Iterator[int]:
-    """The workers of a driver."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (process / "cmdline").read_bytes()
-        except (OSError, IndexError):
-            continue
-        if parent == pid and b"spawn_main" in words:
-            yield int(process.name)
-
-
-def table(home: Path, hours: list[Path], what: str, count: int) -> None:
+def table(home: Path, hours: list[Path], what: str) -> None:
     """A row for each run."""
     heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "judged", "peak MiB")
     print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 12}")
-    if what == "more":
-        fill(home, hours, count)
-        late = home / "late.json.gz"
-        shutil.move(home / "hours" / f"{hours_between(RANGE)[0]}.json.gz", late)
-        show(home, f"{count - 1} hours")
-        shutil.move(late, home / "hours" / f"{hours_between(RANGE)[0]}.json.gz")
-        show(home, "one more")
-        show(home, "other pairs", "pair.ratio=0.5", "pair.relations=all")
-        return
     for times in (1, 10, 100) if what == "trackers" else (10, 100, 400):
         if what == "trackers":
             write_hours(
                 home / "hours", lines_of(events_of_samples(times)), hours_between(RANGE)[:SAMPLE_HOURS]
             )
         else:
-            fill(home, hours, times, apart=True)
+            fill(home, hours, times)
         show(home, f"{times:,}")
         for folder in ("hours", "work", "out"):
             shutil.rmtree(home / folder)
 
 
-def show(home: Path, name: str, *settings: str) -> None:
+def show(home: Path, name: str) -> None:
     """Run in a process of its own and print a row."""
-    words = [sys.executable, __file__, "measure", str(home), *(f"--set={one}" for one in settings)]
+    words = [sys.executable, __file__, "measure", str(home)]
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
     told = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, env=environment).stdout)
     size = sum(path.stat().st_size for path in (home / "work").rglob("*") if path.is_file())
@@ -158,7 +80,7 @@ def show(home: Path, name: str, *settings: str) -> None:
     print(f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |", flush=True)
 
 
-def measure(home: Path, settings: list[str]) -> dict[str, Any]:
+def measure(home: Path) -> dict[str, Any]:
     """CPU seconds by stage with one worker, this process; splits, rows and audit are the driver's."""
     seconds, last = dict.fromkeys((*_STAGES, "driver"), 0.0), time.process_time()
 
@@ -174,7 +96,6 @@ def measure(home: Path, settings: list[str]) -> dict[str, Any]:
         *(RANGE, home / "hours", home / "out"),
         work=home / "work",
         workers=1,
-        settings=settings,
         fresh=True,
         progress=listen,
     )
@@ -185,14 +106,14 @@ def measure(home: Path, settings: list[str]) -> dict[str, Any]:
     return seconds | {"judged": built.judged_anew, "mib": peak, "events": events}
 
 
-def fill(home: Path, hours: list[Path], count: int, *, apart: bool = False) -> None:
+def fill(home: Path, hours: list[Path], count: int) -> None:
     """Hours of the archive, again and again, and those of the sample trackers."""
     folder = home / "hours"
     folder.mkdir()
     names = hours_between(RANGE)[: count + SAMPLE_HOURS]
     for place, name in enumerate(names[:count]):
         data = hours[place % len(hours)].read_bytes()
-        (folder / f"{name}.json.gz").write_bytes(of_its_own(data, place) if apart else data)
+        (folder / f"{name}.json.gz").write_bytes(of_its_own(data, place))
     write_hours(folder, lines_of(events_of_samples()), names[count:])
 
 
@@ -218,14 +139,6 @@ def events_of_samples(copies: int = 1) -> list[dict[str, Any]]:
                 name = event["repo"]["name"] + (f"-{copy}" if copy else "")
                 found.append(event | {"repo": event["repo"] | {"name": name}})
     return found
-
-
-def digest_of(folder: Path) -> str:
-    """One digest of all files of a folder, with their names."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 if __name__ == "__main__":

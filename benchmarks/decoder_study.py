@@ -24,11 +24,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from aoe_quality import spread
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
-from ran_runs import Ledger
+from runs import Ledger, spread
 
 import aoe_train
 from aoe_train.data.examples import read_examples

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from aoe_defaults import pairs, scored
-from aoe_quality import spread
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
-from ran_runs import Ledger
+from runs import Ledger, spread
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 import aoe_train
 
@@ -107,7 +107,18 @@ def figures(place: Path, folder: Path, rows: str, way: str, seed: int, judges: l
 def by_stsb(data: Path) -> Judge:
     """Spearman on STS-B test."""
     rows = stsb(data, "test")
-    return lambda encoder: {"STS-B": scored(encoder, rows)}
+    return lambda encoder: {"STS-B": 100 * spearmanr(*cosines(encoder, rows, "text1", "text2")).statistic}
+
+
+def cosines(
+    encoder: aoe_train.Encoder, rows: list[dict], first: str, second: str
+) -> tuple[list[float], np.ndarray]:
+    """Each row's label, and the cosine of its two texts."""
+    sides = [
+        encoder.encode([row[side] for row in rows], normalize=True, progress=False).astype(np.float64)
+        for side in (first, second)
+    ]
+    return [float(row["label"]) for row in rows], (sides[0] * sides[1]).sum(1)
 
 
 def medicine(data: Path, folder: Path, texts: int) -> None:
@@ -123,8 +134,10 @@ def medicine(data: Path, folder: Path, texts: int) -> None:
 
 def by_rqe(data: Path) -> Judge:
     """Area under the ROC curve on RQE's test pairs."""
-    rows = pairs(table(data / "rqe" / "rqe-test.tsv"), "sentence1", "sentence2")
-    return lambda encoder: {"RQE, AUC": scored(encoder, rows)}
+    rows = table(data / "rqe" / "rqe-test.tsv")
+    return lambda encoder: {
+        "RQE, AUC": 100 * roc_auc_score(*cosines(encoder, rows, "sentence1", "sentence2"))
+    }
 
 
 def reports(data: Path) -> list[dict[str, Any]]:

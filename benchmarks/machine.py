@@ -7,17 +7,9 @@ from pathlib import Path
 
 # By which products of matrices differ, as Linux names them.
 _SETS = (
-    "avx2",
-    "avx512f",
-    "avx_vnni",
-    "avx512_vnni",
-    "avx512_bf16",
-    "amx_int8",
-    "amx_bf16",
-    "asimd",
-    "i8mm",
+    "avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimd", "i8mm",
     "bf16",
-)
+)  # fmt: skip
 
 
 def processor() -> str:

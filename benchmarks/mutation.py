@@ -98,7 +98,7 @@ AREAS = {
         ("tests/aoe_train/test_objectives_*.py",),
     ),
     "similar": Area(
-        _named("pairkit/{}.py", "similar jaccard_join"),
+        _named("pairkit/similarity/{}.py", "near_duplicates jaccard_join"),
         _named("tests/pairkit/test_{}.py", "jaccard_join similar"),
     ),
 }

@@ -25,10 +25,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from aoe_quality import spread
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb
-from ran_runs import Ledger
+from runs import Ledger, spread
 
 import aoe_train
 

@@ -1,20 +1,16 @@
-"""Runs that are done once: a command of `aoe`, measured, and the file that remembers what came out."""
+"""Runs that are done once, and the file that remembers what came out."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import resource
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
 Result = dict[str, Any]
 
 
@@ -46,21 +42,6 @@ class Ledger:
         return self.folder / "models" / digest[:16]
 
 
-def aoe(*arguments: str, package: str = "aoe_train") -> Result:
-    """Run `aoe … --json` in a process of its own: its JSON object, `wall_s` and `cpu_s` (of all threads)."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", package, *arguments, "--json", "--quiet"]
-    process = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        check=False,
-    )
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{process.stderr[-3000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    answer = json.loads(process.stdout.strip().splitlines()[-1])
-    return {**answer, "wall_s": time.perf_counter() - start, "cpu_s": cpu_s}
+def spread(values: list[float]) -> str:
+    """Mean ± standard deviation over seeds."""
+    return f"{mean(values):.2f} ± {stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
