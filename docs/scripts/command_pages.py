@@ -26,7 +26,7 @@ def scripts() -> dict[str, str]:
 
 def command_tree(package: str) -> TyperGroup:
     """The command line of a package, with all its commands."""
-    tree: Any = get_command(import_module(f"{package}._cli").app)
+    tree: Any = get_command(import_module(f"{package}.cli").app)
     if not isinstance(tree, TyperGroup):
         raise TypeError(f"{package}: expected a group of commands")
     return tree

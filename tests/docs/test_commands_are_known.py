@@ -76,4 +76,4 @@ def _ours(words: list[str]) -> list[str]:
 @cache
 def tree(script: str) -> Any:
     """The command line of a script."""
-    return get_command(import_module(f"{SCRIPTS[script]}._cli").app)
+    return get_command(import_module(f"{SCRIPTS[script]}.cli").app)
