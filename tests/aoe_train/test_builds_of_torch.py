@@ -1,20 +1,16 @@
-"""Builds of torch that lack what this one has: an encoder still loads and encodes, and training still trains.
-
-Each is simulated in a process of its own, before anything of ours is imported there.
-"""
+"""What builds of torch lack or keep, each simulated in a process of its own."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from aoe_train import Encoder
-from aoe_train.model.packing import layers
 
 _WITHOUT_ONEDNN = """
 class Nothing:
@@ -72,10 +68,48 @@ def test_a_less_complete_build_gives_the_same_vectors_and_can_train(bert: Path, 
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-5)
 
 
-def test_onednn_without_a_word_on_bfloat16_multiplies_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    functions = type("Functions", (), {"_linear_pointwise": None})()
-    monkeypatch.setattr("torch.ops.mkldnn", functions)
-    monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: True)
-    assert layers._onednn_dtypes() == [torch.float32]
-    monkeypatch.setattr("torch.ops.mkldnn", object())
-    assert layers._onednn_dtypes() == []
+GROWTH = """
+import ctypes
+import torch
+from aoe_train.model.packing.layers import FastLinear
+
+class Figures(ctypes.Structure):  # glibc's mallinfo2(3)
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena a b c hblkhd d e uordblks f g".split()]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Figures
+layer = FastLinear(384, 1536)
+
+def used():
+    found = libc.mallinfo2()
+    return (found.uordblks + found.hblkhd) / 2**20
+
+def run(begin, end):
+    for rows in range(begin, end):
+        layer(torch.zeros(rows, 384))
+
+with torch.inference_mode():
+    run(100, 140)
+    before = used()
+    run(200, 240)
+    print(used() - before)
+"""
+
+
+def grown(**environment: str) -> float:
+    """MiB that forty products of new sizes leave behind, after forty others."""
+    names = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    inherited = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH],
+        env={**inherited, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
+def test_products_of_new_sizes_leave_nothing_behind() -> None:
+    assert grown() < 4

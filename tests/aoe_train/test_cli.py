@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = [
-    *("train", "encode", "evaluate", "export", "push"),
-]
+COMMANDS = [*("train", "encode", "evaluate", "export", "push")]
 WITHOUT_TORCH = """
 import sys
 class Absent:
@@ -19,6 +17,7 @@ sys.meta_path.insert(0, Absent())
 """
 RUN = "from aoe_train.cli import main; main()"
 HELP = """
+import aoe_train.objectives.kinds, aoe_train.settings.training
 from aoe_train.cli import app
 for command in sys.argv[1:]:
     app([command, "--help"], standalone_mode=False)

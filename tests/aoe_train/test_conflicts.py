@@ -81,11 +81,7 @@ def test_scores_that_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conflicts", "left"),
-    [
-        ("drop", [("a", "b", "c")]),
-        ("first", [("a", "b", "c"), ("g", "h", "i")]),
-    ],
+    ("conflicts", "left"), [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
 )
 def test_triplets_whose_texts_contradict(tmp_path: Path, conflicts: Conflicts, left: list[Any]) -> None:
     lines = ["a,b,c", "d,e,d", "f,g,g", "g,h,i", "i,g,x"]  # i is the negative of g, and its positive

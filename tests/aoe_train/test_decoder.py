@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from aoe_train.model.backbones.decoder import (
     merge_lora,
 )
 from aoe_train.model.backbones.load import outline
+from aoe_train.model.backbones.recompute import recompute_argument, recompute_layers
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -128,13 +130,6 @@ def test_merging_keeps_the_vectors(tuned: Encoder) -> None:
     assert abs(tuned.encode(TEXTS) - expected).max() < 1e-5
 
 
-def test_merging_without_adapters_does_nothing(llama: Path) -> None:
-    backbone = load(llama)
-    before = first_token(backbone)
-    merge_lora(backbone)
-    assert torch.equal(first_token(backbone), before)
-
-
 def test_adapters_reload_to_the_same_vectors(tuned: Encoder, tmp_path: Path) -> None:
     tuned.save(tmp_path / "adapters")
     assert not (tmp_path / "adapters" / "model.safetensors").exists()
@@ -193,17 +188,6 @@ def test_adapters_name_a_folder_that_any_other_can_find(
     Encoder.load(tmp_path / "adapters", device="cpu")
 
 
-def test_causal_hides_later_tokens_and_bidirectional_shows_them(llama: Path) -> None:
-    backbone = load(llama)
-    assert is_causal(backbone)
-    causal = first_token(backbone)
-    assert torch.equal(causal[0], causal[1])
-    make_bidirectional(backbone)
-    assert not is_causal(backbone)
-    both = first_token(backbone)
-    assert abs(both[0] - both[1]).max() > 1e-3
-
-
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_bidirectional_ignores_padding(llama: Path, attention: str) -> None:
     backbone = load(llama)
@@ -215,15 +199,6 @@ def test_bidirectional_ignores_padding(llama: Path, attention: str) -> None:
     with torch.no_grad():
         found = backbone(input_ids=padded, attention_mask=mask).last_hidden_state[:, 0]
     assert abs(found - first_token(backbone, IDS[:1])).max() < 1e-5
-
-
-def test_bidirectional_is_saved(llama: Path, tmp_path: Path) -> None:
-    backbone = load(llama)
-    make_bidirectional(backbone)
-    backbone.save_pretrained(tmp_path)
-    again = load(tmp_path)
-    assert not is_causal(again)
-    assert torch.equal(first_token(again), first_token(backbone))
 
 
 def test_bidirectional_refuses_a_model_that_stays_causal(llama: Path) -> None:
@@ -240,10 +215,6 @@ def test_an_encoder_is_not_causal(bert: Path) -> None:
     assert not is_causal(backbone)
     make_bidirectional(backbone)  # is already
     assert default_pooling(backbone) == "cls"
-
-
-def test_decoders_pool_their_last_token(llama: Path) -> None:
-    assert default_pooling(load(llama)) == "last"
 
 
 def test_padding_token_is_one_that_exists(llama: Path) -> None:
@@ -331,3 +302,38 @@ def test_what_is_to_be_trained_is_known_before_weights_are_read(
         network = outline(folder)
         assert {weight.device.type for weight in network.parameters()} == {"meta"}
         assert is_causal(network) == causal
+
+
+class Older:
+    """A model of an earlier release."""
+
+    asked: Any = None
+
+    def gradient_checkpointing_enable(self, options: dict[str, bool]) -> None:
+        self.asked = ("older", options)
+
+
+class Newer(Older):
+    """A model of a later one, which has both."""
+
+    def activation_checkpointing_enable(self, options: dict[str, bool]) -> None:
+        self.asked = ("newer", options)
+
+
+@pytest.mark.parametrize(("model", "name"), [(Older(), "older"), (Newer(), "newer")])
+def test_a_model_is_asked_by_the_newest_name_it_has(model: Older, name: str) -> None:
+    recompute_layers(model)
+    assert model.asked == (name, {"use_reentrant": False})
+
+
+def test_arguments_are_given_by_the_newest_name() -> None:
+    @dataclass
+    class Earlier:
+        gradient_checkpointing: bool = False
+
+    @dataclass
+    class Later(Earlier):
+        activation_checkpointing: bool = False
+
+    assert recompute_argument(Earlier) == "gradient_checkpointing"
+    assert recompute_argument(Later) == "activation_checkpointing"

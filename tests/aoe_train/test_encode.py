@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
-import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -85,13 +83,6 @@ def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path) -> None:
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
     assert (done.texts, done.dim, done.resumed) == (10, DIM, 0)
     assert set(done.to_dict()) == {"out", "texts", "dim", "quantize", "resumed", "seconds", "texts_per_s"}
-
-
-def test_the_file_is_what_numpy_would_save(lines: Path, tmp_path: Path) -> None:
-    run(lines, tmp_path / "out.npy")
-    buffer = io.BytesIO()
-    np.save(buffer, np.load(tmp_path / "out.npy"))
-    assert (tmp_path / "out.npy").read_bytes() == buffer.getvalue()
 
 
 TABLE = pl.DataFrame(
@@ -195,17 +186,6 @@ def test_wherever_it_is_stopped_the_bytes_are_the_same(
     if not (folder / "out.npy").exists():
         run(path, folder / "out.npy")
     assert (folder / "out.npy").read_bytes() == (folder / "whole.npy").read_bytes()
-
-
-def test_a_finished_run_is_found_finished(lines: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.npy"
-    run(lines, out)
-    encode = Fake()
-    done = run(lines, out, encode)
-    assert (done.texts, done.dim, done.resumed, encode.calls) == (10, DIM, 10, [])
-    with pytest.raises(ConfigError, match=r"already exists, made by .* model\.weights \(w there, v now\)"):
-        run(lines, out, settings={"model": {"weights": "v"}})
-    assert leftovers(out) == ["out.npy", "out.npy.run.json"]
 
 
 def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
@@ -381,30 +361,6 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> N
     assert peak(24_000) < 1.2 * peak(6_000)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak there")
-@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_no_memory_of_the_process_grows_with_the_input(tmp_path: Path, suffix: str) -> None:
-    """As above, with what libraries take."""
-    script = """
-import sys
-from functools import partial
-from pathlib import Path
-import numpy as np
-from aoe_train.encoding import encode_file
-ones = lambda texts: np.ones((len(texts), 64), np.float32)
-encode_file(Path(sys.argv[1]), Path(sys.argv[2]), partial(map, ones), 64, {})
-# not getrusage: what this process was forked from counts there
-print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
-"""
-    peaks = []
-    for texts in (40_000, 400_000):
-        path = write_numbers(tmp_path / f"{texts}.txt", texts)
-        command = [sys.executable, "-c", script, str(path), str(tmp_path / f"{texts}{suffix}")]
-        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-    assert peaks[1] < 1.2 * peaks[0], peaks
-
-
 def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aoe_train.encoding.parts.MOST_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
@@ -435,12 +391,6 @@ def test_ranges_that_are_given_are_used_and_told_apart(lines: Path, tmp_path: Pa
     assert json.loads((tmp_path / "out.npy.run.json").read_text())["ranges"] == other.tolist()
     with pytest.raises(ConfigError, match="differs in calibration"):
         run(lines, out, quantize="int8")
-
-
-def test_an_output_without_small_vectors_has_the_record_that_it_had(lines: Path, tmp_path: Path) -> None:
-    run(lines, tmp_path / "out.npy")
-    record = json.loads((tmp_path / "out.npy.run.json").read_text())
-    assert not {"quantize", "ranges"} & {*record, *record["made_of"]}
 
 
 def test_ranges_of_a_calibration_set(lines: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train import cli as _cli  # noqa: F401 - registers the commands
-from aoe_train.commands.app import app
+from aoe_train.cli import app
 from aoe_train.encoding import encode_file
 from aoe_train.encoding.record import record_path
 from aoe_train.evaluation import sts
@@ -42,15 +40,6 @@ def write_texts(path: Path, count: int) -> list[str]:
     texts = [" ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)]
     path.write_text("\n".join(texts) + "\n")
     return texts
-
-
-def test_vectors_are_those_of_the_python_interface(bert: Path, tmp_path: Path) -> None:
-    texts = write_texts(tmp_path / "in.txt", 30)
-    aoe("encode", tmp_path / "in.txt", "--model", bert, "--out", tmp_path / "out.npy", "-q")
-    vectors = np.load(tmp_path / "out.npy")
-    encoder = Encoder.load(bert)
-    assert vectors == pytest.approx(encoder.encode(texts), abs=1e-6)
-    assert vectors.shape == (30, encoder.dim)
 
 
 def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
@@ -116,12 +105,6 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -
     found = pl.read_parquet(bits)["vector"]
     assert found.dtype == pl.Array(pl.UInt8, 2)
     assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
-
-
-def test_a_pipe(bert: Path, tmp_path: Path) -> None:
-    texts = write_texts(tmp_path / "in.txt", 3)
-    aoe("encode", "-", "--model", bert, "--out", tmp_path / "out.npy", stdin="\n".join(texts))
-    assert np.load(tmp_path / "out.npy") == pytest.approx(Encoder.load(bert).encode(texts), abs=1e-6)
 
 
 def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
@@ -234,14 +217,6 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, data_d
             assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
 
 
-def test_evaluate_prints_a_table_times_100(bert: Path, data_dir: Path) -> None:
-    pairs = data_dir / "stsb" / "stsb-test.tsv"
-    found = json.loads(aoe("evaluate", "--model", bert, "--data", pairs, "--json"))["stsb-test.tsv"]
-    table = aoe("evaluate", "--model", bert, "--data", pairs)
-    assert f"{100 * found['spearman']:.2f}" in table
-    assert f"{100 * found['pearson']:.2f}" in table
-
-
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
@@ -304,28 +279,3 @@ def test_a_killed_process_leaves_what_another_goes_on_with_to_the_same_bytes(
         "whole.npy",
         "whole.npy.run.json",
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_many_kills_of_the_command(bert: Path, tmp_path: Path, suffix: str) -> None:
-    write_texts(tmp_path / "in.txt", 60_000)
-    command = [sys.executable, "-m", "aoe_train", "encode", str(tmp_path / "in.txt"), "--model", str(bert)]
-    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
-    began = time.monotonic()
-    subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
-    seconds = time.monotonic() - began
-    choose = random.Random(0)
-    for _ in range(8):
-        process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE, text=True)
-        time.sleep(choose.uniform(0, seconds))
-        process.kill()
-        _, errors = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), errors
-        if process.returncode == 0:
-            break
-    else:
-        subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
-    assert out.read_bytes() == whole.read_bytes()
-    assert record_path(out).read_bytes() == record_path(whole).read_bytes()
-    assert len(list(tmp_path.iterdir())) == 5

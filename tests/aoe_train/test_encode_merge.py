@@ -1,4 +1,4 @@
-"""Shards of an output, put together, against one run; a fake model."""
+"""Shards of an output: where inputs are cut, and their merge against one run; a fake model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aoe_train.encoding import Shard, encode_file, merge_shards
+from aoe_train.encoding import encode_file, merge_shards
+from aoe_train.encoding.parts import Shard, ends_of, parts, shards_beside
 from aoe_train.encoding.record import record_path
 from pairkit.app.errors import ConfigError, DataError
 
@@ -133,3 +136,50 @@ def test_a_damaged_shard(table: Path, tmp_path: Path, change: dict[str, Any], sa
 
 def test_more_shards_than_parts_leave_some_empty(table: Path, tmp_path: Path) -> None:
     assert {len(np.load(run(table, tmp_path / "out.npy", f"{n}/20"))) for n in range(1, 21)} == {0, 3, 4}
+
+
+TEXTS = st.lists(st.text(max_size=3), max_size=40)
+
+
+@given(TEXTS, st.integers(1, 9))
+def test_parts_are_the_texts_and_their_ends(texts: list[str], most: int) -> None:
+    cut = [*parts(texts, most)]
+    assert [text for part in cut for text in part] == texts
+    assert all(1 <= len(part) <= most for part in cut)
+    assert ends_of(texts, most) == [sum(map(len, cut[: place + 1])) for place in range(len(cut))]
+
+
+def test_long_inputs_have_large_parts_and_short_ones_many() -> None:
+    ends = ends_of(["a"] * 400_000)
+    sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    assert sizes[:32] == [1000] * 32
+    assert sizes[-2] == 10_000
+    assert len(ends_of(["a"] * 8_000)) == 8
+
+
+@given(TEXTS.filter(bool), st.integers(1, 9), st.integers(1, 12))
+def test_shards_are_whole_parts_one_behind_the_other(texts: list[str], most: int, of: int) -> None:
+    ends = ends_of(texts, most)
+    shares = [Shard(number, of).within(ends) for number in range(1, of + 1)]
+    assert [start for start, _ in shares] == [0, *(end for _, end in shares[:-1])]
+    assert shares[-1][1] == len(texts)
+    assert all(end in (0, *ends) for share in shares for end in share)
+
+
+def test_shards_are_of_like_size() -> None:
+    ends = ends_of(["a"] * 400_000)
+    sizes = [end - start for start, end in (Shard(number, 8).within(ends) for number in range(1, 9))]
+    assert max(abs(size - 50_000) for size in sizes) <= 10_000
+
+
+def test_names_of_shards(tmp_path: Path) -> None:
+    assert Shard(2, 8).path(tmp_path / "v.parquet") == tmp_path / "v-2-of-8.npy"
+    for name in (
+        "v-1-of-2.npy",
+        "v-2-of-2.npy.partial",
+        "v-1-of-2.npy.run.json",
+        "w-1-of-3.npy",
+        "v-2-of-3.txt",
+    ):
+        (tmp_path / name).touch()
+    assert shards_beside(tmp_path / "v.npy") == [Shard(1, 2), Shard(2, 2)]

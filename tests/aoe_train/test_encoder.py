@@ -73,15 +73,6 @@ def test_saved_and_loaded_it_is_the_same(
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
 
 
-def test_a_prompt_is_not_put_around_twice(bert: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(bert, **around(PROMPT))
-    encoder.save(tmp_path / "m")
-    np.testing.assert_array_equal(Encoder.load(tmp_path / "m").encode(TEXTS), encoder.encode(TEXTS))
-    other = Encoder.load(tmp_path / "m", **around("not {text} or"))
-    expected = Encoder.load(bert, **around("not {text} or")).encode(TEXTS)
-    np.testing.assert_array_equal(other.encode(TEXTS), expected)
-
-
 def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -92,18 +83,6 @@ def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> 
     np.testing.assert_allclose(
         encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), atol=1e-5
     )
-
-
-def test_padded_and_packed_agree(minilm: Path) -> None:
-    packed, padded = Encoder.load(minilm), Encoder.load(minilm, packing=False)
-    assert packed.model.packed
-    assert not padded.model.packed
-    np.testing.assert_allclose(packed.encode(TEXTS), padded.encode(TEXTS), atol=1e-5)
-
-
-def test_bf16_is_near(minilm: Path) -> None:
-    exact, rough = Encoder.load(minilm).encode(TEXTS), Encoder.load(minilm, precision="bf16").encode(TEXTS)
-    assert ((exact * rough).sum(1) > 0.999).all()
 
 
 def test_chunks_read_all_of_a_long_text(bert: Path) -> None:

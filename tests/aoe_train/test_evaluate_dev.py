@@ -58,15 +58,6 @@ def test_positives_give_the_mean_reciprocal_rank() -> None:
     )
 
 
-def test_another_positive_of_the_same_anchor_does_not_compete() -> None:
-    rows = [("a", "b"), ("a", "c"), ("b", "e")]
-    # c is behind b, which is another positive of a, and before e; from b: c (30), e (160), b is b itself
-    assert mean_reciprocal_rank(on_circle([*"abce"]), np.array([[0, 1], [0, 2], [1, 3]])) == pytest.approx(
-        (1 + 1 + 1 / 2) / 3
-    )
-    assert dev_metric(on_circle, examples("positive", rows)).value == pytest.approx(2.5 / 3)
-
-
 def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     """Row by row, as one would say it."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

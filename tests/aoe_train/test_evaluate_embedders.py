@@ -115,22 +115,6 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
     assert first.calls[0] == again.calls[0]
 
 
-def test_a_model_is_known_again_once_for_each_time_it_is_opened(tmp_path: Path) -> None:
-    embedder = Counting()
-    wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
-    for text in ("one", "two", "one"):
-        wrapped.encode([text])
-    assert embedder.calls == [[cached.PROBE], ["one"], ["two"]]
-
-
-def test_without_a_store_nothing_is_kept(tmp_path: Path) -> None:
-    embedder = Counting()
-    wrapped = CachedEmbedder(embedder, None, progress=False)
-    assert wrapped.encode(TEXTS).tobytes() == wrapped.encode(TEXTS).tobytes()
-    assert len(embedder.calls) == 2
-    assert wrapped.encode([]).shape[0] == 0
-
-
 def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]

@@ -23,12 +23,7 @@ TEST: list[Row] = [
     ("x" * 1200, "y" * 3600 + " x", 0),
     ("x" * 1200, "x" * 1100, 1),
 ]
-DEV: list[Row] = [
-    ("typo", "type", 1),
-    ("typo", "manual", 0),
-    ("crash", "crab", 1),
-    ("crash", "docs", 0),
-]
+DEV: list[Row] = [("typo", "type", 1), ("typo", "manual", 0), ("crash", "crab", 1), ("crash", "docs", 0)]
 
 
 def letters(texts: list[str]) -> np.ndarray:

@@ -1,3 +1,5 @@
+"""Exports: adapters merged, half precision, mixed with the backbone, cards, and pushing to the Hub."""
+
 from __future__ import annotations
 
 import json
@@ -10,14 +12,17 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
+import aoe_train
 from aoe_train.cli import app
 from aoe_train.exporting import export as exports
 from aoe_train.exporting.export import difference, export, probes
+from aoe_train.exporting.hub import listing, push
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.tiny import around
+from tests.aoe_train.test_heads import ROWS
+from tests.aoe_train.tiny import around, save_bert, save_llama
 
 THEIRS = "sentence-transformers"
 
@@ -171,3 +176,88 @@ def test_adapters_keep_prompts(llama: Path, tmp_path: Path) -> None:
     assert difference(again.encode(["a cat"], prompt_name="query"), expected) < 1e-6
     theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     assert difference(theirs.encode(["a cat"], prompt_name="query"), expected) < 1e-6
+
+
+RUN: dict[str, Any] = {"epochs": 1, "batch_size": 4, "lr": 1e-3, "progress": False}
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("adapters", [False, True])
+def test_a_share_afterwards_is_a_share_in_training(adapters: bool, tmp_path: Path) -> None:
+    save = save_llama if adapters else save_bert
+    backbone = save(tmp_path / "backbone", layers=1)
+    how = {**RUN, "lora": adapters, **({"settings": {"lora.dropout": 0.0}} if adapters else {})}
+    for name, share in (("whole", 1.0), ("half", 0.5)):
+        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, soup=share, **how)
+        if adapters:
+            aoe_train.export(tmp_path / name, out=tmp_path / f"{name}-merged", progress=False)
+    done = aoe_train.export(tmp_path / "whole", out=tmp_path / "mixed", soup=0.5, progress=False)
+    assert (done.soup, done.merged) == (0.5, adapters)
+    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["soup"] == 0.5
+    card = (tmp_path / "mixed/README.md").read_text()
+    assert "Weights: 0.5 of the trained ones, the rest of the backbone's" in card
+    assert "Objective" not in card  # nor anything else of the card of the model that was trained
+    half, mixed = (weights(tmp_path / name) for name in ("half-merged" if adapters else "half", "mixed"))
+    for name, weight in mixed.items():
+        torch.testing.assert_close(weight, half[name])
+
+
+def test_what_it_was_trained_from_must_be_known_and_fit(tmp_path: Path) -> None:
+    one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
+    out = tmp_path / "out"
+    with pytest.raises(ConfigError, match="has no record of what it was trained from; give --backbone"):
+        aoe_train.export(one, out=out, soup=0.5, progress=False)
+    with pytest.raises(ConfigError, match="other weights than its backbone"):
+        aoe_train.export(one, out=out, soup=0.5, backbone=wide, progress=False)
+    with pytest.raises(ConfigError, match=r"found 1\.5; expected a share above 0, and 1 at most"):
+        aoe_train.export(one, out=out, soup=1.5, backbone=one, progress=False)
+    with pytest.raises(ConfigError, match="--backbone: says what --soup mixes"):
+        aoe_train.export(one, out=out, backbone=one, progress=False)
+    assert not out.exists()
+
+
+FILES = {"README.md": "# A model\n", "run.json": "{}\n", "1_Pooling/config.json": '{"a": 1}\n'}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / name).write_text(text)
+    return tmp_path / "m"
+
+
+def test_a_model_arrives(hub: Any, model: Path) -> None:
+    assert push(model, "me/m", endpoint=hub.url).url == f"{hub.url}/me/m/commit/abc"
+    assert hub.files == FILES
+    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
+
+
+@pytest.mark.parametrize("missing", ["README.md", "run.json"])
+def test_a_model_must_say_what_it_is(model: Path, missing: str) -> None:
+    (model / missing).unlink()
+    with pytest.raises(DataError, match=missing):
+        listing(model)
+
+
+def test_dry_run_lists_and_sends_nothing(model: Path) -> None:
+    flags = ["push", "--model", str(model), "--repo", "me/m", "--dry-run"]
+    found = CliRunner().invoke(app, flags, catch_exceptions=False)
+    assert found.exit_code == 0
+    found = CliRunner().invoke(app, [*flags, "--json"], catch_exceptions=False)
+    said = json.loads(found.stdout.splitlines()[-1])
+    assert said["files"] == {name: len(text) for name, text in FILES.items()}
+    assert said["url"] is None
+
+
+def test_the_command_says_where_it_went_and_what_is_next(
+    hub: Any, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    found = CliRunner().invoke(app, ["push", "--model", str(model), "--repo", "me/m"], catch_exceptions=False)
+    assert found.exit_code == 0
+    assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
+    assert "aoe encode TEXTS.txt --model me/m" in found.stderr

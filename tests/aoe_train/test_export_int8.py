@@ -6,7 +6,6 @@ import importlib.util
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,36 +115,6 @@ def exported(source: Path, place: Path, form: Any, monkeypatch: pytest.MonkeyPat
     return done
 
 
-def test_missing_packages_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "find_spec", {"onnx": SimpleNamespace()}.get)
-    with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript; .*aoe-toolkit\[onnx\]"):
-        aoe_train.export("minilm", out=tmp_path / "x", format="onnx-int8", progress=False)
-
-
-@pytest.mark.slow  # that it is refused, test_too_much_loss_is_refused shows at once
-@needs_onnx
-def test_nothing_is_left_of_an_export_that_is_refused(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(losses, "_LEAST_COSINE", 1.01)
-    with pytest.raises(DataError, match="int8 is too coarse"):
-        export(loaded(bert), tmp_path / "x", source=bert, form="onnx-int8")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_data_measures_int8_only(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--data is what the loss of int8 is measured on"):
         aoe_train.export("minilm", out=tmp_path / "x", data=PAIRS, progress=False)
-
-
-@pytest.mark.slow
-@needs_onnx
-def test_minilm_on_pairs_with_labels(minilm: Path, tmp_path: Path) -> None:
-    rows = {"text1": SAMPLES[0:16:2], "text2": SAMPLES[1:16:2], "label": [4, 3, 3, 4, 5, 5, 4, 1]}
-    done = aoe_train.export(
-        minilm, out=tmp_path / "x", format="onnx-int8", data=pl.DataFrame(rows), progress=False
-    )
-    assert done.loss is not None
-    assert done.loss.pairs == 8
-    assert done.loss.spearman is not None
-    assert done.loss.cosine_mean > 0.98

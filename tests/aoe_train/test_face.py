@@ -118,11 +118,7 @@ def test_numbers_of_nli_are_trained_as_somebody_says_and_not_as_scores(bert: Pat
     with pytest.raises(DataError, match=r"^the list given:49: label 3 is none of those"):  # dev rows likewise
         aoe_train.train(table, backbone=bert, dev_data=other, out=tmp_path / "m", **said, **HOW)
     run = aoe_train.train(table, backbone=bert, dev_data=nli, out=tmp_path / "m", **said, **HOW)
-    reading = {
-        "labels": "0=1, 1=skip, 2=0",
-        "conflicts": 1,
-        "left_out": {"1": 16, "conflicting_labels": 2},
-    }
+    reading = {"labels": "0=1, 1=skip, 2=0", "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
     assert run.record["rows"] == {"train": 31, "kind": "binary", "reading": reading, "dev": 32}
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
     card = (run.out / "README.md").read_text()
@@ -153,9 +149,7 @@ def test_progress_goes_to_a_function_with_a_loss_from_the_first_step_on(
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
     aoe_train.train(train_file, backbone=bert, dev_data=dev_file, out=tmp_path / "m", **how)
     stages = list(dict.fromkeys(at.stage for at in seen))
-    assert stages == [
-        *(f"read {train_file}", f"load {bert}", "tokenise", "evaluate on dev data", "train"),
-    ]
+    assert stages == [*(f"read {train_file}", f"load {bert}", "tokenise", "evaluate on dev data", "train")]
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert all(at.note.startswith("loss ") for at in steps[1:])
@@ -350,7 +344,7 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path)
     found = aoe_train.evaluate(str(bert), dim="32,8", quantize=["float32", "int8"], **how)
     (told,) = found.to_dict().values()
     assert [(one["dim"], one["quantize"], one["bytes"]) for one in told] == [
-        *[(32, "float32", 128), (32, "int8", 32), (8, "float32", 32), (8, "int8", 8)],
+        *[(32, "float32", 128), (32, "int8", 32), (8, "float32", 32), (8, "int8", 8)]
     ]
     spearman = [one["tasks"][dev_file.name]["spearman"] for one in told]
     whole = aoe_train.evaluate(str(bert), **how).to_dict()[dev_file.name]["spearman"]

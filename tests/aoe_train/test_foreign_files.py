@@ -1,4 +1,4 @@
-"""JSON of model folders with mutated values: read, or refused in one line; never a traceback."""
+"""Mutated JSON of model folders is refused in one line, and every parser takes linear time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder import check_settings
 from aoe_train.model.folder.modules import check_modules
 from aoe_train.settings.training import EncoderSettings
+from benchmarks.aoe_parsers import AOE, SIGNS
+from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit.app.errors import PairkitError
+from tests.support.linear import assert_linear, repeated
 
 HOME = "sentence_transformers.models"
 FILES: dict[str, Any] = {
@@ -66,3 +69,13 @@ def test_digests_that_are_no_array(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "training_texts.npy").write_bytes(content)
     with pytest.raises(PairkitError):
         read_digests(tmp_path)
+
+
+UNITS = [*SIGNS[::2], *MARKUP[::20], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
+
+
+@pytest.mark.parametrize("name", AOE)
+def test_repetitions_take_linear_time(name: str) -> None:
+    parse = AOE[name]()
+    for unit in UNITS:
+        assert_linear(parse, repeated(unit))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from aoe_train import Hybrid
 from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused, store_weights
@@ -96,17 +93,6 @@ def test_texts_and_vectors_must_fit() -> None:
         DataError, match=r"shape \(3,\), those of the index \(2,\); encode both with one model"
     ):
         Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
-
-
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 50)), min_size=1, max_size=8), st.floats(0, 1))
-def test_scores_stay_in_range_and_what_is_best_by_both_is_best(
-    scores: Sequence[tuple[float, float]], weight: float
-) -> None:
-    by_vectors, by_words = np.array(scores).T
-    found = fused(by_vectors, by_words, weight)
-    assert ((found >= 0) & (found <= 1 + 1e-12)).all()
-    dominates = (by_vectors >= by_vectors.max()) & (by_words >= by_words.max())
-    assert (found[dominates] >= found.max() - 1e-12).all()
 
 
 BOATS = ["red boat", "red car red", "blue", "..."]

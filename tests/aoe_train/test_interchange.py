@@ -13,11 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from aoe_train.exporting.export import difference, probes, verify
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.interchange import (
-    needs_toolkit,
-    read_sentence_transformers,
-    write_sentence_transformers,
-)
+from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
 from aoe_train.model.tokens.template import generic_tokenizer
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -140,17 +136,6 @@ def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str) -> N
     assert ours.settings.default_prompt_name == "q"
     texts = ["a cat is playing", "error when opening", "bread " * 50]
     assert difference(ours.encode(texts), theirs.encode(texts)) < 1e-5
-
-
-def test_minilm_is_read_as_it_was_published(minilm: Path) -> None:
-    assert read_sentence_transformers(minilm) == {"pooling": "avg", "normalize": True, "max_length": 256}
-    texts = probes(256)
-    theirs = SentenceTransformer(str(minilm), device="cpu").encode(texts)
-    assert difference(Encoder.load(minilm, device="cpu").encode(texts), theirs) < 1e-5
-
-
-def test_a_folder_without_modules_says_nothing(bert: Path) -> None:
-    assert read_sentence_transformers(bert) == {}
 
 
 def modules(

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from aoe_train.model.backbones.load import find_folder, load_backbone
+from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 
@@ -30,10 +30,6 @@ def test_a_folder_is_loaded_in_float32(bert: Path) -> None:
     found = load_backbone(bert)
     assert next(found.backbone.parameters()).dtype == torch.float32
     assert found.folder == bert
-
-
-def test_the_packaged_model(minilm: Path) -> None:
-    assert find_folder("minilm") == minilm
 
 
 @pytest.mark.parametrize("source", ["./nowhere", "/nowhere/at/all", "a/b/c", "with space"])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train import Encoder, Mined, _cli  # noqa: F401 - registers the commands
-from aoe_train.commands.app import app
+from aoe_train import Encoder, Mined
+from aoe_train.cli import app
 from aoe_train.searching.mining import rank
 from aoe_train.searching.mining.choose import Chooser, Ranking
 from aoe_train.searching.mining.embed import Table, Vectors
@@ -166,11 +166,6 @@ def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save() -> Non
     assert (estimate["positives"], estimate["telling"], estimate["mined"]) == (6, 6, 8)
     assert estimate["share_where_known"] == 1
     assert with_clusters.false_negatives == 6 / 8
-
-
-def test_without_transitive_only_direct_positives_are_spared() -> None:
-    found = mined(CLUSTERED, negatives=2, transitive=False)
-    assert "file error two" in negatives(found.splits["train"])[0]
 
 
 def test_what_the_dataset_calls_negatives_is_counted() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
-from aoe_train.objectives.kinds import check_advisers, check_objective
+from aoe_train.objectives.kinds import check_advisers
 from aoe_train.objectives.mix import Objective
 from aoe_train.objectives.pairs import Advice
 from aoe_train.objectives.parts import Advisers, Sample
@@ -253,9 +253,3 @@ def test_a_part_and_its_teacher_belong_together(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         check_advisers(wanted, dim=8, kind=kind, advisers=advisers)
-
-
-@pytest.mark.parametrize("kind", ["binary", "graded", "positive", "single"])
-def test_margins_are_of_triplets(kind: Any) -> None:
-    with pytest.raises(ConfigError, match=f"objective margin_mse: found {kind} data, expected triplets"):
-        check_objective(only("margin_mse"), dim=8, kind=kind, label_range=(0.0, 1.0))

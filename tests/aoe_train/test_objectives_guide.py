@@ -162,18 +162,6 @@ def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: flo
     torch.testing.assert_close(both, (one + other) / 2)
 
 
-@quick
-@given(seed=st.integers(0, 10**6))
-def test_a_guide_never_makes_the_loss_larger(seed: int) -> None:
-    vectors, told = drawn(seed, 2)
-    pairs = torch.arange(24).view(6, 4)
-    wanted = ObjectiveSettings(weights=Weights(contrastive=1))
-    with_guide = Objective(wanted, dim=5, kind="triplet", advisers=Advisers(guide=True))
-    without = Objective(wanted, dim=5, kind="triplet")
-    found = with_guide(vectors, None, pairs, Advice(guide=told))["loss"]
-    assert found <= without(vectors, None, pairs)["loss"] + 1e-12
-
-
 def only(part: str, **others: Any) -> ObjectiveSettings:
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 

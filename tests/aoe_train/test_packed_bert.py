@@ -142,11 +142,7 @@ def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
         "print(*sys.modules)"
     )
     told = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=True,
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded

@@ -155,17 +155,6 @@ def test_values_of_another_type_decide() -> None:
     assert torch.allclose(mixed.float(), _attend(q, k, v, [3, 4]), atol=0.03)
 
 
-def test_bf16_gradients_stay_near_with_large_scores() -> None:
-    exact = [part.detach() for part in _parts(24, dtype=torch.float32)]
-    exact[0] *= 6
-    found = []
-    for dtype in (torch.float32, torch.bfloat16):
-        parts = [part.detach().to(dtype, copy=True).requires_grad_() for part in exact]
-        (_attend(*parts, [10, 14]).float() * torch.arange(5)).sum().backward()
-        found.append(torch.cat([part.grad.float().flatten() for part in parts]))
-    assert (found[0] - found[1]).norm() < 0.05 * found[0].norm()
-
-
 def test_what_it_has_not_is_refused() -> None:
     with pytest.raises(TypeError, match="softcap"):
         _attend(*_parts(7), [3, 4], softcap=50.0)

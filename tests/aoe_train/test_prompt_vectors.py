@@ -89,11 +89,7 @@ SOME = [
     [pytest.param(*case, marks=() if case in SOME else pytest.mark.slow) for case in EVERY],
 )
 def test_each_name_loaded_and_saved_and_loaded_by_them(
-    which: str,
-    pooling: str,
-    include_prompt: bool,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     source = request.getfixturevalue(which)
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
@@ -115,13 +111,6 @@ def test_each_name_loaded_and_saved_and_loaded_by_them(
     assert (again.prompts, again.default_prompt_name) == (model.prompts, "title")
     assert again.similarity_fn_name == ours.settings.similarity_fn_name == "dot"
     assert again[1].include_prompt is include_prompt
-
-
-def test_a_real_model_with_prompts(minilm: Path, tmp_path: Path) -> None:
-    prompts = {"query": "Represent this sentence for searching: ", "title": "title: "}
-    Encoder.load(minilm, device="cpu", prompts=prompts, default_prompt_name="title").save(tmp_path / "m")
-    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
-    agree(Encoder.load(tmp_path / "m", device="cpu"), model, ["How naïve, 東京 {text}!", "Long text. " * 200])
 
 
 def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train.model.backbones.ran import RanConfig, RanModel
+from aoe_train.model.backbones.ran.windows import Layout, count_windows
 from aoe_train.model.backbones.recompute import recompute_layers
 
 WINDOW = 8
@@ -71,10 +72,6 @@ def test_padding_changes_rounding_at_most(width: int):
         together = MODEL(*padded(texts, width)).pooler_output
         alone = [MODEL(tokens[None]).pooler_output[0] for tokens in texts]
     torch.testing.assert_close(together, torch.stack(alone), atol=1e-6, rtol=0)
-
-
-def test_a_text_without_tokens_has_a_finite_vector():
-    assert MODEL.forward_packed(text(0), torch.tensor([0])).cells.isfinite().all()
 
 
 @pytest.mark.parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
@@ -150,15 +147,6 @@ def kept_numbers(model: RanModel) -> int:
     return sum(sizes)
 
 
-def test_dropout_only_while_training():
-    model, tokens, length = ran(), text(20), torch.tensor([20])
-    assert torch.equal(model.forward_packed(tokens, length).cells, model.forward_packed(tokens, length).cells)
-    model.train()
-    assert not torch.equal(
-        model.forward_packed(tokens, length).cells, model.forward_packed(tokens, length).cells
-    )
-
-
 def test_twice_the_length_is_twice_the_work():
     model, work = ran(window_size=64, min_window_size=16), []
     for length in (512, 1024, 2048):
@@ -212,3 +200,45 @@ def test_computes_in_bf16():
         with torch.autocast("cpu", torch.bfloat16):
             rounded = MODEL.forward_packed(ids, torch.tensor([40])).cells
     assert torch.nn.functional.cosine_similarity(exact, rounded.float()).item() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("length", "windows"),
+    [(0, 1), (1, 1), (256, 1), (271, 1), (272, 2), (512, 2), (527, 2), (528, 3), (16384, 64)],
+)
+def test_a_short_tail_joins_the_window_before_it(length: int, windows: int):
+    assert count_windows(length, 256, 16) == windows
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_every_token_is_read_once_in_its_own_sequences_windows(lengths: list[int]):
+    layout = Layout.of(lengths, 8, 3, torch.device("cpu"))
+    assert sorted(layout.order.tolist()) == list(range(sum(lengths)))
+    assert sorted(layout.rank.tolist()) == list(range(len(lengths)))
+    assert layout.windows.tolist() == [count_windows(lengths[row], 8, 3) for row in layout.rank.tolist()]
+    owner = [row for row, length in enumerate(lengths) for _ in range(length)]
+    begin = [sum(lengths[:row]) for row in range(len(lengths))]
+    read = [begin[row] for row in layout.rank.tolist()]
+    for number, (step, order) in enumerate(zip(layout.steps, layout.order.split(layout.sizes), strict=True)):
+        assert step.rows == sum(count_windows(length, 8, 3) > number for length in lengths)
+        assert step.width <= 1 + 8 + 2
+        sizes = [0] * step.rows
+        for token, place in zip(order.tolist(), step.place[step.rows :].tolist(), strict=True):
+            row, slot = divmod(place, step.width)
+            assert owner[token] == layout.rank[row]
+            assert token == read[row]
+            read[row] += 1
+            sizes[row] += 1
+            assert slot == sizes[row]
+        assert step.place[: step.rows].tolist() == [row * step.width for row in range(step.rows)]
+        full = torch.arange(step.width) <= torch.tensor(sizes)[:, None]
+        shown = full if step.visible is None else step.visible[:, 0, 0]
+        assert torch.equal(shown, full)
+
+
+def test_the_grid_gives_back_what_was_put_in():
+    step = Layout.of([3, 5], 8, 3, torch.device("cpu")).steps[0]
+    slots = torch.randn(2 + 8, 4)
+    assert torch.equal(step.packed(step.grid(slots), tokens=10), slots)
+    assert torch.equal(step.packed(step.grid(slots[2:]), tokens=8), slots[2:])
+    assert step.grid(slots).shape == (2, 6, 4)

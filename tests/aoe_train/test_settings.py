@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
@@ -60,12 +57,3 @@ def test_what_is_refused(assignment: str, words: str) -> None:
     with pytest.raises(ConfigError, match="setting") as raised:
         load_settings(TrainSettings, assignments=[assignment])
     assert words in str(raised.value)
-
-
-def test_settings_and_commands_import_no_torch() -> None:
-    program = (
-        "import sys, aoe_train.cli, aoe_train.settings.training; "
-        "print([name for name in ('torch', 'transformers', 'polars') if name in sys.modules])"
-    )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"

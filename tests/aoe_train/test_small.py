@@ -92,11 +92,6 @@ def test_ranges_do_not_depend_on_the_blocks(seed: int, size: int) -> None:
     assert (value_ranges([*blocks, vectors[:0]]) == [vectors.min(0), vectors.max(0)]).all()
 
 
-def test_ranges_may_stand_for_the_calibration_set() -> None:
-    ranges = value_ranges([drawn(1)])
-    assert (calibrated(ranges, 12) == ranges).all()
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"int8 of 1 vector: .*calibration set"):
         quantized(drawn(1, rows=1), "int8")

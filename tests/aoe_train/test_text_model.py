@@ -137,15 +137,6 @@ def test_training_gradients_are_those_of_padded_texts(bert: Path) -> None:
         assert torch.allclose(gradient, found[1][name], atol=1e-5), name
 
 
-def test_order_and_company_do_not_matter(bert: Path) -> None:
-    model = TextModel(AutoModel.from_pretrained(bert).eval(), "cls", packed=True)
-    ids, lengths, ones = _batch([9, 3, 14])
-    parts = ids.split(lengths.tolist())
-    turned = [2, 0, 1]
-    again = model(torch.cat([parts[i] for i in turned]), lengths[turned], ones)
-    assert torch.allclose(again, model(ids, lengths, ones)[turned], atol=1e-5)
-
-
 @pytest.mark.parametrize("which", ["bert", "llama"])
 def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> None:
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).train()

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from aoe_train.model.tokens import tokens
 from aoe_train.model.tokens.special_tokens import frame_of
 from aoe_train.model.tokens.template import with_prompt
-from aoe_train.model.tokens.tokens import LongText, TokenStore
+from aoe_train.model.tokens.tokens import LongText, TokenStore, head_tail, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -62,12 +62,12 @@ def test_chunks_lose_nothing(
     before, after = frame_of(tokens.raw_tokenizer(tokenizer))
     store = TokenStore.build(texts, tokenizer, max_length=max_length, long_text="chunks", overlap=overlap)
     assert store.truncated == 0
-    for text, pieces in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):
-        own = [piece[len(before) : len(piece) - len(after)] for piece in pieces]
+    for text, found in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):
+        own = [piece[len(before) : len(piece) - len(after)] for piece in found]
         rejoined = own[0] + list(chain.from_iterable(part[overlap:] for part in own[1:]))
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
-        assert all(before + part + after == piece for part, piece in zip(own, pieces, strict=True))
-        assert max(map(len, pieces)) <= max_length
+        assert all(before + part + after == piece for part, piece in zip(own, found, strict=True))
+        assert max(map(len, found)) <= max_length
 
 
 def test_head_and_tail_by_hand() -> None:
@@ -248,3 +248,63 @@ def test_a_cache_that_cant_be_written(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair(tmp_path: Path, cached: bool) -> None:
     with pytest.raises(DataError, match="holds half a surrogate pair"):
         TokenStore.build(["a", "\ud800"], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
+
+
+IDS = list(range(10))
+
+
+def test_each_mode_by_hand() -> None:
+    assert pieces(IDS, 4) == [[0, 1, 2, 3]]
+    assert pieces(IDS, 4, "head-tail") == [[0, 7, 8, 9]]
+    assert pieces(IDS, 4, "chunks") == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert pieces(IDS, 4, "chunks", 1) == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
+    assert pieces(IDS, 10, "chunks", 5) == [IDS]
+    assert pieces([], 4, "chunks", 2) == [[]]
+
+
+def test_the_papers_head_and_tail() -> None:
+    assert head_tail(510) == (128, 382)
+    assert pieces(IDS, 1, "head-tail") == [[9]]
+
+
+@given(st.integers(1, 300), st.integers(1, 40), st.data())
+def test_windows_cover_a_text_evenly_with_as_few_as_can_be(
+    length: int, room: int, data: st.DataObject
+) -> None:
+    overlap = data.draw(st.integers(0, room - 1))
+    spans = windows(length, room, overlap)
+    sizes = [stop - start for start, stop in spans]
+    assert spans[0][0] == 0
+    assert spans[-1][1] == length
+    assert max(sizes) <= room
+    assert max(sizes) - min(sizes) <= 1
+    assert all(before[1] - after[0] == overlap for before, after in pairwise(spans))
+    fewer = len(spans) - 1
+    assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 12), st.sampled_from(["truncate", "head-tail", "chunks"]))
+def test_a_text_that_fits_is_left_alone(ids: list[int], room: int, mode: str) -> None:
+    cut = pieces(ids, room, mode)  # type: ignore[arg-type]
+    assert max(map(len, cut)) <= room
+    if len(ids) <= room:
+        assert cut == [ids]
+    if mode == "chunks":
+        assert list(chain.from_iterable(cut)) == ids
+
+
+def test_an_overlap_that_means_nothing() -> None:
+    with pytest.raises(ConfigError, match="only chunks overlap"):
+        pieces(IDS, 4, "truncate", 1)
+    for overlap in (-1, 3, 4):
+        with pytest.raises(ConfigError, match="expected 0 to 2, at most half"):
+            pieces(IDS, 4, "chunks", overlap)
+
+
+@given(st.integers(1, 2000), st.integers(1, 600), st.data())
+def test_no_overlap_makes_a_text_more_than_twice_the_work(
+    length: int, room: int, data: st.DataObject
+) -> None:
+    overlap = data.draw(st.integers(0, room // 2))
+    cut = pieces(list(range(length)), room, "chunks", overlap)
+    assert sum(map(len, cut)) <= 2 * length
