@@ -115,7 +115,7 @@ def _answer() -> Parser:
 
 def _filters() -> Parser:
     """A sentence proposed for a text, in `label`."""
-    from llm_labeler.dataset.filters import turned_down
+    from llm_labeler.parsing.filters import turned_down
     from llm_labeler.settings.labelling import FilterSettings
 
     settings = FilterSettings(max_length_ratio=1e9)
@@ -129,7 +129,8 @@ def _filters() -> Parser:
 
 def _judge() -> Parser:
     """A judge's answer, in `label`."""
-    from llm_labeler.judging import judge_asks, judge_batches, read_votes
+    from llm_labeler.judging.questions import judge_asks, judge_batches
+    from llm_labeler.judging.votes import read_votes
     from llm_labeler.records import Candidate, Text
     from llm_labeler.settings.labelling import JudgeSettings
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.dispatch import ask_all
+from llm_labeler.dispatch.workers import ask_all
 from llm_labeler.prompts.templates import load_template
 from llm_labeler.records import Ask, Reply, Text, Usage
 from llm_labeler.runs.tasks import generation_asks

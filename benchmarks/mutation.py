@@ -90,7 +90,7 @@ AREAS = {
         ),
     ),
     "parse": Area(
-        ("llm_labeler/parsing/*.py", "llm_labeler/dataset/filters/*.py"),
+        ("llm_labeler/parsing/*.py",),
         ("tests/llm_labeler/test_parse*.py", "tests/llm_labeler/test_filters*.py"),
     ),
     "objectives": Area(

@@ -220,7 +220,7 @@ def parse(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.given import read_given
-    from llm_labeler.store.workplace import recall_record
+    from llm_labeler.store.run_folder import recall_record
     from pairkit.app.settings import argument
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
@@ -369,7 +369,7 @@ def score(
     import polars as pl
 
     from llm_labeler.judging.scoring import score as compare
-    from llm_labeler.store.workplace import CANDIDATES_FILE, read_private, recall_record
+    from llm_labeler.store.run_folder import CANDIDATES_FILE, read_private, recall_record
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reader import read_pairs

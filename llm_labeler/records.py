@@ -11,6 +11,8 @@ comes late, rows stay with their text.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
@@ -93,12 +95,43 @@ class Usage:
     completion_tokens: int
 
 
+# Why an answer ended. `cut`: in the middle. `filtered`: a filter ended it. `failed`: the model or its server
+# gave up. `unknown`: no reason was given, or another one, such as a call of a tool. Servers pass on the
+# words of the model behind them, so those of Anthropic, Gemini, Cohere, Mistral, GLM, DeepSeek, Bedrock,
+# watsonx, vLLM, SGLang and TGI are here too.
+Ending = Literal["complete", "cut", "refused", "filtered", "failed", "unknown"]
+
+_ENDING_WORDS: Mapping[Ending, str] = {
+    "complete": "stop end_turn stop_sequence eos eos_token endoftext complete completed end finished done",
+    "cut": "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length max_len"
+    " token_limit model_length model_context_window_exceeded context_length context_length_exceeded"
+    " continuation not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
+    "refused": "refusal refused",
+    "filtered": "content_filter content_filtered guardrail_intervened sensitive safety image_safety"
+    " recitation blocklist prohibited_content escalation model_armor spii language error_toxic moderation",
+    "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
+    " malformed_function_call malformed_model_output malformed_response",
+}
+_ENDINGS: Mapping[str, Ending] = {
+    word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
+}
+_REASON_PREFIX = re.compile(r"\A(?:finish_?)?reason_")
+
+
+def ending_of(finish: str) -> Ending:
+    """What a server's `finish_reason` means, in any spelling (`MAX_TOKENS`, `maxTokens`, `end-turn`)."""
+    # `maxTokens` is `max_tokens`; a word all in capitals has no inner beginnings of words.
+    word = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
+    word = re.sub(r"[\s-]+", "_", word[:80].strip().lower())
+    return _ENDINGS.get(_REASON_PREFIX.sub("", word), "unknown")
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a provider brings back from one call, nothing interpreted."""
 
     raw: str
-    finish: str = "stop"  # why it ended, in the server's word, see `parsing.finish`; empty: none given
+    finish: str = "stop"  # why it ended, in the server's word, see `ending_of`; empty: none given
     usage: Usage | None = None  # None: the server told none
     model: str = ""  # as the server named it
 

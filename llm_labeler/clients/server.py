@@ -7,10 +7,18 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 
+from llm_labeler.clients.chat_completions import (
+    Dialect,
+    can_be_sent,
+    models_of,
+    no_answer,
+    outcome,
+    read_body,
+    reply_of,
+    schema_bytes,
+)
 from llm_labeler.clients.prices import find_prices
 from llm_labeler.clients.provider import CallFailed, shaping
-from llm_labeler.clients.replies import models_of, no_answer, outcome, read_body, reply_of
-from llm_labeler.clients.requests import Dialect, can_be_sent, schema_bytes
 from llm_labeler.records import Ask, Reply, Usage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError

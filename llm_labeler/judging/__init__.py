@@ -1,19 +1,7 @@
-"""Judging: every LLM says what it thinks of the others' candidates, not knowing who proposed them as what.
+"""Judging: LLMs vote on candidates without knowing who proposed them as what; votes become labels.
 
 ```
-candidates ──judge_batches──► batches ──judge_asks──► Ask … raw answer ──read_votes──► Judgement
+candidates ──questions──► Ask … raw answer ──votes──► Judgement ──judges──► Judges
+                         └──ensemble──► Pair, with a reason where turned down
 ```
 """
-
-from llm_labeler.judging.asks import judge_asks, judge_batches
-from llm_labeler.judging.scales import CANDIDATES, PAIRS, Scale
-from llm_labeler.judging.votes import read_votes
-
-__all__ = [
-    "CANDIDATES",
-    "PAIRS",
-    "Scale",
-    "judge_asks",
-    "judge_batches",
-    "read_votes",
-]

@@ -10,6 +10,6 @@ words     how models introduce, comment on and refuse what they write
 Everything in an answer that is not a sentence is an item with one of `REASONS`.
 """
 
-from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
+from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer, parse_hard_negatives
 
-__all__ = ["MAX_CHARS", "REASONS", "parse_answer"]
+__all__ = ["MAX_CHARS", "REASONS", "parse_answer", "parse_hard_negatives"]

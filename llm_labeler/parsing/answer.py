@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
 from llm_labeler.parsing.data import items_of, read_data
-from llm_labeler.parsing.finish import Ending, ending_of
 from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.scripts import is_translation
 from llm_labeler.parsing.sentence import refine
@@ -25,7 +24,7 @@ from llm_labeler.parsing.words import (
     has_words,
     tidy,
 )
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
 # Why a piece of an answer is not a candidate, as far as the answer's shape tells.
 REASONS: Mapping[str, str] = MappingProxyType(
@@ -345,3 +344,43 @@ def _ended(items: list[Item], ending: Ending) -> list[Item]:
         else items[-1]
     )
     return [*items[:-1], tail]
+
+
+# The kind of change before a hard negative: `negation: …`.
+_CHANGE_LABEL = re.compile(
+    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
+    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
+    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LONGEST_LINE = 4000  # characters of a line
+_LETTERS = re.compile(r"[^\W_]+")
+
+
+def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
+    """As `parse_answer` of negatives, each item with the kind of change named before it, if any."""
+    plain = _from_json(raw[:MAX_CHARS]) or raw
+    kinds = dict(_change_labels(plain))
+    bare = _CHANGE_LABEL.sub(r"\1", plain)
+    items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
+    return [replace(item, change=kinds.get(_letters(item.text))) for item in items]
+
+
+def _from_json(raw: str) -> str | None:
+    """An answer in the schema's shape as a list of lines; None of any other."""
+    try:
+        found = json.loads(raw)
+        lines = [f"{one['kind']}: {' '.join(one['sentence'].split())}" for one in found["sentences"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def _change_labels(plain: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    for match in _CHANGE_LABEL.finditer(plain):
+        line = plain[match.end() : match.end() + _LONGEST_LINE].partition("\n")[0]
+        yield _letters(line), match[2].lower()
+
+
+def _letters(sentence: str) -> tuple[str, ...]:
+    return tuple(_LETTERS.findall(sentence.lower()))

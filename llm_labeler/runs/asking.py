@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llm_labeler.clients.provider import Provider
-from llm_labeler.dispatch import Outcome, ask_all, by_llm, together
 from llm_labeler.dispatch.batch import run_batch
+from llm_labeler.dispatch.workers import Outcome, ask_all, by_llm, together
 from llm_labeler.records import Ask, Text
-from llm_labeler.runs.candidates_by_text import judge_questions, proposed
-from llm_labeler.runs.tasks import task_of
+from llm_labeler.runs.tasks import judge_questions, proposed, task_of
 from llm_labeler.store import Store
 from llm_labeler.store.budget import Budget, Spending
-from llm_labeler.store.workplace import RunRecord
+from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError, PairkitError
 from pairkit.app.progress import Listener
 

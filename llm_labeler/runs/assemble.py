@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from llm_labeler.dataset.filters import BESIDE
 from llm_labeler.dataset.rows import DatasetRows
 from llm_labeler.dataset.split import split_texts
 from llm_labeler.dataset.write import write
-from llm_labeler.judging.ensemble import Judges, StrategyFunction, label, own_strategy
+from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
+from llm_labeler.judging.judges import Judges
+from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.candidates_by_text import judged, judges_of
-from llm_labeler.runs.tasks import task_of
+from llm_labeler.runs.tasks import judged, judges_of, task_of
 from llm_labeler.settings.kinds import TASKS, strategy_of
 from llm_labeler.store import Store
-from llm_labeler.store.workplace import CANDIDATES_FILE, RunRecord
+from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord
 from pairkit.app.progress import Listener, Progress
 
 _FEWEST = 3  # fewer tell nothing

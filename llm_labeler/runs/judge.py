@@ -16,23 +16,21 @@ import polars as pl
 
 from llm_labeler.clients import build
 from llm_labeler.clients.provider import Provider
-from llm_labeler.judging import PAIRS
-from llm_labeler.judging.ensemble import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler.judging.given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_given
+from llm_labeler.judging.judges import CLASSES, Judges, cast_votes, fit_judges
+from llm_labeler.judging.questions import PAIRS
 from llm_labeler.prompts.templates import Template
 from llm_labeler.records import Judgement
 from llm_labeler.runs.asking import How, ask_judges
-from llm_labeler.runs.candidates_by_text import Gathered, hear, judge_questions
 from llm_labeler.runs.given import Own
-from llm_labeler.runs.judged_card import silver_card
-from llm_labeler.runs.judged_pairs import JudgedPairs
+from llm_labeler.runs.judged_pairs import JudgedPairs, silver_card
 from llm_labeler.runs.plan import leaving
+from llm_labeler.runs.tasks import Gathered, hear, judge_questions
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store import Store
 from llm_labeler.store.budget import check_prices
-from llm_labeler.store.folders import check_out
-from llm_labeler.store.workplace import IN_USE, STORE_FILE, RunRecord, any_of
+from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, any_of, check_out
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener

@@ -20,8 +20,7 @@ from llm_labeler.settings.kinds import OWN
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store import Store
 from llm_labeler.store.budget import Spending, check_prices
-from llm_labeler.store.folders import check_out
-from llm_labeler.store.workplace import IN_USE, STORE_FILE, RunRecord, any_of, recall, remember
+from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, any_of, check_out, recall, remember
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.app.terminal import say as tell

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.judging.ensemble import Judges
+from llm_labeler.judging.judges import Judges
 from llm_labeler.runs.asking import Asked
 from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.workplace import any_of
+from llm_labeler.store.run_folder import any_of
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable
 from pairkit.dataset.reader import read_pairs

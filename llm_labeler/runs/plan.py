@@ -13,7 +13,7 @@ from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store import Store
 from llm_labeler.store.budget import PROMISE, money
-from llm_labeler.store.workplace import RunRecord
+from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
 from pairkit.app.result_table import ResultTable
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_labeler.runs.assemble import Doubts
-from llm_labeler.runs.candidates_by_text import proposed
+from llm_labeler.runs.tasks import proposed
 from llm_labeler.store import Store
 from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.workplace import CANDIDATES_FILE, STORE_FILE, read_private, recall
+from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, read_private, recall
 from pairkit.app.result_table import Cell, ResultTable
 from pairkit.dataset.card import table
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.records import POLARITIES, Answer, Failure, Pair, Text
-from llm_labeler.runs.candidates_by_text import Gathered, judged, judges_of
+from llm_labeler.runs.tasks import Gathered, judged, judges_of
 from llm_labeler.settings.kinds import OWN
 from llm_labeler.store import Store
-from llm_labeler.store.workplace import STORE_FILE, RunRecord, recall
+from llm_labeler.store.run_folder import STORE_FILE, RunRecord, recall
 from pairkit.app.errors import DataError
 
 

@@ -1,25 +1,48 @@
-"""What LLMs are asked about each text, and what is read out of the answers: a class for each task.
+"""What LLMs are asked about each text, and which candidates their stored answers hold: a class for each task.
 
-Whatever the task, what comes of it are candidates: sentences that belong to a text as a `positive` or a
-`negative`. Judges, ensembles, splits and the dataset go on from there.
+Whatever the task, its results are candidates: sentences that are a `positive` or a `negative` of a text.
+Judges, ensembles, splits and the dataset go on from there.
 """
 
 from __future__ import annotations
 
-import json
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from llm_labeler.dataset.filters import Screened, hard_turned_down, query_turned_down, rewritten, screen
-from llm_labeler.parsing import MAX_CHARS, parse_answer
+from llm_labeler.judging.judges import Judges, fit_judges
+from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, judge_batches
+from llm_labeler.judging.votes import read_votes
+from llm_labeler.parsing import parse_answer, parse_hard_negatives
+from llm_labeler.parsing.filters import (
+    Screened,
+    hard_turned_down,
+    query_turned_down,
+    rewrite_turned_down,
+    screen,
+)
 from llm_labeler.prompts.templates import Template
 from llm_labeler.prompts.words import PAPER_NAME
-from llm_labeler.records import CHANGES, POLARITIES, Answer, Ask, AskKey, ChangeKind, Item, Polarity, Text
+from llm_labeler.records import (
+    POLARITIES,
+    Answer,
+    Ask,
+    AskKey,
+    Candidate,
+    ChangeKind,
+    Item,
+    Judgement,
+    Polarity,
+    Proposal,
+    Reply,
+    Text,
+)
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import FilterSettings
-from llm_labeler.store.workplace import RunRecord
+from llm_labeler.store import Store
+from llm_labeler.store.run_folder import RunRecord
 
 # For servers that can hold an answer to a schema.
 SENTENCES: dict[str, Any] = {
@@ -28,14 +51,6 @@ SENTENCES: dict[str, Any] = {
     "required": ["sentences"],
     "additionalProperties": False,
 }
-_LABEL = re.compile(
-    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
-    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LONGEST = 4000  # characters of a line
-_LETTERS = re.compile(r"[^\W_]+")
 
 
 class GenerationTask:
@@ -106,7 +121,7 @@ class GenerationTask:
 
     def turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
         """Why a sentence is no candidate; None: it is one."""
-        return rewritten(item, text, polarity, settings)
+        return rewrite_turned_down(item, text, polarity, settings)
 
 
 class PapersTask(GenerationTask):
@@ -143,12 +158,12 @@ class TripletTask(GenerationTask):
         if answer.key.task != "negative":
             return super().items(text, answer)
         reply, size = answer.reply, self.record.settings.size
-        return with_changes(reply.raw, text=text.text, finish=reply.finish, size=size)
+        return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
 
     def turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
         """A negative has to keep words of its text as well."""
         if polarity == "positive":
-            return rewritten(item, text, polarity, settings)
+            return rewrite_turned_down(item, text, polarity, settings)
         return hard_turned_down(item, text, settings, self.changes())
 
 
@@ -210,30 +225,82 @@ def generation_asks(
             )
 
 
-def with_changes(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
-    """As `parse_answer` of negatives, each item with the kind that stood before it; None where none did."""
-    plain = _from_json(raw[:MAX_CHARS]) or raw
-    kinds = dict(_labels(plain))
-    bare = _LABEL.sub(r"\1", plain)
-    items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
-    return [replace(item, change=kinds.get(_letters(item.text))) for item in items]
+@dataclass(slots=True)
+class Gathered:
+    """One text with all that was proposed for it."""
+
+    text: Text
+    proposals: tuple[Proposal, ...]
+    candidates: tuple[Candidate, ...]
+    answers: Counter[str]
+    votes: dict[str, list[Judgement]] = field(default_factory=dict)
+    unjudged: int = 0
 
 
-def _from_json(raw: str) -> str | None:
-    """An answer in the schema's shape as a list of lines; None of any other."""
-    try:
-        found = json.loads(raw)
-        lines = [f"{one['kind']}: {' '.join(one['sentence'].split())}" for one in found["sentences"]]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
+    """Each text that has an answer, in order of text_id, without judgements.
+
+    Answers of earlier runs in the same folder (another size, prompt, model) take no part.
+    """
+    task = task_of(record)
+    stored = store.answers(POLARITIES, texts)
+    for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
+        answers = [answer for answer in group if task.is_of_run(answer.key)]
+        if not answers:
+            continue
+        text = texts[text_id]
+        screened = task.screen(text, answers)
+        yield Gathered(text, screened.proposals, screened.candidates, Counter(a.key.llm for a in answers))
+
+
+def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
+    """As `proposed`, with what the judges said of each candidate."""
+    for about in proposed(store, record, texts):
+        hear(about, record.settings.judges, store, record)
+        yield about
+
+
+def hear(
+    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
+) -> None:
+    """Take in what judges said of a text's candidates, and how much they have not answered."""
+    for ask, batch, reply in heard(about, judges, store, record, scale):
+        for vote in read_votes(ask, batch, reply.raw, reply.finish, scale):
+            about.votes.setdefault(vote.candidate_id, []).append(vote)
+
+
+def heard(
+    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale
+) -> Iterator[tuple[Ask, tuple[Candidate, ...], Reply]]:
+    """Each question about a text that a judge answered, what it was about, and the answer."""
+    for judge in judges:
+        batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
+        for ask, batch in zip(questions_to(judge, about, record, scale), batches, strict=True):
+            if (answer := store.answer(ask.key)) is None:
+                about.unjudged += 1
+            else:
+                yield ask, batch, answer.reply
+
+
+def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Judges | None:
+    """What all votes tell of the judges; None where nobody judges."""
+    if not record.settings.judges:
         return None
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    everything = judged(store, record, texts)
+    votes = (vote for about in everything for cast in about.votes.values() for vote in cast)
+    return fit_judges(votes, record.settings.ensemble)
 
 
-def _labels(plain: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    for match in _LABEL.finditer(plain):
-        line = plain[match.end() : match.end() + _LONGEST].partition("\n")[0]
-        yield _letters(line), match[2].lower()
+def questions_to(judge: str, about: Gathered, record: RunRecord, scale: Scale = CANDIDATES) -> list[Ask]:
+    """What one judge is asked about one text's candidates."""
+    settings = record.settings
+    parameters = record.parameters[judge][0]
+    return judge_asks(about.text, about.candidates, judge, parameters, settings.judge, settings.seed, scale)
 
 
-def _letters(sentence: str) -> tuple[str, ...]:
-    return tuple(_LETTERS.findall(sentence.lower()))
+def judge_questions(
+    gathered: Iterable[Gathered], judge: str, record: RunRecord, scale: Scale = CANDIDATES
+) -> Iterator[Ask]:
+    """What one judge is asked, text by text."""
+    for about in gathered:
+        yield from questions_to(judge, about, record, scale)

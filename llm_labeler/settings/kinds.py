@@ -47,16 +47,14 @@ LLM_KINDS: Mapping[str, LlmKind] = {
 }
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "union": Strategy(
-        "judging.ensemble.strategies:union", "every proposal that passed the filters, whoever made it"
-    ),
+    "union": Strategy("judging.ensemble:union", "every proposal that passed the filters, whoever made it"),
     "vote": Strategy(
-        "judging.ensemble.strategies:vote",
+        "judging.ensemble:vote",
         "proposals that more judges confirmed than denied, each judging blind and none its own",
         is_judged=True,
     ),
     "weighted": Strategy(
-        "judging.ensemble.strategies:weighted",
+        "judging.ensemble:weighted",
         "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
         " judges' estimated accuracy; the label follows from the probabilities that result",
         is_judged=True,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_labeler.clients.wordnet.lexicon import Pos, lemmas
-from llm_labeler.clients.wordnet.patterns import Table, read_table
 from llm_labeler.clients.wordnet.sentence import word_set
+from llm_labeler.clients.wordnet.substitutions import Table, read_table
 
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined

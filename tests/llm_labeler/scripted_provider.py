@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.dispatch import Outcome, ask_all
+from llm_labeler.dispatch.workers import Outcome, ask_all
 from llm_labeler.records import Ask, AskKey, Message, Reply, Usage, digest
 from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
 from llm_labeler.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from llm_labeler.judging.ensemble.ballots import CLASSES
+from llm_labeler.judging.judges import CLASSES
 from llm_labeler.records import Judgement, Vote
 
 

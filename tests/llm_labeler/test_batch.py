@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.dispatch import Outcome
-from llm_labeler.dispatch.batch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
-from llm_labeler.dispatch.batch.run import run_batch
+from llm_labeler.dispatch.batch import run_batch
+from llm_labeler.dispatch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
+from llm_labeler.dispatch.workers import Outcome
 from llm_labeler.records import Ask, Message, Usage
 from llm_labeler.settings.labelling import BudgetSettings
 from llm_labeler.store import Batch, Store
@@ -204,7 +204,7 @@ def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
 
 
 def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.batch.openai_batches._PAGE", 2)
+    monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
     def end() -> None:
         raise Killed

@@ -18,7 +18,7 @@ from llm_labeler.dataset.rows import DatasetRows
 from llm_labeler.dataset.write import DealtRows, write
 from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Text
 from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store.folders import check_out, run_record
+from llm_labeler.store.run_folder import check_out, run_record
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
 

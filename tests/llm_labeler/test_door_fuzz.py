@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.mutated import mutated
+from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.clients.replies import models_of, read_body, reply_of
-from llm_labeler.dispatch.batch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
+from llm_labeler.dispatch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
 from llm_labeler.records import Reply, Usage
 from llm_labeler.store import Batch
 from pairkit.app.errors import BadReply

@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import fit_judges
-from llm_labeler.judging.ensemble.ballots import CLASSES, cast_votes, collect
-from llm_labeler.judging.ensemble.dawid_skene import fit
-from llm_labeler.judging.ensemble.judges import krippendorff_alpha
+from llm_labeler.judging.judges import CLASSES, cast_votes, collect, fit, fit_judges, krippendorff_alpha
 from llm_labeler.records import VOTES, Judgement, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 from tests.llm_labeler.simulated_judges import classes, judgements
@@ -190,7 +187,7 @@ def test_enough_does_not_fall_back() -> None:
 
 
 def test_an_estimate_that_does_not_settle_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.judging.ensemble.dawid_skene._MOST_ROUNDS", 1)
+    monkeypatch.setattr("llm_labeler.judging.judges._MOST_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"

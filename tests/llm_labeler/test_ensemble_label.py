@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import Judge, Judges, label
+from llm_labeler.judging.ensemble import label
+from llm_labeler.judging.judges import Judge, Judges
 from llm_labeler.records import VOTES, Candidate, Judgement, Pair, Polarity, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.filters import REASONS, turned_down
+from llm_labeler.parsing.filters import REASONS, turned_down
 from llm_labeler.parsing.scripts import differing, fold, is_other_script, sameness, shares, stem, words
 from llm_labeler.records import Polarity
 from llm_labeler.settings.labelling import FilterSettings

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.filters import turned_down
-from llm_labeler.dataset.filters.rules import asks, is_question, shared
+from llm_labeler.parsing.filters import asks, is_question, shared, turned_down
 from llm_labeler.records import Polarity
 from llm_labeler.settings.labelling import FilterSettings
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.filters import screen
+from llm_labeler.parsing.filters import screen
 from llm_labeler.parsing.scripts import fold
 from llm_labeler.records import AskKey, Candidate, Item, Task, Text
 from llm_labeler.settings.labelling import FilterSettings

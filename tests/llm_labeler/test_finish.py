@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.parsing.finish import Ending, ending_of
+from llm_labeler.records import Ending, ending_of
 
 
 @pytest.mark.parametrize(

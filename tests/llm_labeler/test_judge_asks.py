@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging import judge_asks, judge_batches
+from llm_labeler.judging.questions import judge_asks, judge_batches
 from llm_labeler.records import VOTES, Ask, Candidate, Text
 from llm_labeler.settings.labelling import JudgeSettings
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging import judge_asks, judge_batches, read_votes
+from llm_labeler.judging.questions import judge_asks, judge_batches
+from llm_labeler.judging.votes import read_votes
 from llm_labeler.records import VOTES, Candidate, Text
 from llm_labeler.settings.labelling import JudgeSettings
 from tests.support.linear import assert_linear, repeated

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from llm_labeler.clients.provider import Provider
-from llm_labeler.judging.ensemble.strategies import union
+from llm_labeler.judging.ensemble import union
 from llm_labeler.settings.kinds import LLM_KINDS, OWN, STRATEGIES, load, own_name, strategy_of
 
 
@@ -29,7 +29,7 @@ def test_each_strategy_decides_alike(name: str) -> None:
 
 
 def test_functions_that_people_give_go_by_their_qualified_names() -> None:
-    assert own_name(union) == "python:llm_labeler.judging.ensemble.strategies.union"
+    assert own_name(union) == "python:llm_labeler.judging.ensemble.union"
     assert own_name(object()) == "python:builtins.object"
     mine = strategy_of(f"{OWN}mine.keep")
     assert (mine.is_judged, mine.is_graded) == (False, False)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.runs.tasks import with_changes
+from llm_labeler.parsing import parse_hard_negatives
 
 TEXT = "The old pump may leak in winter."
 NOT, SUMMER = "The old pump may not leak in winter.", "The old pump may leak in summer."
 
 
 def read(raw: str, size: int | None = None) -> list[tuple[str, str | None, str | None]]:
-    items = with_changes(raw, text=TEXT, finish="stop", size=size)
+    items = parse_hard_negatives(raw, text=TEXT, finish="stop", size=size)
     return [(item.text, item.change, item.reason) for item in items]
 
 

@@ -9,7 +9,7 @@ from llm_labeler.prompts.templates import Template
 from llm_labeler.records import Text
 from llm_labeler.runs.plan import estimate, refuse_fruitless
 from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store.workplace import RunRecord
+from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
 
 TEXT = Text.of("x" * 40, 1)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llm_labeler.clients.chat_completions import read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.clients.replies import read_body, reply_of
 from llm_labeler.records import Reply, Usage
 from pairkit.openai_api.refusals import Refused
 

@@ -17,8 +17,8 @@ from llm_labeler.clients.wordnet.lexicon import (
     synonyms,
     with_article_for,
 )
-from llm_labeler.clients.wordnet.patterns import Table, parse, read_table
 from llm_labeler.clients.wordnet.sentence import Edit, Sentence
+from llm_labeler.clients.wordnet.substitutions import Table, parse, read_table
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 
 # The lexicon

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler.clients.requests import Dialect
-from llm_labeler.prompts.examples import MOST, MOST_CHARACTERS, read_examples
-from llm_labeler.prompts.templates import Template, load_template
+from llm_labeler.clients.chat_completions import Dialect
+from llm_labeler.prompts.templates import MOST, MOST_CHARACTERS, Template, load_template, read_examples
 from llm_labeler.records import Ask, AskKey, Message
 from llm_labeler.settings.labelling import LlmSettings, PromptSettings
-from llm_labeler.store.workplace import recall
+from llm_labeler.store.run_folder import recall
 from pairkit.app.errors import ConfigError
 
 TEXT = "The old pump often leaks in winter."

@@ -6,8 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score
-from llm_labeler.judging.scoring.measures import Counts, spearman
+from llm_labeler.judging.scoring import Counts, ScoreReport, ScoreRow, score, spearman
 from llm_labeler.records import digest
 from llm_labeler.settings.labelling import EnsembleSettings
 from pairkit.app.errors import DataError

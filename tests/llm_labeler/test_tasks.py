@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler.dataset.filters import hard_turned_down, query_turned_down
+from llm_labeler.parsing.filters import hard_turned_down, query_turned_down
 from llm_labeler.records import CHANGES, Item
 from llm_labeler.runs.given import read_given
 from llm_labeler.runs.label import prepare

@@ -8,10 +8,16 @@ from functools import cache
 from itertools import combinations
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
-from llm_labeler.clients.wordnet.patterns import Table, parse, read_table
 from llm_labeler.clients.wordnet.reorder import reorderings
 from llm_labeler.clients.wordnet.sentence import Change, Edit, Sentence, capital, word_set
-from llm_labeler.clients.wordnet.synonyms import antonym_changes, in_compound, synonym_changes
+from llm_labeler.clients.wordnet.substitutions import (
+    Table,
+    antonym_changes,
+    in_compound,
+    parse,
+    read_table,
+    synonym_changes,
+)
 from llm_labeler.records import Polarity
 
 _PARTS = {

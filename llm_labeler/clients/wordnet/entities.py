@@ -7,8 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.lexicon import is_compound, lemmas, plural
-from llm_labeler.clients.wordnet.patterns import read_table
 from llm_labeler.clients.wordnet.sentence import Edit, Sentence, Turned, turned, word_set
+from llm_labeler.clients.wordnet.substitutions import read_table
 from pairkit.system.seeded import keyed_hash
 
 _LONGEST = 3  # words of a name

@@ -14,7 +14,6 @@ from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposite
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
 from llm_labeler.clients.wordnet.entities import entity_changes
 from llm_labeler.clients.wordnet.lexicon import other_lemma
-from llm_labeler.clients.wordnet.patterns import Table, read_table
 from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
 from llm_labeler.clients.wordnet.sentence import (
     Change,
@@ -26,7 +25,7 @@ from llm_labeler.clients.wordnet.sentence import (
     turned,
     word_set,
 )
-from llm_labeler.clients.wordnet.synonyms import in_compound
+from llm_labeler.clients.wordnet.substitutions import Table, in_compound, read_table
 from llm_labeler.records import ChangeKind
 
 _NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")

@@ -1,7 +1,17 @@
-"""What is known of the judges once all judgements are in."""
+"""How reliable each judge is: all votes as counted ballots, and Dawid and Skene's model (1979) over them.
+
+Most candidates are judged alike, so equal ballots are kept once, with how often they occur: the cost is by
+kinds of ballots, not by candidates, and the order of the judgements makes no difference.
+
+In the model, judge j names the true class with probability a_j (its accuracy), else one of the other two,
+both equally likely. Classes and accuracies are estimated in turn (expectation-maximisation), beginning
+with the shares of the votes. An abstention has no weight. The model assumes that the judges' errors are
+independent; those of LLMs are not quite, so the posteriors are somewhat overconfident.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -10,10 +20,145 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler.judging.ensemble.ballots import ABSTAINS, CLASSES, Ballots, collect
-from llm_labeler.judging.ensemble.dawid_skene import SMOOTHING, Floats, accuracy_of, classes_given, fit, gain
-from llm_labeler.records import Judgement, Vote
+from llm_labeler.records import VOTES, Judgement, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
+from pairkit.system.seeded import keyed_hash
+
+CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
+ABSTAINS = -1
+_SEED = 20240621
+
+_BITS: Mapping[Vote, int] = {vote: 1 << place for place, vote in enumerate(VOTES)}
+# From the bits of all that one judge said of one candidate to its class: contradictions abstain as well.
+_CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
+_CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """Who said what; axes are ballot and judge."""
+
+    names: tuple[str, ...]
+    votes: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int64]
+    judged: npt.NDArray[np.int64]
+    unsure: npt.NDArray[np.int64]
+
+    @property
+    def chosen(self) -> npt.NDArray[np.bool_]:
+        """Whether the judge of a ballot voted for a class; axes ballot, judge, class."""
+        return np.equal(self.votes[:, :, None], np.arange(len(CLASSES), dtype=np.int8))
+
+    @property
+    def voters(self) -> npt.NDArray[np.int64]:
+        """How many judges did not abstain, by ballot."""
+        return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
+
+
+def collect(judgements: Iterable[Judgement]) -> Ballots:
+    """Count the ballots; a judge that said two things of one candidate abstains there.
+
+    In memory a judgement takes 13 bytes, since candidates are known by 64 bits of a hash.
+    """
+    judges: dict[str, int] = {}
+    items, columns, bits = array("Q"), array("I"), array("B")
+    for judgement in judgements:
+        items.append(keyed_hash(_SEED, judgement.candidate_id))
+        columns.append(judges.setdefault(judgement.judge, len(judges)))
+        bits.append(_BITS[judgement.vote])
+    candidates, rows = np.unique(np.asarray(items), return_inverse=True)
+    said = np.zeros((len(candidates), len(judges)), np.uint8)
+    np.bitwise_or.at(said, (rows, np.asarray(columns)), np.asarray(bits))
+    names = tuple(sorted(judges))
+    ballots, counts = _distinct(said[:, [judges[name] for name in names]])
+    votes = _CLASS[ballots]
+    judged, unsure = (ballots > 0), (ballots > 0) & (votes == ABSTAINS)
+    return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
+
+
+def cast_votes(votes: Iterable[Judgement]) -> dict[str, Vote]:
+    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
+    said: dict[str, set[Vote]] = {}
+    for vote in votes:
+        said.setdefault(vote.judge, set()).add(vote.vote)
+    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
+
+
+def _distinct(said: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if not said.size:
+        return said, np.zeros(0, np.int64)
+    ballots, counts = np.unique(said, axis=0, return_counts=True)
+    return ballots, counts.astype(np.int64)
+
+
+Floats = npt.NDArray[np.float64]
+
+# Votes put in for each judge, as many right as wrong, and for each class: without them a judge seen to err
+# never would rule alone.
+SMOOTHING = 1.0
+_TOLERANCE = 1e-7  # of accuracies and prior between two rounds
+_MOST_ROUNDS = 5000
+_SURE = 1e-10  # accuracies keep so far from 0 and 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The estimates; axes are judge, class, and ballot by class."""
+
+    accuracy: Floats
+    prior: Floats
+    posterior: Floats
+    converged: bool
+
+
+def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE) -> Fit:
+    """Estimate accuracies and prior; ballots on which all abstain take no part."""
+    heard = ballots.voters > 0
+    chosen, counts = ballots.chosen[heard].astype(np.float64), ballots.counts[heard].astype(np.float64)
+    posterior = chosen.sum(axis=1) / ballots.voters[heard, None]
+    accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
+    converged = False
+    for _ in range(_MOST_ROUNDS):
+        posterior = _expect(accuracy, prior, chosen)
+        old, (accuracy, prior) = (accuracy, prior), _maximise(posterior, chosen, counts, smoothing)
+        if _change(old, (accuracy, prior)) < tolerance:
+            converged = True
+            break
+    return Fit(accuracy, prior, posterior, converged)
+
+
+def gain(accuracy: Floats, classes: int) -> Floats:
+    """By how much a vote raises the log-odds of the class that it names against each other class."""
+    return np.asarray(np.log(accuracy) - np.log((1 - accuracy) / (classes - 1)))
+
+
+def classes_given(scores: Floats) -> Floats:
+    """Probabilities from unnormalised log-probabilities; the last axis is the class."""
+    likely = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(likely / likely.sum(axis=-1, keepdims=True))
+
+
+def accuracy_of(right: Floats, votes: Floats, smoothing: float = SMOOTHING) -> Floats:
+    """Share of right votes, `smoothing` of either kind put in."""
+    share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _SURE)
+    return np.asarray(np.clip(share, _SURE, 1 - _SURE))
+
+
+def _expect(accuracy: Floats, prior: Floats, chosen: Floats) -> Floats:
+    scores = np.einsum("bjk,j->bk", chosen, gain(accuracy, prior.size))
+    return classes_given(scores + np.log(np.maximum(prior, _SURE)))
+
+
+def _maximise(posterior: Floats, chosen: Floats, counts: Floats, smoothing: float) -> tuple[Floats, Floats]:
+    right = np.einsum("b,bk,bjk->j", counts, posterior, chosen, optimize=True)
+    votes = np.einsum("b,bjk->j", counts, chosen)
+    prior = counts @ posterior + smoothing
+    return accuracy_of(right, votes, smoothing), prior / prior.sum()
+
+
+def _change(one: Iterable[Floats], other: Iterable[Floats]) -> float:
+    return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+
 
 Method = Literal["dawid-skene", "majority"]
 

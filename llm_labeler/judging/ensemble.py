@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from llm_labeler.judging.ensemble.ballots import cast_votes
-from llm_labeler.judging.ensemble.judges import Judges, share_of_votes
+from llm_labeler.judging.judges import Judges, cast_votes, share_of_votes
 from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Vote
 from llm_labeler.settings.kinds import load, strategy_of
 from llm_labeler.settings.labelling import EnsembleSettings

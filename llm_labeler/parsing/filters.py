@@ -1,4 +1,4 @@
-"""One candidate against its text: kept, or turned down and why.
+"""Which sentences of answers become candidates: each is checked against its text, then against the others.
 
 An LLM that answers a question instead of rewriting it writes sentences that look fine by themselves. They are
 found by the words that they share with the text, next to none, or because they don't ask.
@@ -7,12 +7,14 @@ found by the words that they share with the text, next to none, or because they 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 from unicodedata import category
 
 from llm_labeler.parsing.scripts import UNSPACED, differing, fold, is_other_script, sameness, stem, words
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
 from llm_labeler.settings.labelling import FilterSettings
 
 # What tells that an LLM did something else than it was asked for.
@@ -220,3 +222,96 @@ def _runs(sentence: str) -> frozenset[str]:
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+
+
+# Why an item can't stand for a text as a polarity; None if it can.
+TurnedDown: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
+Answers = Sequence[tuple[AskKey, Sequence[Item]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """What became of everything that was proposed for one text."""
+
+    proposals: tuple[Proposal, ...]  # one for each item, by LLM, polarity, prompt and place in the answer
+    candidates: tuple[Candidate, ...]  # positives first, each polarity by its spelling
+
+
+def rewrite_turned_down(item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """Why an item is not a rewrite of a text."""
+    return turned_down(item.text, text, polarity, settings)
+
+
+def screen(
+    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown = rewrite_turned_down
+) -> Screened:
+    """Decide about every item of every answer to a question about `text`.
+
+    A candidate that several LLMs proposed, looks aside, is one in the spelling of the first by name;
+    one proposed in both polarities is none. The order of `answers` changes nothing.
+    """
+    proposals = list(_proposals(text, answers, settings, turned_down))
+    folds = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
+    contested: set[str] = set.intersection(
+        *(
+            {
+                key
+                for key, proposal in zip(folds, proposals, strict=True)
+                if proposal.reason is None and proposal.polarity == polarity
+            }
+            for polarity in POLARITIES
+        )
+    )
+    seen: set[tuple[str, Polarity, str]] = set()
+    sources: dict[tuple[Polarity, str], list[Proposal]] = {}
+    for place, (key, proposal) in enumerate(zip(folds, proposals, strict=True)):
+        if proposal.reason is not None:
+            continue
+        once = (proposal.llm, proposal.polarity, key)
+        if key in contested:
+            proposals[place] = replace(proposal, reason="both_polarities")
+        elif once in seen:
+            proposals[place] = replace(proposal, reason="repeated")
+        if key not in contested:
+            sources.setdefault((proposal.polarity, key), []).append(proposal)
+        seen.add(once)
+    candidates = [_candidate(found) for found in sources.values()]
+    candidates.sort(key=lambda c: (POLARITIES.index(c.polarity), c.candidate))
+    return Screened(tuple(proposals), tuple(candidates))
+
+
+def _proposals(
+    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown
+) -> Iterator[Proposal]:
+    """A proposal for each item, with the reason it is turned down for by itself."""
+    for key, items in sorted(answers, key=_order):
+        if key.text_id != text.text_id or key.task == "judge":
+            raise ValueError(f"an answer to {key.task} {key.text_id} proposes nothing for {text.text_id}")
+        for item in items:
+            reason = item.reason or turned_down(item, text.text, key.task, settings)
+            yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason, item.change)
+
+
+def _order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[object, ...]:
+    key, items = answer
+    said = tuple((item.text, item.reason or "") for item in items)
+    return (
+        key.llm,
+        POLARITIES.index(key.task) if key.task in POLARITIES else 2,
+        key.prompt_hash,
+        key.parameters,
+        said,
+    )
+
+
+def _candidate(found: list[Proposal]) -> Candidate:
+    """One candidate of the proposals that say the same, which stand in the order of their LLMs' names."""
+    first = found[0]
+    return Candidate(
+        first.text_id,
+        first.candidate,
+        first.polarity,
+        tuple(sorted({proposal.llm for proposal in found})),
+        tuple(sorted({proposal.prompt_hash for proposal in found})),
+        next((proposal.change for proposal in found if proposal.change), None),
+    )

@@ -13,10 +13,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from llm_labeler.clients.chat_completions import can_be_sent
 from llm_labeler.clients.provider import Provider
-from llm_labeler.clients.requests import can_be_sent
-from llm_labeler.dispatch import Outcome, ask_all
-from llm_labeler.dispatch.batch.openai_batches import (
+from llm_labeler.dispatch.openai_batches import (
     ENDED,
     OpenAiBatches,
     Portion,
@@ -25,7 +24,7 @@ from llm_labeler.dispatch.batch.openai_batches import (
     Seen,
     read_results,
 )
-from llm_labeler.dispatch.dispatch import Meter, by_llm, together
+from llm_labeler.dispatch.workers import Meter, Outcome, ask_all, by_llm, together
 from llm_labeler.records import Ask, AskKey, Failure, Usage
 from llm_labeler.settings.labelling import BreakerSettings
 from llm_labeler.store import Batch, Store, chunks
@@ -35,6 +34,7 @@ from pairkit.app.progress import Listener
 
 if TYPE_CHECKING:
     from llm_labeler.clients.server import ServerProvider
+
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
 _TRIES = 6  # to hand in a batch that the server has no room for

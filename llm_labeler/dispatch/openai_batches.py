@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.clients.replies import reply_of
 from llm_labeler.records import Answer, Ask, AskKey, Failure, Reply, Usage, digest
 from llm_labeler.store import Batch
 from llm_labeler.store.budget import Reservation
@@ -26,6 +26,7 @@ from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused, patiently
 
 if TYPE_CHECKING:
     from llm_labeler.clients.server import ServerProvider
+
 
 _ENDPOINT = "/v1/chat/completions"
 _TRIES = 6

@@ -1,0 +1,300 @@
+"""Labels of LLMs and strategies compared with those that people gave the same pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
+
+from llm_labeler.judging.ensemble import label
+from llm_labeler.judging.judges import Judges, fit_judges
+from llm_labeler.judging.scored_pairs import Finding, Gold, Matched, all_votes, read_candidates, read_gold
+from llm_labeler.records import POLARITIES, Polarity
+from llm_labeler.settings.kinds import STRATEGIES
+from llm_labeler.settings.labelling import EnsembleSettings
+from pairkit.app.result_table import ResultTable
+from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.reviews.agreement import cohen_kappa, wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often a prediction and the gold label coincide, seen from one class."""
+
+    right: int  # predicted and true
+    false: int  # predicted, not true
+    missed: int  # true, not predicted
+
+    @property
+    def precision(self) -> float | None:
+        """Share of what was predicted that is true."""
+        return _ratio(self.right, self.right + self.false)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of what is true that was predicted."""
+        return _ratio(self.right, self.right + self.missed)
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall."""
+        return _ratio(2 * self.right, 2 * self.right + self.false + self.missed)
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Spearman's rank correlation, ties at their mean rank; undefined where either is constant."""
+    frame = pl.DataFrame({"one": one, "other": other}, schema={"one": pl.Float64, "other": pl.Float64})
+    if frame["one"].n_unique() < 2 or frame["other"].n_unique() < 2:
+        return None
+    ranks = frame.select(pl.all().rank("average"))
+    return float(ranks.select(pl.corr("one", "other")).item())
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+_HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spearman")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """How well one LLM or strategy tells one polarity; None where a figure is undefined.
+
+    Attributes:
+        by: What `name` is.
+        name: An LLM or a strategy.
+        polarity: `positive`: the pairs that it says mean the same; `negative`: those that it says don't.
+        n: How many it says that of.
+        precision: Share of them on which people agree.
+        interval: Wilson's 95 % interval of `precision`.
+        recall: Share found of those on which people say so; of an LLM among what it proposed itself, of a
+            strategy among all candidates with a gold label, so that what it turned down counts as missed.
+        f1: Their harmonic mean.
+        kept: Candidates that it gives a label, of both polarities.
+        candidates: Those that it might have given one.
+        kappa: Cohen's kappa with people over what it kept, of both polarities.
+        spearman: Of its labels and people's over the same; only where people's are graded.
+    """
+
+    by: Literal["llm", "strategy"]
+    name: str
+    polarity: Polarity
+    n: int
+    precision: float | None
+    interval: tuple[float, float] | None
+    recall: float | None
+    f1: float | None
+    kept: int
+    candidates: int
+    kappa: float | None
+    spearman: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """The row for people, see `ScoreReport.table`."""
+        interval = "-" if self.interval is None else "{:.2f}-{:.2f}".format(*self.interval)
+        figures = (self.recall, self.f1, self.kappa)
+        return (
+            *(f"{self.name}, {self.polarity}", f"{self.n:,}", _figure(self.precision), interval),
+            *(*map(_figure, figures), f"{self.kept:,}/{self.candidates:,}", _figure(self.spearman)),
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoreReport:
+    """Labels compared with people's.
+
+    Attributes:
+        rows: Two for each LLM and each strategy, one for each polarity.
+        gold: Different gold pairs; those with several labels are not among them.
+        found: Those of them that at least one candidate matches.
+        not_found: The rest.
+        contradictory: Gold pairs with several labels, left out.
+        repeated: Gold rows that repeat an earlier one, left out.
+        graded: Whether people's labels are graded.
+        threshold: The least of them that counts as the same.
+        skipped: Strategies that could not be computed, each with why.
+        judges: What was estimated of the judges; None: there are no votes.
+        labels: What was made of people's labels, and how many rows were left out by which.
+    """
+
+    rows: tuple[ScoreRow, ...]
+    gold: int
+    found: int
+    not_found: Finding
+    contradictory: Finding
+    repeated: int
+    graded: bool
+    threshold: float
+    skipped: Mapping[str, str]
+    judges: Judges | None
+    labels: LabelsRead | None = None
+
+    def table(self) -> ResultTable:
+        """The rows, LLMs before strategies; `-` stands for an undefined figure."""
+        headings = _HEADER if self.graded else _HEADER[:-1]
+        found = ResultTable(*headings, caption="\n".join(self.remarks()))
+        for place, row in enumerate(self.rows):
+            if place and row.by != self.rows[place - 1].by:
+                found.add_rule()
+            found.add_row(*row.cells()[: len(headings)])
+        return found
+
+    def remarks(self) -> list[str]:
+        """How many gold pairs were found, what was not computed, and examples of what is odd."""
+        findings = {"not found": self.not_found, "contradictory": self.contradictory}
+        return [
+            f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
+            " the same",
+            *filter(None, [worth_telling(self.labels)]),
+            *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
+            *(
+                f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"
+                for name, finding in findings.items()
+                if finding.count
+            ),
+        ]
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return asdict(self)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+class _Labelled(NamedTuple):
+    """One candidate with people's label and a prediction."""
+
+    same: bool  # people
+    grade: float
+    polarity: Polarity | None  # predicted; None: turned down
+    label: float
+
+
+def score(
+    gold: pl.DataFrame,
+    candidates: pl.DataFrame,
+    settings: EnsembleSettings,
+    threshold: float | None = None,
+) -> ScoreReport:
+    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches.
+
+    A gold pair matches where its `text1` is a candidate's source and its `text2` the candidate, but for
+    letter case, white space and compatible Unicode forms. Judges are estimated from all votes of the table.
+
+    Args:
+        gold: `text1`, `text2`, `label`, see `read_gold`.
+        candidates: The table described in `llm_labeler.judging.scored_pairs`.
+        settings: What the strategies need; its own `strategy` plays no part.
+        threshold: The least gold label that counts as the same; None: half of the labels' range.
+
+    Raises:
+        DataError: gold or candidates lack a column, or hold what can't be a label or a vote.
+    """
+    people = read_gold(gold, threshold)
+    table = read_candidates(candidates)
+    judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
+    both = people.pairs.join(table, on="key", maintain_order="left_right")
+    matched = [Matched.of(row) for row in both.iter_rows(named=True)]
+    need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
+    skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
+    strategies = [name for name in STRATEGIES if name not in skipped]
+    rows = [
+        *_rows("llm", _llms(matched), people.graded, lambda name: _as_proposed(matched, name)),
+        *_rows(
+            "strategy", strategies, people.graded, lambda name: _by_strategy(matched, name, settings, judges)
+        ),
+    ]
+    return _report(people, both, rows, skipped, judges)
+
+
+def _report(
+    people: Gold,
+    both: pl.DataFrame,
+    rows: Sequence[ScoreRow],
+    skipped: Mapping[str, str],
+    judges: Judges | None,
+) -> ScoreReport:
+    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
+    return ScoreReport(
+        rows=tuple(rows),
+        gold=len(people.pairs),
+        found=len(people.pairs) - len(missing),
+        not_found=Finding.of(missing),
+        contradictory=people.contradictory,
+        repeated=people.repeated,
+        graded=people.graded,
+        threshold=people.threshold,
+        skipped=skipped,
+        judges=judges,
+    )
+
+
+def _rows(
+    by: Literal["llm", "strategy"],
+    names: Sequence[str],
+    graded: bool,
+    predict: Callable[[str], list[_Labelled]],
+) -> Iterator[ScoreRow]:
+    for name in names:
+        labelled = predict(name)
+        for polarity in POLARITIES:
+            yield _row(by, name, polarity, labelled, graded)
+
+
+def _row(
+    by: Literal["llm", "strategy"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
+) -> ScoreRow:
+    wanted = polarity == "positive"
+    predicted = [one.same == wanted for one in labelled if one.polarity == polarity]
+    right = sum(predicted)
+    counts = Counts(right, len(predicted) - right, sum(one.same == wanted for one in labelled) - right)
+    kept = [one for one in labelled if one.polarity]
+    return ScoreRow(
+        by=by,
+        name=name,
+        polarity=polarity,
+        n=len(predicted),
+        precision=counts.precision,
+        interval=wilson(right, len(predicted)),
+        recall=counts.recall,
+        f1=counts.f1,
+        kept=len(kept),
+        candidates=len(labelled),
+        kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]).value,
+        spearman=spearman([one.label for one in kept], [one.grade for one in kept]) if graded else None,
+    )
+
+
+def _as_proposed(matched: list[Matched], llm: str) -> list[_Labelled]:
+    return [
+        _Labelled(one.same, one.grade, one.candidate.polarity, float(one.candidate.polarity == "positive"))
+        for one in matched
+        if llm in one.candidate.llms
+    ]
+
+
+def _by_strategy(
+    matched: list[Matched], name: str, settings: EnsembleSettings, judges: Judges | None
+) -> list[_Labelled]:
+    votes = {one.candidate.candidate_id: one.votes for one in matched}
+    chosen = settings.model_copy(update={"strategy": name})
+    pairs = label([one.candidate for one in matched], votes, chosen, judges)
+    return [
+        _Labelled(one.same, one.grade, None if pair.reason else pair.polarity, pair.label)
+        for one, pair in zip(matched, pairs, strict=True)
+    ]
+
+
+def _llms(matched: list[Matched]) -> list[str]:
+    return sorted({llm for one in matched for llm in one.candidate.llms})
