@@ -114,15 +114,15 @@ def generate(
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.asking import How
+    from llm_labeler.runs.asking import AskOptions
     from llm_labeler.runs.given import read_given
     from pairkit.app.settings import argument
 
     found, own = read_given(locals(), config=config, settings=settings)
     places = argument("out", out, Path), argument("work", work, Path | None)
-    how = How(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
+    options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
-        source, *places, found, own, column=text_column, how=how, fresh=fresh, progress=progress
+        source, *places, found, own, column=text_column, options=options, fresh=fresh, progress=progress
     )
 
 
@@ -286,7 +286,7 @@ def judge(
         DataError: Pairs that can't be read, or the judges decided on none.
         RemoteError: A server failed; the same call continues.
     """
-    from llm_labeler.runs.asking import How
+    from llm_labeler.runs.asking import AskOptions
     from llm_labeler.runs.given import read_given
     from llm_labeler.runs.judge import judge_pairs
     from pairkit.app.settings import argument
@@ -301,7 +301,7 @@ def judge(
         own,
         columns=columns,
         rules=label_rules(labels, label_range),
-        how=How(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
+        options=AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
         fresh=fresh,
         progress=progress,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from llm_labeler.clients.provider import Provider
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.workers import Outcome, ask_all, by_llm, together
 from llm_labeler.records import Ask, Text
-from llm_labeler.runs.tasks import judge_questions, proposed, task_of
+from llm_labeler.runs.tasks import TextCandidates, judge_questions, task_of
 from llm_labeler.store import Store
 from llm_labeler.store.budget import Budget, Spending
 from llm_labeler.store.run_folder import RunRecord
@@ -20,8 +22,8 @@ from pairkit.app.progress import Listener
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """Ways of asking."""
+class AskOptions:
+    """How questions are asked."""
 
     batch: bool = False
     retry_failed: bool = False
@@ -41,36 +43,28 @@ class Asked:
 
 async def ask_everything(
     record: RunRecord,
-    texts: tuple[Text, ...],
+    texts: Sequence[Text],
+    screened: Iterable[TextCandidates],
     providers: Mapping[str, Provider],
     store: Store,
-    *,
-    how: How,
+    options: AskOptions,
     show: Listener,
 ) -> Asked:
-    """Ask all that the run needs and the store does not hold."""
-    settings = record.settings
-    budget = Budget(settings.budget, store.spent())
-    try:
-        if not how.batch:
-            _see_to_batches(record, store, give_up=how.retry_failed)
-        dead = await _unreachable(providers, how)
-        task = task_of(record)
+    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
+    settings, task = record.settings, task_of(record)
+    async with _asking(record, providers, store, options, show) as (ask, dead):
         proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
-        ask = _Asking(record, providers, store, budget, how, show)
         total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
-        first = await ask.all("proposing", proposals, total)
-        dead = {**dead, **first.problems}
+        first = await ask("proposing", proposals, total)
+        dead |= first.problems
         judges = [name for name in settings.judges if name not in dead]
         asked = _asked(store, record, [first], dead)
-        if not judges or asked.stopped or (asked.unanswered and not how.keep_going):
+        if not judges or asked.stopped or (asked.unanswered and not options.keep_going):
             return asked
-        by_id = {text.text_id: text for text in texts}
-        judging = {name: judge_questions(proposed(store, record, by_id), name, record) for name in judges}
-        second = await ask.all("judging", judging, None)
+        second = await ask(
+            "judging", {name: judge_questions(screened, name, record) for name in judges}, None
+        )
         return _asked(store, record, [first, second], {**dead, **second.problems})
-    finally:
-        await asyncio.gather(*(provider.close() for provider in providers.values()))
 
 
 async def ask_judges(
@@ -78,61 +72,60 @@ async def ask_judges(
     questions: Mapping[str, Iterable[Ask]],
     providers: Mapping[str, Provider],
     store: Store,
-    *,
-    how: How,
+    options: AskOptions,
     show: Listener,
+    *,
     total: int,
 ) -> Asked:
-    """Ask judges about pairs that are there already, as `ask_everything` asks for proposals."""
-    budget = Budget(record.settings.budget, store.spent())
-    try:
-        if not how.batch:
-            _see_to_batches(record, store, give_up=how.retry_failed)
-        dead = await _unreachable(providers, how)
-        asks = {name: asked for name, asked in questions.items() if name not in dead}
-        outcome = await _Asking(record, providers, store, budget, how, show).all("judging", asks, total)
+    """Ask judges about existing pairs, as `ask_everything` asks for proposals."""
+    async with _asking(record, providers, store, options, show) as (ask, dead):
+        alive = {name: asks for name, asks in questions.items() if name not in dead}
+        outcome = await ask("judging", alive, total)
         return _asked(store, record, [outcome], {**dead, **outcome.problems})
+
+
+_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[Outcome]]
+
+
+@asynccontextmanager
+async def _asking(
+    record: RunRecord,
+    providers: Mapping[str, Provider],
+    store: Store,
+    options: AskOptions,
+    show: Listener,
+) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
+    """How to ask a stage's questions, and the LLMs that can't be asked with the reasons."""
+    budget = Budget(record.settings.budget, store.spent())
+    retry, go_on = options.retry_failed, options.keep_going
+
+    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> Outcome:
+        where = (asks, providers, store, budget)
+        if options.batch:
+            return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
+        breaker = record.settings.breaker
+        return await ask_all(
+            *where,
+            breaker=breaker,
+            progress=show,
+            stage=stage,
+            total=total,
+            retry_final=retry,
+            keep_going=go_on,
+        )
+
+    try:
+        if not options.batch:
+            _refuse_double_payment(record, store, give_up=options.retry_failed)
+        dead = await check_all(providers)
+        if dead and (not options.keep_going or len(dead) == len(providers)):
+            raise together(list(dead.values()))
+        yield ask, dead
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
 
 
-async def _unreachable(providers: Mapping[str, Provider], how: How) -> dict[str, PairkitError]:
-    """By LLM that can't be asked, why; an error where that ends the run."""
-    dead = await check_all(providers)
-    if dead and (not how.keep_going or len(dead) == len(providers)):
-        raise together(list(dead.values()))
-    return dead
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    record: RunRecord
-    providers: Mapping[str, Provider]
-    store: Store
-    budget: Budget
-    how: How
-    show: Listener
-
-    async def all(self, name: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> Outcome:
-        ways = {"retry_final": self.how.retry_failed, "keep_going": self.how.keep_going}
-        if self.how.batch:
-            return await run_batch(
-                asks, self.providers, self.store, self.budget, progress=self.show, stage=name, **ways
-            )
-        return await ask_all(
-            asks,
-            self.providers,
-            self.store,
-            self.budget,
-            breaker=self.record.settings.breaker,
-            progress=self.show,
-            stage=name,
-            total=total,
-            **ways,
-        )
-
-
-def _see_to_batches(record: RunRecord, store: Store, *, give_up: bool) -> None:
+def _refuse_double_payment(record: RunRecord, store: Store, *, give_up: bool) -> None:
     """See that no question is asked beside a batch that holds it: both would be paid."""
     waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
     if waiting and not give_up:

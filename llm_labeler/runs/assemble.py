@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.tasks import judged, judges_of, task_of
+from llm_labeler.runs.tasks import TextCandidates, estimate_judges, task_of, with_votes
 from llm_labeler.settings.kinds import TASKS, strategy_of
 from llm_labeler.store import Store
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord
@@ -83,7 +83,8 @@ class Assembled:
 def assemble(
     store: Store,
     record: RunRecord,
-    texts: tuple[Text, ...],
+    texts: Sequence[Text],
+    screened: Iterable[TextCandidates],
     out: Path,
     work: Path,
     *,
@@ -93,7 +94,7 @@ def assemble(
     """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
-    judges = judges_of(store, record, by_id)  # first: `weighted` goes by all votes
+    judges = estimate_judges(screened, store, record)  # first: `weighted` goes by all votes
     triplets = TASKS[settings.task].triplets
     rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
     ids = sorted(by_id)
@@ -101,7 +102,7 @@ def assemble(
     dropped: Counter[str] = Counter()
     doubts = Doubts()
     answers = unjudged = proposals = 0
-    for number, about in enumerate(judged(store, record, by_id)):
+    for number, about in enumerate(with_votes(screened, store, record)):
         if not number % _TOLD_EVERY:
             show(Progress("making pairs", number, len(texts)))
         decide = own_strategy(strategy, about.text.text) if strategy else None

@@ -21,11 +21,11 @@ from llm_labeler.judging.judges import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.prompts.templates import Template
 from llm_labeler.records import Judgement
-from llm_labeler.runs.asking import How, ask_judges
+from llm_labeler.runs.asking import AskOptions, ask_judges
 from llm_labeler.runs.given import Own
 from llm_labeler.runs.judged_pairs import JudgedPairs, silver_card
 from llm_labeler.runs.plan import leaving
-from llm_labeler.runs.tasks import Gathered, hear, judge_questions
+from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store import Store
@@ -57,7 +57,7 @@ def judge_pairs(
     *,
     columns: Mapping[str, str] | None,
     rules: LabelRules,
-    how: How,
+    options: AskOptions,
     fresh: bool,
     progress: bool | Listener,
 ) -> JudgedPairs:
@@ -97,8 +97,8 @@ def judge_pairs(
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
-        asked = run_anywhere(ask_judges(record, questions, providers, store, how=how, show=show, total=total))
-        if asked.unanswered and not how.keep_going:
+        asked = run_anywhere(ask_judges(record, questions, providers, store, options, show, total=total))
+        if asked.unanswered and not options.keep_going:
             raise RemoteError(
                 f"{sum(asked.unanswered.values()):,} questions got no answer ({any_of(asked.unanswered)});"
                 " run the same command again to ask them, or do without them with keep_going (--keep-going)"
@@ -123,10 +123,10 @@ def _made_of(record: RunRecord) -> dict[str, Any]:
     return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
 
 
-def _gathered(given: GivenPairs) -> Iterator[Gathered]:
+def _gathered(given: GivenPairs) -> Iterator[TextCandidates]:
     """Each first text with those beside it, as if they had been proposed."""
     for text, beside in given.about.items():
-        yield Gathered(text, (), beside, Counter())
+        yield TextCandidates(text, (), beside, Counter())
 
 
 def _write(
@@ -188,10 +188,10 @@ class _Words:
         self._settings = settings
         self._votes: dict[str, list[Judgement]] = {}
 
-    def hear(self, texts: Iterable[Gathered], store: Store, record: RunRecord) -> None:
+    def hear(self, texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> None:
         """Take in what the judges said of each text's pairs."""
         for about in texts:
-            hear(about, self._settings.proposers, store, record, PAIRS)
+            add_votes(about, self._settings.proposers, store, record, PAIRS)
             self._votes |= about.votes
         everything = (vote for cast in self._votes.values() for vote in cast)
         self.judges = fit_judges(everything, self._settings.ensemble)

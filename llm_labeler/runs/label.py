@@ -11,11 +11,12 @@ from llm_labeler.clients import build
 from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.texts import Texts, read_texts
 from llm_labeler.prompts.templates import load_template
-from llm_labeler.runs.asking import Asked, How, ask_everything
+from llm_labeler.runs.asking import Asked, AskOptions, ask_everything
 from llm_labeler.runs.assemble import Assembled, assemble
 from llm_labeler.runs.given import Own
 from llm_labeler.runs.labelled import Labelled
 from llm_labeler.runs.plan import Plan, estimate, leaving, refuse_fruitless
+from llm_labeler.runs.tasks import ScreenedTexts
 from llm_labeler.settings.kinds import OWN
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store import Store
@@ -37,7 +38,7 @@ def generate(
     own: Own,
     *,
     column: str | None = None,
-    how: How = How(),  # noqa: B008 - frozen
+    options: AskOptions = AskOptions(),  # noqa: B008 - frozen
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
@@ -56,8 +57,10 @@ def generate(
     ):
         remember(work, record, texts.texts)
         begin(store, record, providers, notes)
-        asked = run_anywhere(ask_everything(record, texts.texts, providers, store, how=how, show=show))
-        if not how.keep_going:
+        screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
+        asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
+        asked = run_anywhere(asking)
+        if not options.keep_going:
             refuse_unanswered(
                 asked,
                 f", or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the"
@@ -67,7 +70,9 @@ def generate(
         if asked.stopped:
             flag = f"--{asked.stopped.replace('_', '-')}"
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
-        assembled = assemble(store, record, texts.texts, out, work, strategy=own.strategy, show=show)
+        assembled = assemble(
+            store, record, texts.texts, screened, out, work, strategy=own.strategy, show=show
+        )
         in_all = store.spent()
     return _labelled(out, work, assembled, asked, in_all, start, notes)
 
@@ -93,7 +98,8 @@ def parse(
         Store.open(work / STORE_FILE) as store,
         Display(progress) as show,
     ):
-        assembled = assemble(store, record, texts, out, work, strategy=own.strategy, show=show)
+        screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
+        assembled = assemble(store, record, texts, screened, out, work, strategy=own.strategy, show=show)
         in_all = store.spent()
     return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_labeler.runs.assemble import Doubts
-from llm_labeler.runs.tasks import proposed
+from llm_labeler.runs.tasks import screen_texts
 from llm_labeler.store import Store
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, read_private, recall
@@ -141,7 +141,7 @@ def report(work: Path) -> Report:
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
     doubts = Doubts()
     with Store.open(work / STORE_FILE) as store:
-        for about in proposed(store, record, {text.text_id: text for text in texts}):
+        for about in screen_texts(store, record, {text.text_id: text for text in texts}):
             doubts.add(about.proposals, about.answers)
             for name, answers in about.answers.items():
                 llms[name].answers += answers

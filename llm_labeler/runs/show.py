@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.records import POLARITIES, Answer, Failure, Pair, Text
-from llm_labeler.runs.tasks import Gathered, judged, judges_of
+from llm_labeler.runs.tasks import TextCandidates, estimate_judges, screen_texts, with_votes
 from llm_labeler.settings.kinds import OWN
 from llm_labeler.store import Store
 from llm_labeler.store.run_folder import STORE_FILE, RunRecord, recall
@@ -32,7 +32,7 @@ class Shown:
     prompts: dict[str, list[tuple[str, str]]]
     answers: tuple[Answer, ...]
     failures: tuple[Failure, ...]
-    gathered: Gathered | None
+    gathered: TextCandidates | None
     pairs: tuple[Pair, ...]
 
     def parts(self) -> Iterator[tuple[str, list[str]]]:
@@ -82,7 +82,8 @@ def show(work: Path, wanted: str) -> Shown:
     record, texts = recall(work)
     text = find(texts, wanted, work)
     with Store.open(work / STORE_FILE) as store:
-        about = next(judged(store, record, {text.text_id: text}), None)
+        one = screen_texts(store, record, {text.text_id: text})
+        about = next(with_votes(one, store, record), None)
         return Shown(
             text,
             dict(_prompts(record, text)),
@@ -115,9 +116,10 @@ def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[st
 
 
 def _pairs(
-    store: Store, record: RunRecord, texts: Mapping[str, Text], about: Gathered | None
+    store: Store, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
 ) -> tuple[Pair, ...]:
     settings = record.settings.ensemble
     if about is None or settings.strategy.startswith(OWN):
         return ()
-    return tuple(label(about.candidates, about.votes, settings, judges_of(store, record, texts)))
+    judges = estimate_judges(screen_texts(store, record, texts), store, record)
+    return tuple(label(about.candidates, about.votes, settings, judges))

@@ -6,10 +6,11 @@ Judges, ensembles, splits and the dataset go on from there.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, count, groupby
 from typing import Any
 
 from llm_labeler.judging.judges import Judges, fit_judges
@@ -36,13 +37,13 @@ from llm_labeler.records import (
     Judgement,
     Polarity,
     Proposal,
-    Reply,
     Text,
 )
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import FilterSettings
 from llm_labeler.store import Store
 from llm_labeler.store.run_folder import RunRecord
+from pairkit.system.database import scratch_database, scratch_errors
 
 # For servers that can hold an answer to a schema.
 SENTENCES: dict[str, Any] = {
@@ -226,7 +227,7 @@ def generation_asks(
 
 
 @dataclass(slots=True)
-class Gathered:
+class TextCandidates:
     """One text with all that was proposed for it."""
 
     text: Text
@@ -237,70 +238,87 @@ class Gathered:
     unjudged: int = 0
 
 
-def proposed(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
-    """Each text that has an answer, in order of text_id, without judgements.
-
-    Answers of earlier runs in the same folder (another size, prompt, model) take no part.
-    """
+def screen_texts(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[TextCandidates]:
+    """Each text that has an answer of this run, not of an earlier one in the folder, in order of text_id."""
     task = task_of(record)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
-        answers = [answer for answer in group if task.is_of_run(answer.key)]
-        if not answers:
-            continue
-        text = texts[text_id]
-        screened = task.screen(text, answers)
-        yield Gathered(text, screened.proposals, screened.candidates, Counter(a.key.llm for a in answers))
+        if answers := [answer for answer in group if task.is_of_run(answer.key)]:
+            screened = task.screen(texts[text_id], answers)
+            by_llm = Counter(answer.key.llm for answer in answers)
+            yield TextCandidates(texts[text_id], screened.proposals, screened.candidates, by_llm)
 
 
-def judged(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[Gathered]:
-    """As `proposed`, with what the judges said of each candidate."""
-    for about in proposed(store, record, texts):
-        hear(about, record.settings.judges, store, record)
-        yield about
+class ScreenedTexts:
+    """`screen_texts` for several readers at once: each judge's questions, and both passes over the votes.
 
+    Each answer is parsed once; of a run with judges, the candidates are kept in a scratch database.
+    """
 
-def hear(
-    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
-) -> None:
-    """Take in what judges said of a text's candidates, and how much they have not answered."""
-    for ask, batch, reply in heard(about, judges, store, record, scale):
-        for vote in read_votes(ask, batch, reply.raw, reply.finish, scale):
-            about.votes.setdefault(vote.candidate_id, []).append(vote)
+    def __init__(self, store: Store, record: RunRecord, texts: Mapping[str, Text]) -> None:
+        self._screened, self._kept = screen_texts(store, record, texts), 0
+        table = "CREATE TABLE texts (place INTEGER PRIMARY KEY, pickled BLOB);"
+        self._scratch = scratch_database(table) if record.settings.judges else None
 
-
-def heard(
-    about: Gathered, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale
-) -> Iterator[tuple[Ask, tuple[Candidate, ...], Reply]]:
-    """Each question about a text that a judge answered, what it was about, and the answer."""
-    for judge in judges:
-        batches = judge_batches(about.candidates, judge, record.settings.judge, record.settings.seed)
-        for ask, batch in zip(questions_to(judge, about, record, scale), batches, strict=True):
-            if (answer := store.answer(ask.key)) is None:
-                about.unjudged += 1
+    def __iter__(self) -> Iterator[TextCandidates]:
+        if self._scratch is None:
+            yield from self._screened
+            return
+        for place in count():
+            if place < self._kept:
+                with scratch_errors():
+                    ((pickled,),) = self._scratch.execute(
+                        "SELECT pickled FROM texts WHERE place = ?", (place,)
+                    )
+                yield pickle.loads(pickled)  # noqa: S301 - our own, in a file without a name
+            elif (text := next(self._screened, None)) is not None:
+                with scratch_errors():
+                    self._scratch.execute("INSERT INTO texts VALUES (?, ?)", (place, pickle.dumps(text)))
+                self._kept += 1
+                yield text
             else:
-                yield ask, batch, answer.reply
+                return
 
 
-def judges_of(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Judges | None:
-    """What all votes tell of the judges; None where nobody judges."""
+def with_votes(texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> Iterator[TextCandidates]:
+    """The texts with the judges' votes on each candidate."""
+    for text in texts:
+        add_votes(text, record.settings.judges, store, record)
+        yield text
+
+
+def add_votes(
+    text: TextCandidates, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
+) -> None:
+    """Add the judges' votes on a text's candidates, and count the questions without an answer."""
+    for judge in judges:
+        batches = judge_batches(text.candidates, judge, record.settings.judge, record.settings.seed)
+        for ask, batch in zip(questions_to(judge, text, record, scale), batches, strict=True):
+            if (answer := store.answer(ask.key)) is None:
+                text.unjudged += 1
+                continue
+            for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
+                text.votes.setdefault(vote.candidate_id, []).append(vote)
+
+
+def estimate_judges(texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> Judges | None:
+    """The judges' accuracies by all votes; None if there are no judges."""
     if not record.settings.judges:
         return None
-    everything = judged(store, record, texts)
-    votes = (vote for about in everything for cast in about.votes.values() for vote in cast)
-    return fit_judges(votes, record.settings.ensemble)
+    cast = (votes for text in with_votes(texts, store, record) for votes in text.votes.values())
+    return fit_judges(chain.from_iterable(cast), record.settings.ensemble)
 
 
-def questions_to(judge: str, about: Gathered, record: RunRecord, scale: Scale = CANDIDATES) -> list[Ask]:
-    """What one judge is asked about one text's candidates."""
+def questions_to(judge: str, text: TextCandidates, record: RunRecord, scale: Scale = CANDIDATES) -> list[Ask]:
+    """One judge's questions about one text's candidates."""
     settings = record.settings
     parameters = record.parameters[judge][0]
-    return judge_asks(about.text, about.candidates, judge, parameters, settings.judge, settings.seed, scale)
+    return judge_asks(text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale)
 
 
 def judge_questions(
-    gathered: Iterable[Gathered], judge: str, record: RunRecord, scale: Scale = CANDIDATES
+    texts: Iterable[TextCandidates], judge: str, record: RunRecord, scale: Scale = CANDIDATES
 ) -> Iterator[Ask]:
-    """What one judge is asked, text by text."""
-    for about in gathered:
-        yield from questions_to(judge, about, record, scale)
+    """One judge's questions, text by text."""
+    for text in texts:
+        yield from questions_to(judge, text, record, scale)
