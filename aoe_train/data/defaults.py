@@ -86,15 +86,15 @@ _MOST_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "pos
 _SEEN_DOMAIN = 384  # rows of the preset domain: 12 steps of 32
 
 
-class Rows(NamedTuple):
-    """What is known of a dataset before there is a backbone."""
+class DatasetFacts(NamedTuple):
+    """What defaults depend on; `written` are pairs that LLMs or rules wrote."""
 
     kind: Kind
-    number: int
+    rows: int
     written: bool = False
 
 
-def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
+def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
     """The settings given, over what suits a decoder that is no encoder yet; before its weights are read."""
     if settings.preset.endswith(PAPERS):
         return settings
@@ -106,34 +106,34 @@ def chosen_for_decoder(settings: TrainSettings) -> TrainSettings:
     return _over(settings, found)
 
 
-def chosen(
-    settings: TrainSettings, kind: Kind, *, rows: int, dim: int, written: bool = False
-) -> TrainSettings:
+def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> TrainSettings:
     """The settings given, over what suits the rows and the backbone."""
-    optim = _optim(settings, [Rows(kind, rows, written)], rows, dim)
-    return _over(settings, {"objective": _objective(settings, kind), "optim": optim})
+    optim = _optim(settings, [facts], facts.rows, dim)
+    return _over(settings, {"objective": _objective(settings, facts.kind), "optim": optim})
 
 
-def chosen_for_all(settings: TrainSettings, datasets: Mapping[str, Rows], *, dim: int) -> TrainSettings:
+def with_defaults_for_all(
+    settings: TrainSettings, datasets: Mapping[str, DatasetFacts], *, dim: int
+) -> TrainSettings:
     """The same for several datasets by name: each has its objective in its own section then."""
-    numbers = [rows.number for rows in datasets.values()]
-    seen = float(np.dot(passes(settings.mix, weights(settings, datasets), numbers), numbers))
+    numbers = [facts.rows for facts in datasets.values()]
+    seen = float(np.dot(epoch_passes(settings.mix, dataset_weights(settings, datasets), numbers), numbers))
     made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
     own = {
         name: settings.section(name).model_copy(
-            update={"objective": chosen_objective(settings.of(name), rows.kind)}
+            update={"objective": default_objective(settings.of(name), facts.kind)}
         )
-        for name, rows in datasets.items()
+        for name, facts in datasets.items()
     }
     return made.model_copy(update={"datasets": {**settings.datasets, **own}})
 
 
-def weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
+def dataset_weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
     """How often rows of each dataset are seen, against those of the others."""
     return [settings.section(name).weight for name in names]
 
 
-def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+def epoch_passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
     """How often an epoch goes through each dataset, float64 (dataset,)."""
     number = np.asarray(sizes, np.float64)
     if mix.until == "once":
@@ -144,22 +144,22 @@ def passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> 
     return found / limit
 
 
-def chosen_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
-    """What `chosen` trains by, which is known before there is a backbone."""
+def default_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
+    """The objective of `with_defaults`, which does not depend on the backbone."""
     return _over(settings, {"objective": _objective(settings, kind)}).objective
 
 
-def told(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]) -> str:
-    """One line on what a run has chosen; `parts` are what it learns from."""
+def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]) -> str:
+    """One line on what was chosen for a run; `parts` are what it learns from."""
     optim = settings.optim
     return (
-        f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g}, {epochs(optim.epochs)},"
-        f" batches of {optim.batch_size}"
+        f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g},"
+        f" {format_epochs(optim.epochs)}, batches of {optim.batch_size}"
     )
 
 
-def told_of_decoder(given: TrainSettings, made: TrainSettings) -> str | None:
-    """One line on what `chosen_for_decoder` has made of the settings given; None where it changed nothing."""
+def format_decoder_choices(given: TrainSettings, made: TrainSettings) -> str | None:
+    """One line on what `with_decoder_defaults` changed; None if nothing."""
     found = []
     if made.lora is not None and given.lora is None:
         found.append(f"adapters of rank {made.lora.rank} learn (--no-lora: all weights)")
@@ -168,8 +168,8 @@ def told_of_decoder(given: TrainSettings, made: TrainSettings) -> str | None:
     return f"a decoder: {', and '.join(found)}" if found else None
 
 
-def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
-    """What to tell of a model that compares vectors by more than their directions; None for others.
+def unused_lengths_warning(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
+    """Warn of a model that compares vectors by more than their directions, which is all that is trained.
 
     The parts that learn from pairs compare directions. Those that learn from a teacher follow the model.
     """
@@ -187,8 +187,8 @@ def only_directions(settings: TrainSettings, kind: Kind, encoder: EncoderSetting
     )
 
 
-def epochs(count: float) -> str:
-    """So many, in words."""
+def format_epochs(count: float) -> str:
+    """A number of epochs, in words."""
     return f"{count:g} epoch{'' if count == 1 else 's'}"
 
 
@@ -202,19 +202,19 @@ def _lr(kind: Kind, dim: int, *, adapters: bool, written: bool, taught: bool) ->
     return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
 
 
-def _optim(settings: TrainSettings, datasets: Iterable[Rows], seen: float, dim: int) -> Tree:
+def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], seen: float, dim: int) -> Tree:
     """What is chosen of `optim`; `seen` are the rows of an epoch."""
     each = list(datasets)
     adapters = settings.lora is not None
     has_teacher = settings.teacher.model is not None
-    taught = {rows: rows.kind == "single" and has_teacher for rows in each}
-    once = any(rows.written or (rows.kind == "single" and not taught[rows]) for rows in each)
-    most = min(_MOST_EPOCHS[rows.kind] for rows in each)
+    taught = {facts: facts.kind == "single" and has_teacher for facts in each}
+    once = any(facts.written or (facts.kind == "single" and not taught[facts]) for facts in each)
+    most = min(_MOST_EPOCHS[facts.kind] for facts in each)
     times: float = 1 if once else min(max(round(_SEEN / seen), 1), most)
     if settings.preset == DOMAIN:
         times = min(_SEEN_DOMAIN / seen, 1)
     lr = min(
-        _lr(rows.kind, dim, adapters=adapters, written=rows.written, taught=taught[rows]) for rows in each
+        _lr(facts.kind, dim, adapters=adapters, written=facts.written, taught=taught[facts]) for facts in each
     )
     return {
         "lr": lr,

@@ -12,7 +12,7 @@ import numpy as np
 from torch.utils.data import Sampler
 
 from aoe_train.data.batches import Batches, rank_slice
-from aoe_train.data.defaults import passes
+from aoe_train.data.defaults import epoch_passes
 from aoe_train.settings.training import MixSettings
 
 _MIX = 1  # keeps the choice of turns apart from the shuffling of rows, which has the same seed
@@ -41,7 +41,7 @@ class Mixture(Sampler[list[int]]):
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(one.examples) if by_rows else len(one) for one in batches]
-        wanted = passes(mix, weights, sizes) * [len(one) for one in batches]
+        wanted = epoch_passes(mix, weights, sizes) * [len(one) for one in batches]
         self.counts = np.maximum(1, np.round(wanted)).astype(np.int64)
         self.starts = np.cumsum([0, *(len(one.examples) for one in batches)])
         self._in_turns, self._strictly = not by_rows, mix.until == "once"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.data.conflicts import Say, silent
-from aoe_train.data.defaults import chosen_objective
+from aoe_train.data.defaults import default_objective
 from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.parts import RANKED
 from pairkit.app.errors import ConfigError, DataError
@@ -94,7 +94,7 @@ def read_data(
             train[name], told[name] = _read_train(
                 name, sources, settings, _named_say(name, sources, say), show
             )
-            objective = chosen_objective(settings.of(name), train[name].kind)
+            objective = default_objective(settings.of(name), train[name].kind)
             if (ranked is None or name in ranked) and RANKED & objective.weights.wanted.keys():
                 check_labels(train[name], source)
     return Data(train, _read_dev(sources, settings, told, say))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.training.card import card_head, prompts_told
+from aoe_train.training.card import card_head, prompts_note
 
 if TYPE_CHECKING:
     from aoe_train.exporting.loss import Loss
@@ -131,5 +131,5 @@ def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss |
 
 
 def _prompts(prompts: NamedPrompts) -> str:
-    told = prompts_told(prompts)
+    told = prompts_note(prompts)
     return f"{told}\n\n" if told else ""

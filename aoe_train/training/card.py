@@ -153,7 +153,7 @@ def _licence(given: str, backbone: Packaged | None) -> str:
 
 def _use(record: Mapping[str, Any]) -> str:
     encoder = record["encoder"]
-    note = prompts_told(NamedPrompts(encoder["prompts"], encoder["default_prompt_name"]))
+    note = prompts_note(NamedPrompts(encoder["prompts"], encoder["default_prompt_name"]))
     return (
         "```python\n"
         "from aoe_train import Encoder                            # aoe-toolkit\n"
@@ -164,7 +164,7 @@ def _use(record: Mapping[str, Any]) -> str:
     )
 
 
-def prompts_told(prompts: NamedPrompts) -> str:
+def prompts_note(prompts: NamedPrompts) -> str:
     """What a reader has to know of a model's prompts; nothing where there are none."""
     if (words := prompts.around_all) is not None:
         return f"The tokenizer puts the prompt `{words}` around each text; don't add it."

@@ -15,21 +15,23 @@ from transformers import set_seed
 
 from aoe_train.data.batch_plan import distinct_texts
 from aoe_train.data.conflicts import silent
-from aoe_train.data.defaults import epochs
+from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words
 from aoe_train.data.mixture import Mixture, epoch_of, seen_in_words
-from aoe_train.data.run_data import Sources, read_data
+from aoe_train.data.run_data import Sources
 from aoe_train.model.cache_dir import cache_dir
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.packing.transfer import upload_batch
-from aoe_train.model.precision import choose_precision, training_note
+from aoe_train.model.precision import training_note
 from aoe_train.objectives.own import OwnObjective, trained_by
-from aoe_train.training.advisers import advisers_of, check, imagine
-from aoe_train.training.datasets import batches_of
-from aoe_train.training.guard import Guard, check_guarded
-from aoe_train.training.preparation import Prepared, choose, load_encoder, prepare
+from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.choose import resolve
+from aoe_train.training.keep_if_better import JudgedPairs, check_judged
+from aoe_train.training.load import load, load_teachers
+from aoe_train.training.record import batches_of
+from aoe_train.training.teachers import placeholder_vectors
 from aoe_train.training.text_objective import check_text_objective
-from aoe_train.training.trainer.arguments import autocast, set_precision, start_processes
+from aoe_train.training.trainer.arguments import autocast, start_processes
 from aoe_train.training.trainer.pair_model import split_texts
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
@@ -65,7 +67,7 @@ def plan(
         ConfigError, DataError, RemoteError: as training would.
     """
     if sources.judged is not None:
-        check_guarded(settings)
+        check_judged(settings)
     if settings.run.shard:
         raise ConfigError(
             "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
@@ -75,45 +77,41 @@ def plan(
     def advice() -> str:
         return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
 
+    own = own or {}
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        own = own or {}
         check_text_objective(own, sources, settings)
-        data = read_data(sources, settings, ranked=sources.data.keys() - own.keys(), show=show)
-        encoder, settings = load_encoder(sources, settings, args.device)
-        settings = choose(settings, sources, data, encoder, args)
-        set_precision(args, settings.run.precision)
-        advisers = advisers_of(settings)
-        for name, rows in data.train.items():
-            wanted = settings.of(name).objective
-            check(advisers, wanted, encoder, rows, settings.teacher, own=name in own)
-        imagined = imagine(advisers, data.train, settings.teacher, cache_dir("vectors"), show)
-        prepared = prepare(encoder, data, settings, args, own=own, advice=imagined, progress=show)
-        guard = None if sources.judged is None else Guard(sources.judged, silent)
-        memory = _memory(prepared, settings, args, copies=0 if guard is None else 1)
-        seconds_a_batch = _probe(prepared, settings, args)
-    planned = batches_of(prepared)
+        loaded = load(sources, settings, own.keys(), args.device, silent, show)
+        resolved = resolve(sources, loaded, args)
+        teachers = load_teachers(resolved, loaded, own.keys(), show, identify=False)
+        data, settings = loaded.data, resolved.run
+        zeros = placeholder_vectors(teachers, data.train, settings.teacher, cache_dir("vectors"), show)
+        setup = build(loaded, resolved, args, own, zeros, show)
+        judged = None if sources.judged is None else JudgedPairs(sources.judged, silent)
+        memory = _memory(setup, settings, args, copies=0 if judged is None else 1)
+        seconds_a_batch = _probe(setup, settings, args)
+    planned = batches_of(setup)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
-    each = {name: _rows(rows, settings.of(name), own.get(name)) for name, rows in data.train.items()}
-    if isinstance(prepared.batches, Mixture):
-        for number, told in enumerate(each.values()):
-            told["epoch"] = epoch_of(prepared.batches, number)
+    each = {name: _rows(rows, resolved.datasets[name], own.get(name)) for name, rows in data.train.items()}
+    if isinstance(setup.batches, Mixture):
+        for number, row in enumerate(each.values()):
+            row["epoch"] = epoch_of(setup.batches, number)
         found: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": each}
     else:
         (found,) = each.values()
     return {
         **found,
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
-        "precision": choose_precision(settings.run.precision, args.device),
+        "precision": resolved.precision,
         "precision_note": training_note(settings.run.precision, args.device),
-        "advisers": {adviser.role: adviser.name for adviser in advisers},
+        "advisers": {teacher.role: teacher.name for teacher in teachers},
         "dev_rows": sum(map(len, data.dev.values())),
-        **({} if guard is None else {"judged_pairs": len(guard)}),
+        **({} if judged is None else {"judged_pairs": len(judged)}),
         **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
-        "parameters": _parameters(prepared.model),
+        "parameters": _parameters(setup.model),
         "memory_mb": memory,
         "seconds": round(batches * seconds_a_batch, 3),
         "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
@@ -128,7 +126,7 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
     rows = {
         **_of_datasets(record),
         **_dev_rows(record),
-        "training": f"{epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
+        "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
         f"{optim['batch_size']} rows a batch",
         "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
         "truncated texts": f"{batches['truncated_texts']:,}",
@@ -153,8 +151,8 @@ def _of_datasets(record: Mapping[str, Any]) -> dict[str, str]:
         return _of_rows(record)
     found = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
     for name, own in record["datasets"].items():
-        told = _of_rows(own) | {"share": seen_in_words(own["epoch"])}
-        found |= {f"{name}: {line}": words for line, words in told.items()}
+        lines = _of_rows(own) | {"share": seen_in_words(own["epoch"])}
+        found |= {f"{name}: {line}": words for line, words in lines.items()}
     return found
 
 
@@ -208,45 +206,45 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
 
 
 def _memory(
-    prepared: Prepared, settings: TrainSettings, args: TrainingArguments, *, copies: int
+    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
 ) -> dict[str, float]:
     """MiB by use; beside `copies` there may be one for the soup, the mean, and the best weights so far."""
-    model = prepared.model
+    model = setup.model
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
-    largest = max(prepared.batches, key=lambda rows: _tokens(prepared, rows))
-    batch = _batch(prepared, largest, args)
+    largest = max(setup.batches, key=lambda rows: _tokens(setup, rows))
+    batch = _batch(setup, largest, args)
     model.train()
     with autocast(args):
         kept = saved_bytes(model, batch)
     optim, here = settings.optim, args.device.type == "cpu"
-    copies = (copies + bool(prepared.data.dev)) * here  # of a run on a GPU they lie in host memory
+    copies = (copies + bool(setup.data.dev)) * here  # of a run on a GPU they lie in host memory
     copies += (optim.soup != 1) + (optim.average > 0)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
     sizes["activations"] = kept
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 
-def _tokens(prepared: Prepared, rows: list[int]) -> int:
-    mixture = prepared.batches
+def _tokens(setup: TrainingSetup, rows: list[int]) -> int:
+    mixture = setup.batches
     number, own = mixture.place(rows) if isinstance(mixture, Mixture) else (0, rows)
-    dataset = prepared.datasets[number]
+    dataset = setup.datasets[number]
     return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[own])].sum())
 
 
-def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments) -> float:
+def _probe(setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments) -> float:
     """Seconds a batch takes, learning included."""
-    model = prepared.model
+    model = setup.model
     learned = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(learned, lr=settings.optim.lr, fused=True)
-    places = [int(place) for place in np.linspace(0, len(prepared.batches) - 1, _PROBES + 1)]
-    batches = {place: rows for place, rows in enumerate(prepared.batches) if place in places}
+    places = [int(place) for place in np.linspace(0, len(setup.batches) - 1, _PROBES + 1)]
+    batches = {place: rows for place, rows in enumerate(setup.batches) if place in places}
     picked = [batches[place] for place in places]
     took = []
     for rows in [picked[-1], *picked[:-1]]:
         begun = time.perf_counter()
         with autocast(args):
-            loss = model(**_batch(prepared, rows, args))["loss"]
+            loss = model(**_batch(setup, rows, args))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(learned, max_norm=1.0)
         optimiser.step()
@@ -256,8 +254,8 @@ def _probe(prepared: Prepared, settings: TrainSettings, args: TrainingArguments)
     return sum(took[1:]) / _PROBES
 
 
-def _batch(prepared: Prepared, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
-    batch: dict[str, Any] = prepared.loader.collate_fn(rows)
+def _batch(setup: TrainingSetup, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
+    batch: dict[str, Any] = setup.loader.collate_fn(rows)
     batch.pop("numbers")
     return upload_batch(batch, args.device)
 

@@ -73,7 +73,7 @@ class TextObjectiveModel(PairModel):
         return {"loss": found} if isinstance(found, Tensor) else found
 
 
-def begun(objective: TextObjective, encoder: Encoder, kind: Kind, seed: int) -> TextObjective:
+def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, seed: int) -> TextObjective:
     """The objective, ready to train an encoder."""
     with torch.random.fork_rng():  # the weights that it draws leave the run's dropout as it would be
         torch.manual_seed(seed)

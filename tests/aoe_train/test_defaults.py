@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data.defaults import (
-    chosen,
-    chosen_for_decoder,
-    chosen_objective,
-    only_directions,
-    told,
-    told_of_decoder,
+    DatasetFacts,
+    default_objective,
+    format_choices,
+    format_decoder_choices,
+    unused_lengths_warning,
+    with_decoder_defaults,
+    with_defaults,
 )
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.records import Kind
@@ -24,7 +25,7 @@ from pairkit.app.settings import load_settings
 
 def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
     dotted = {name.replace("__", "."): value for name, value in flags.items()}
-    return chosen(load_settings(TrainSettings, flags=dotted), kind, rows=rows, dim=dim)
+    return with_defaults(load_settings(TrainSettings, flags=dotted), DatasetFacts(kind, rows), dim=dim)
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -59,18 +60,18 @@ def test_wide_backbones_take_smaller_steps_and_adapters_larger_ones() -> None:
 
 def decoder(**flags: Any) -> TrainSettings:
     dotted = {name.replace("__", "."): value for name, value in flags.items()}
-    return chosen_for_decoder(load_settings(TrainSettings, flags=dotted))
+    return with_decoder_defaults(load_settings(TrainSettings, flags=dotted))
 
 
 def test_a_decoder_learns_by_adapters_and_is_asked_for_a_word() -> None:
     made = decoder()
     assert made.lora is not None
     assert made.prompts == "Summarize sentence {text} in one word:"
-    assert told_of_decoder(TrainSettings(), made) == (
+    assert format_decoder_choices(TrainSettings(), made) == (
         "a decoder: adapters of rank 32 learn (--no-lora: all weights), and each text stands in 'Summarize"
         " sentence {text} in one word:' (--prompts '{text}': bare)"
     )
-    assert chosen(made, "graded", rows=1000, dim=576).optim.lr == of(lora={}).optim.lr
+    assert with_defaults(made, DatasetFacts("graded", 1000), dim=576).optim.lr == of(lora={}).optim.lr
 
 
 def test_what_was_given_for_a_decoder_stays() -> None:
@@ -82,17 +83,17 @@ def test_what_was_given_for_a_decoder_stays() -> None:
     assert decoder(encoder__prompts={"query": "q: "}).prompts is None
     assert decoder(encoder__pooling="avg").prompts is None  # no token is asked for anything
     given = load_settings(TrainSettings, flags={"lora": False, "prompts": "{text}"})
-    assert told_of_decoder(given, chosen_for_decoder(given)) is None
+    assert format_decoder_choices(given, with_decoder_defaults(given)) is None
 
 
 def test_presets_of_papers_are_for_decoders_as_they_are() -> None:
     given = load_settings(TrainSettings, flags={"preset": "angle-paper"})
-    assert chosen_for_decoder(given) == given
+    assert with_decoder_defaults(given) == given
 
 
 def test_what_machines_wrote_is_learnt_gently() -> None:
     settings = load_settings(TrainSettings)
-    gentle = chosen(settings, "binary", rows=1000, dim=384, written=True)
+    gentle = with_defaults(settings, DatasetFacts("binary", 1000, written=True), dim=384)
     assert gentle.optim.lr < of("binary").optim.lr
     assert gentle.optim.epochs == 1
     assert gentle.objective == of("binary").objective
@@ -134,16 +135,12 @@ def test_presets_of_the_papers_leave_nothing_to_choose(preset: str, kind: Kind) 
 @pytest.mark.parametrize(("rows", "epochs"), [(96, 1), (384, 1), (1536, 0.25)])
 def test_a_domain_takes_few_steps_of_the_last_layers(rows: int, epochs: float) -> None:
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
-    made = chosen(settings, "triplet", rows=rows, dim=384, written=True)
+    made = with_defaults(settings, DatasetFacts("triplet", rows, written=True), dim=384)
     assert made.objective.weights.wanted == {"contrastive": 1, "angle": 1}
-    assert chosen_objective(settings, "positive").weights.wanted == {"contrastive": 1}
+    assert default_objective(settings, "positive").weights.wanted == {"contrastive": 1}
     assert (made.optim.epochs, made.optim.top_layers, made.optim.batch_size) == (epochs, 2, 32)
-    given = chosen(
-        settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})}),
-        "triplet",
-        rows=rows,
-        dim=384,
-    )
+    three = settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})})
+    given = with_defaults(three, DatasetFacts("triplet", rows), dim=384)
     assert given.optim.epochs == 3
 
 
@@ -151,12 +148,12 @@ def test_a_domain_takes_few_steps_of_the_last_layers(rows: int, epochs: float) -
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_the_objective_is_known_before_the_backbone(preset: str, kind: Kind) -> None:
     given = load_settings(TrainSettings, flags={"preset": preset})
-    assert chosen_objective(given, kind) == of(kind, preset=preset).objective
+    assert default_objective(given, kind) == of(kind, preset=preset).objective
 
 
 def test_choosing_twice_changes_nothing() -> None:
     once = of("triplet", rows=70)
-    assert chosen(once, "triplet", rows=70, dim=384) == once
+    assert with_defaults(once, DatasetFacts("triplet", 70), dim=384) == once
 
 
 @pytest.mark.parametrize(
@@ -172,7 +169,7 @@ def test_choosing_twice_changes_nothing() -> None:
 def test_lengths_that_are_left_to_chance_are_told(
     kind: Kind, preset: str, encoder: dict[str, Any], parts: str | None
 ) -> None:
-    found = only_directions(of(kind, preset=preset), kind, EncoderSettings(**encoder))
+    found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))
     if parts is None:
         assert found is None
     else:
@@ -181,6 +178,6 @@ def test_lengths_that_are_left_to_chance_are_told(
 
 
 def test_what_is_told() -> None:
-    assert told(of("triplet", rows=2000), "triplet", rows=2000, parts=("angle", "contrastive")) == (
+    assert format_choices(of("triplet", rows=2000), "triplet", rows=2000, parts=("angle", "contrastive")) == (
         "2,000 triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
     )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data.batches import Batches
-from aoe_train.data.defaults import passes
+from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.mixture import MixedCollate, Mixture, epoch_of, seen_in_words
 from aoe_train.settings.training import MixSettings
 from tests.aoe_train.test_batches import make
@@ -79,13 +79,15 @@ def test_an_epoch_goes_on_where_the_one_before_stopped(
 
 def test_shares_worked_out_by_hand() -> None:
     rows = [100, 10_000]
-    assert passes(MixSettings(), [1, 1], rows).tolist() == [1, 1]
+    assert epoch_passes(MixSettings(), [1, 1], rows).tolist() == [1, 1]
     # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
-    assert passes(MixSettings(temperature=2), [1, 1], rows) == pytest.approx([10, 1])
-    assert passes(MixSettings(temperature=2, epoch="shortest"), [1, 1], rows) == pytest.approx([1, 0.1])
-    assert passes(MixSettings(), [3, 1], rows) == pytest.approx([3, 1])
-    assert passes(MixSettings(order="round-robin"), [1, 1], rows) == pytest.approx([1, 0.01])
-    assert passes(MixSettings(order="round-robin", epoch="longest"), [2, 1], rows) == pytest.approx([200, 1])
+    assert epoch_passes(MixSettings(temperature=2), [1, 1], rows) == pytest.approx([10, 1])
+    assert epoch_passes(MixSettings(temperature=2, epoch="shortest"), [1, 1], rows) == pytest.approx([1, 0.1])
+    assert epoch_passes(MixSettings(), [3, 1], rows) == pytest.approx([3, 1])
+    assert epoch_passes(MixSettings(order="round-robin"), [1, 1], rows) == pytest.approx([1, 0.01])
+    assert epoch_passes(MixSettings(order="round-robin", epoch="longest"), [2, 1], rows) == pytest.approx(
+        [200, 1]
+    )
 
 
 def test_turns() -> None:

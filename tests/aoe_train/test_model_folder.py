@@ -21,7 +21,7 @@ from aoe_train.model.backbones.packaged import check_published
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.folder import check_settings
 from aoe_train.model.folder.modules import check_modules
-from aoe_train.training.trainer.checkpoints import check_states
+from aoe_train.training.trainer.checkpoints import check_state_files
 from pairkit.app.errors import ConfigError, DataError, PairkitError
 
 
@@ -287,9 +287,9 @@ def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "rng_state_1.pth"])
 def test_a_state_that_is_code_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
-    check_states(tmp_path)
+    check_state_files(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
-    refused(lambda: check_states(tmp_path), DataError, rf"{name}: no state from which a run .*--fresh")
+    refused(lambda: check_state_files(tmp_path), DataError, rf"{name}: no state from which a run .*--fresh")
     assert not (tmp_path / "ran").exists()
 
 

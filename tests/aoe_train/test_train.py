@@ -23,9 +23,12 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
+from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.choose import ResolvedSettings, resolve
+from aoe_train.training.load import load, load_backbone
 from aoe_train.training.plan import plan
-from aoe_train.training.preparation import load_encoder, prepare
-from aoe_train.training.train import _finite, _less_memory, train
+from aoe_train.training.record import _finite
+from aoe_train.training.train import _less_memory, train
 from aoe_train.training.trainer.arguments import (
     _check_shard,
     evaluation_precision,
@@ -35,6 +38,7 @@ from aoe_train.training.trainer.arguments import (
 from aoe_train.training.trainer.average import WeightAverage
 from aoe_train.training.trainer.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.progress import unwatched
 from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
@@ -93,6 +97,11 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
         say=lambda _: None,
         progress=False,
     )
+
+
+def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
+    loaded = load(sources, given, set(), args.device, print, unwatched)
+    return build(loaded, resolve(sources, loaded, args), args, {}, {})
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -426,13 +435,13 @@ def test_all_that_a_ran_trains_gets_gradients(
 ) -> None:
     given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
-    prepared = prepare(load_encoder(sources, given, args.device)[0], read_data(sources, given), given, args)
+    setup = built(sources, given, args)
     assert args.ddp_find_unused_parameters  # of a batch of short texts
-    batch = next(iter(prepared.loader))
+    batch = next(iter(setup.loader))
     batch.pop("numbers")
-    prepared.model.train()(**batch)["loss"].backward()
-    without = [name for name, weight in prepared.model.named_parameters() if weight.grad is None]
-    assert without == [name for name, weight in prepared.model.named_parameters() if not weight.requires_grad]
+    setup.model.train()(**batch)["loss"].backward()
+    without = [name for name, weight in setup.model.named_parameters() if weight.grad is None]
+    assert without == [name for name, weight in setup.model.named_parameters() if not weight.requires_grad]
     assert any("review" in name for name in without)
 
 
@@ -486,13 +495,13 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = settings(preset="sbert-paper")
     sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
-    encoder, _ = load_encoder(sources, given, torch.device("cpu"))
     args = start_processes(given, tmp_path)
+    loaded = load(sources, given, set(), args.device, print, unwatched)
     elsewhere: Any = SimpleNamespace(
         device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
     )
-    prepared = prepare(encoder, read_data(sources, given, print), given, elsewhere)
-    assert {weight.device.type for weight in prepared.model.objective.parameters()} == {"meta"}
+    setup = build(loaded, resolve(sources, loaded, args), elsewhere, {}, {})
+    assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
 @pytest.mark.parametrize(
@@ -604,10 +613,11 @@ def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str
 def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
     given = settings(**{"run.shard": True})
     sources = Sources(data["data"], str(ran), tmp_path / "m")
-    encoder, _ = load_encoder(sources, given, torch.device("cpu"))
+    loaded = load(sources, given, set(), torch.device("cpu"), print, unwatched)
+    resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
     args: Any = SimpleNamespace(optim="adamw")
     with pytest.raises(ConfigError, match=r"run.shard: a Recurrent Attention Network"):
-        prepare(encoder, read_data(sources, given, print), given, args)
+        build(loaded, resolved, args, {}, {})
 
 
 @pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
@@ -634,7 +644,7 @@ def test_lora_keeps_the_frozen_weights_as_the_run_computes(
     sources = Sources(backbone=str(llama), out=tmp_path / "m", **data)
     for flags, dtype in (({"lora": {"rank": 2}}, torch.bfloat16), ({}, torch.float32)):
         given = settings(**{"run.precision": "bf16", **flags})
-        assert load_encoder(sources, given, torch.device("cpu"))[0].model.backbone.dtype == dtype
+        assert load_backbone(sources, given, torch.device("cpu"))[0].model.backbone.dtype == dtype
     record = run(data, llama, tmp_path / "m", lora={"rank": 2}, run__precision="bf16")
     assert np.isfinite(record["history"][-1]["loss"])
     adapters = load_file(tmp_path / "m" / "adapter_model.safetensors")
@@ -687,11 +697,11 @@ def test_unused_words_are_left_out_where_that_changes_nothing(
 ) -> None:
     given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
-    prepared = prepare(load_encoder(sources, given, args.device)[0], read_data(sources, given), given, args)
-    embedding: Any = prepared.encoder.model.backbone.get_input_embeddings()
+    setup = built(sources, given, args)
+    embedding: Any = setup.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:
-        used = np.union1d(prepared.datasets[0].store.ids, [0])
+        used = np.union1d(setup.datasets[0].store.ids, [0])
         assert torch.equal(embedding.weight, load_file(bert / "model.safetensors")[WORD_ROWS][used])
 
 

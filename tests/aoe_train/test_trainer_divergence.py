@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.training.trainer.divergence import Diverged, Watch, gradient_sign, spread
+from aoe_train.training.trainer.divergence import CollapseCheck, Diverged, gradient_problem, spread
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_spread_of_one_text_or_of_what_is_no_number(vectors: list[list[float]]) 
     ],
 )
 def test_texts_must_have_come_together(before: float, now: float, sign: str | None) -> None:
-    watch = Watch(lambda texts: np.eye(len(texts)), ["a", "b", "c", "a"])
-    watch.before = before
-    found = watch.sign(now)
+    check = CollapseCheck(lambda texts: np.eye(len(texts)), ["a", "b", "c", "a"])
+    check.before = before
+    found = check.problem(now)
     assert (found is None) if sign is None else (found is not None and sign in found)
 
 
@@ -70,8 +70,8 @@ def test_a_few_texts_of_each_collection_are_looked_at() -> None:
         asked.append(texts)
         return np.eye(len(texts))
 
-    watch = Watch(encode, [str(number) for number in range(1000)], ["x", "5", "y"])
-    assert watch.spread() == pytest.approx(1)
+    check = CollapseCheck(encode, [str(number) for number in range(1000)], ["x", "5", "y"])
+    assert check.spread() == pytest.approx(1)
     assert len(asked[0]) == len(set(asked[0])) == 19
     assert {"0", "x", "y"} <= set(asked[0])
 
@@ -92,7 +92,7 @@ def test_a_few_texts_of_each_collection_are_looked_at() -> None:
     ],
 )
 def test_gradients(norms: list[float], sign: str | None) -> None:
-    found = gradient_sign(norms)
+    found = gradient_problem(norms)
     assert (found is None) if sign is None else (found is not None and sign in found)
 
 

@@ -10,13 +10,13 @@ from torch import nn
 
 from aoe_train.training.trainer.sharding import (
     check_support,
+    copy_weights,
+    gather_weights,
     is_sharded,
-    kept,
-    ready_in_parts,
     repeated_layers,
-    share_of,
-    unshard_for_good,
-    whole,
+    shard_like,
+    unshard,
+    unsharded_root,
 )
 from pairkit.app.errors import ConfigError
 
@@ -41,14 +41,14 @@ def test_a_whole_model_is_left_as_it_is() -> None:
     model = nn.Linear(3, 2)
     before = model.weight
     assert not is_sharded(model)
-    with ready_in_parts(model):
+    with unsharded_root(model):
         pass
-    unshard_for_good(model)
+    unshard(model)
     assert model.weight is before
-    assert whole({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
-    assert not whole({"weight": before}, main=False)
-    assert kept({"weight": before})["weight"].data_ptr() != before.data_ptr()
-    assert torch.equal(share_of(torch.ones(2, 3), before), torch.ones(2, 3))
+    assert gather_weights({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
+    assert not gather_weights({"weight": before}, main=False)
+    assert copy_weights({"weight": before})["weight"].data_ptr() != before.data_ptr()
+    assert torch.equal(shard_like(torch.ones(2, 3), before), torch.ones(2, 3))
 
 
 def test_an_older_transformers_is_refused() -> None:

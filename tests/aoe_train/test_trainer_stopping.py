@@ -22,7 +22,7 @@ from transformers import TrainerCallback
 from aoe_train.data.run_data import Sources
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.train import train
-from aoe_train.training.trainer.callbacks import Stopped, asked_to_stop
+from aoe_train.training.trainer.callbacks import Stopped, stop_signals
 from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -110,7 +110,7 @@ def test_asked_at_the_last_step_it_ends_as_ever(fit: Callable[..., list[str]], t
 def test_signals_of_others_are_left_to_them() -> None:
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        with asked_to_stop() as asked:
+        with stop_signals() as asked:
             os.kill(os.getpid(), signal.SIGUSR1)
             assert not asked()
             os.kill(os.getpid(), signal.SIGTERM)
@@ -121,7 +121,7 @@ def test_signals_of_others_are_left_to_them() -> None:
     found: list[bool] = []
 
     def elsewhere() -> None:
-        with asked_to_stop() as asked:
+        with stop_signals() as asked:
             found.append(asked())
 
     thread = threading.Thread(target=elsewhere)

@@ -20,16 +20,16 @@ from aoe_train.objectives.sizes import make_objective
 from aoe_train.records import ABSENT
 from aoe_train.training.trainer.checkpoints import restore_weights, trained_weights
 from aoe_train.training.trainer.gather import exit_cleanly, leave_group
-from aoe_train.training.trainer.ledger import Ledger
+from aoe_train.training.trainer.loss_log import LossLog
 from aoe_train.training.trainer.pair_model import PairModel
 from aoe_train.training.trainer.sharding import (
-    kept,
+    copy_weights,
+    gather_weights,
     load_optimiser,
-    ready_in_parts,
     save_optimiser,
     shard,
-    unshard_for_good,
-    whole,
+    unshard,
+    unsharded_root,
 )
 from pairkit.app.errors import DataError
 
@@ -111,7 +111,7 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
         wrapped(**batch(step, rank, world))["loss"].backward()
         optimiser.step()
         optimiser.zero_grad()
-        history.append(flat(whole(dict(wrapped.named_parameters()), main=True)))
+        history.append(flat(gather_weights(dict(wrapped.named_parameters()), main=True)))
     return history
 
 
@@ -167,7 +167,7 @@ def flat(weights: dict[str, Tensor]) -> Tensor:
 
 
 def name_the_rows_of_all_ranks() -> None:
-    ledger = Ledger(lr=0.1)
+    ledger = LossLog(lr=0.1)
     ledger.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
     try:
         ledger.check()
@@ -189,19 +189,19 @@ def share_out(alone: list[Tensor]) -> None:
         raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
     for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
         torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
-    weights = whole(trained_weights(shared), main=True)
-    if whole(trained_weights(shared), main=False):
+    weights = gather_weights(trained_weights(shared), main=True)
+    if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
-    before = kept(trained_weights(shared))
+    before = copy_weights(trained_weights(shared))
     restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
     restore_weights(shared, before, "memory")
-    torch.testing.assert_close(whole(trained_weights(shared), main=True), weights, rtol=0, atol=0)
+    torch.testing.assert_close(gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0)
     restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
     restore_weights(shared, weights, "a checkpoint")
     keep_optimiser(shared)
-    with torch.inference_mode(), ready_in_parts(shared):  # a part by itself, as dev data are scored
+    with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
         vectors = shared.text_model(**text_batch(9))
-    unshard_for_good(shared)
+    unshard(shared)
     if any(isinstance(weight, DTensor) for weight in shared.parameters()):
         raise SystemExit("a weight is still shared out")
     torch.testing.assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)

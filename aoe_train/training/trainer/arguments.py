@@ -1,4 +1,4 @@
-"""Our settings in the words of transformers."""
+"""Our settings as `TrainingArguments` of transformers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from aoe_train.model.precision import choose_precision
 from aoe_train.training.trainer.gather import exit_cleanly
 from aoe_train.training.trainer.reports import PROJECT, check_reports
 from aoe_train.training.trainer.trainer import METRIC
@@ -19,11 +18,11 @@ from pairkit.app.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.settings.training import OptimSettings, Precision, TrainSettings
+    from aoe_train.model.precision import Computed
+    from aoe_train.settings.training import OptimSettings, TrainSettings
 
-# What does as it says beside our own batches, loss, evaluation and checkpoints; all else is set elsewhere, or
-# would have no effect.
-_FURTHER = {
+# TrainingArguments that work with our own loop; the others are settings of ours, or have no effect in it.
+_PASSED_ON = {
     *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
     *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
     *("run_name", "project", "logging_first_step"),
@@ -34,14 +33,14 @@ _BY_SHARD = (
     "FSDP is asked for by --set run.shard=true, under torchrun; DeepSpeed and other ways to share a model out"
     " are not there"
 )
-_SHARE_OUT = ("adamw_torch", "adamw_torch_fused")  # what takes weights that are shared out
+_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # which take sharded weights
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
 
 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """The arguments without those that need the data; joins the process group where there is one.
 
-    `set_optimisation`, `set_precision` and `set_evaluation` add what is chosen once data and model are read.
+    `set_chosen` and `set_evaluation` add what is chosen once data and model are loaded.
     """
     from transformers import TrainingArguments
 
@@ -67,10 +66,10 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "use_cpu": not torch.accelerator.is_available(),  # else accelerate joins no group on CPUs
                 "logging_steps": log.steps,
                 "logging_first_step": True,
-                "logging_nan_inf_filter": False,  # it would wait for each step's loss; see Ledger
+                "logging_nan_inf_filter": False,  # it would wait for each step's loss; see LossLog
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
-                "save_strategy": "no",  # PaceCallback decides
+                "save_strategy": "no",  # CheckpointCallback decides
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
                 "ddp_find_unused_parameters": False,  # loading freezes what no text goes through
@@ -83,7 +82,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     except (ValueError, ImportError) as error:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
     _check_shard(settings, args)
-    one_gpu(args)
+    join_processes(args)
     return args
 
 
@@ -95,15 +94,18 @@ def idle_gpus(args: TrainingArguments) -> str | None:
     return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
 
 
-def one_gpu(args: TrainingArguments) -> None:
+def join_processes(args: TrainingArguments) -> None:
     """Join the other processes, with one GPU: several would get DataParallel, which can't split a batch."""
     args._n_gpu = min(args.n_gpu, 1)  # asking for it is what joins
     exit_cleanly()
 
 
-def set_precision(args: TrainingArguments, wanted: Precision) -> None:
-    """Add what depends on the device."""
-    precision = choose_precision(wanted, args.device)
+def set_chosen(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
+    """Add what depends on rows, model and device."""
+    from transformers import SchedulerType
+
+    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
+    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
 
@@ -123,16 +125,8 @@ def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[obje
     return nullcontext() if args.device.type == "cpu" else autocast(args)
 
 
-def set_optimisation(args: TrainingArguments, optim: OptimSettings) -> None:
-    """Add what depends on the rows and the model, where it was not given."""
-    from transformers import SchedulerType
-
-    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
-    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
-
-
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
-    """Add what depends on the data: when to evaluate."""
+    """Add when to evaluate, which depends on the number of batches."""
     if evaluate:
         steps = math.ceil(batches / settings.optim.accumulation)
         every = max(1, math.ceil(steps / settings.optim.evaluations))
@@ -159,7 +153,7 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
         "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk,
         "run.compile": run.compile,
         "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
-        f"the optimiser {args.optim}": args.optim not in _SHARE_OUT,
+        f"the optimiser {args.optim}": args.optim not in _SHARDED_OPTIMISERS,
     }
     for hindrance in (name for name, is_there in hindrances.items() if is_there):
         raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
@@ -168,8 +162,8 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
 def _check_further(given: dict[str, Any]) -> None:
     if sharding := sorted(given.keys() & _SHARDING):
         raise ConfigError(f"run.trainer.{sharding[0]}: {_BY_SHARD}")
-    if unknown := sorted(given.keys() - _FURTHER):
-        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_FURTHER))}")
+    if unknown := sorted(given.keys() - _PASSED_ON):
+        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}")
     optimiser = str(given.get("optim", _OPTIMISERS[0]))
     if not optimiser.startswith(_OPTIMISERS):
         raise ConfigError(

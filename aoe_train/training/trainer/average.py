@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ADAPTER_IN = ".lora_A."  # an adapter's product is 0 before training, and as linear in the other factor alone
 
 
-class Soup:
+class WeightMix:
     """Mixes trained weights with those that a model has when this is made."""
 
     def __init__(self, model: nn.Module, share: float) -> None:
@@ -48,8 +48,8 @@ class WeightAverage(TrainerCallback):
     A share of 0 takes none.
     """
 
-    def __init__(self, share: float, soup: Soup | None = None) -> None:
-        self._share, self._soup = share, soup
+    def __init__(self, share: float, mix: WeightMix | None = None) -> None:
+        self._share, self._mix = share, mix
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -76,25 +76,25 @@ class WeightAverage(TrainerCallback):
         else:
             torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / taken)
 
-    def kept(self, model: nn.Module) -> dict[str, Tensor] | None:
+    def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
         """The weights to judge and keep in place of the model's own; None where these are."""
-        if self.mean is None and self._soup is None:
+        if self.mean is None and self._mix is None:
             return None
         weights = self.mean or trained_weights(model)
-        return weights if self._soup is None else self._soup.mixed(weights)
+        return weights if self._mix is None else self._mix.mixed(weights)
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
         """The model has the weights to keep here, and its own again afterwards, to the bit."""
-        kept = self.kept(model)
-        if kept is None:
+        chosen = self.chosen(model)
+        if chosen is None:
             yield
             return
-        _swap(kept, model)
+        _swap(chosen, model)
         try:
             yield
         finally:
-            _swap(kept, model)
+            _swap(chosen, model)
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[Callable[[], bool]]:
+def stop_signals() -> Iterator[Callable[[], bool]]:
     """Whether a SIGTERM or SIGUSR1 has come since; neither ends the process meanwhile.
 
     A signal that is already handled by others, or ignored, is left to them; so are all where this is not the
@@ -57,7 +57,7 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, signal.SIG_DFL)
 
 
-class PaceCallback(TrainerCallback):
+class CheckpointCallback(TrainerCallback):
     """Asks for a log entry at the end, and for a checkpoint every so many steps or minutes, or before a stop.
 
     Several processes agree with each log entry on the time and on whether to stop; one alone stops after any

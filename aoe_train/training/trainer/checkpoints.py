@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from aoe_train.model.folder.files import Foreign, decode, read_json
 from aoe_train.training.trainer.gather import is_distributed
-from aoe_train.training.trainer.sharding import share_of
+from aoe_train.training.trainer.sharding import shard_like
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.system.files import remove, whole_folder, write_json
@@ -79,7 +79,7 @@ class Checkpoint:
         return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY)
 
 
-def check_states(folder: Path) -> None:
+def check_state_files(folder: Path) -> None:
     """Refuse states that can't be read, or hold more than tensors and numbers; nothing of them runs."""
     from transformers.trainer_pt_utils import safe_globals
 
@@ -168,4 +168,4 @@ def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path |
     if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
         raise DataError(f"weights of another model; {_REMEDY}", path=source)
     for name, weight in own.items():
-        weight.copy_(share_of(weights[name], weight))
+        weight.copy_(shard_like(weights[name], weight))

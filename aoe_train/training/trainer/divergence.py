@@ -1,8 +1,8 @@
 """What tells that a run has diverged: no step after that makes a model that is of use, so it is stopped.
 
-| sign | looked for |
+| problem | looked for |
 |---|---|
-| a loss that is no number | with each log entry, evaluation and checkpoint (`Ledger`) |
+| a loss that is no number | with each log entry, evaluation and checkpoint (`LossLog`) |
 | a gradient that is no number, or far beyond those of the first entries three entries in a row | with each log entry |
 | a model that tells texts apart no longer, as all cosines are 1 | with each evaluation and checkpoint, and at the end |
 
@@ -39,7 +39,7 @@ class Diverged(ConfigError):  # noqa: N818 - what happened
         )
 
 
-class Watch:
+class CollapseCheck:
     """Some texts, and how far apart they were before training."""
 
     def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class Watch:
         """How far apart they are now."""
         return spread(self._encode(self._texts))
 
-    def sign(self, now: float) -> str | None:
+    def problem(self, now: float) -> str | None:
         """What is wrong with a spread; None where nothing is, or was already before training."""
         if not math.isfinite(self.before):
             return None
@@ -77,7 +77,7 @@ def spread(vectors: np.ndarray) -> float:
     return float(np.square(units - units.mean(axis=0)).sum() / (len(units) - 1))
 
 
-def gradient_sign(norms: Sequence[float]) -> str | None:
+def gradient_problem(norms: Sequence[float]) -> str | None:
     """What is wrong with the gradient; None where nothing is."""
     if norms and not math.isfinite(norms[-1]):
         return f"the gradient became {norms[-1]}"

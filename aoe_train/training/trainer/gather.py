@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,8 +21,16 @@ def is_distributed() -> bool:
 
 
 def is_main() -> bool:
-    """Whether this process is the one that writes and tells."""
+    """Whether this process is the one that writes and prints."""
     return not is_distributed() or dist.get_rank() == 0
+
+
+def on_main(action: Callable[[], Any]) -> Any:
+    """The result of `action`, which rank 0 alone calls, on every rank."""
+    found = [action() if is_main() else None]
+    if is_distributed():
+        dist.broadcast_object_list(found, src=0)
+    return found[0]
 
 
 def exit_cleanly() -> None:

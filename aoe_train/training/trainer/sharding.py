@@ -82,7 +82,7 @@ def check_support(trainer: object) -> None:
 
 
 @contextmanager
-def ready_in_parts(model: nn.Module) -> Iterator[None]:
+def unsharded_root(model: nn.Module) -> Iterator[None]:
     """Parts of the model may be called here by themselves, by all processes together, once the whole has run.
 
     A part's layers gather their weights; those that belong to no layer are gathered when the whole is called,
@@ -98,7 +98,7 @@ def ready_in_parts(model: nn.Module) -> Iterator[None]:
         model.reshard()
 
 
-def kept(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """A copy: of shares where they are, of whole weights in host memory."""
     return {
         name: weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
@@ -106,7 +106,7 @@ def kept(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def whole(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
+def gather_weights(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
     """The weights in host memory, put together again.
 
     All processes must call it; `main` ones get the weights, and the others nothing.
@@ -119,7 +119,7 @@ def whole(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
     return found
 
 
-def share_of(value: Tensor, weight: Tensor) -> Tensor:
+def shard_like(value: Tensor, weight: Tensor) -> Tensor:
     """`value` where `weight` is, and this process's share of it where `weight` is shared out."""
     value = value.to(weight.device)
     if isinstance(weight, DTensor) and not isinstance(value, DTensor):
@@ -128,7 +128,7 @@ def share_of(value: Tensor, weight: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def unshard_for_good(model: nn.Module) -> None:
+def unshard(model: nn.Module) -> None:
     """Give every process the whole weights again, in host memory; the model is only to be saved after it."""
     again: dict[int, nn.Parameter] = {}  # a weight that two modules share stays one
     for module in model.modules():

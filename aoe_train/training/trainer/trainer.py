@@ -17,27 +17,27 @@ from aoe_train.data.conflicts import Say, silent
 from aoe_train.model.packing.transfer import upload_batch
 from aoe_train.training.trainer.checkpoints import (
     Checkpoint,
-    check_states,
+    check_state_files,
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,
     trained_weights,
     write_extras,
 )
-from aoe_train.training.trainer.divergence import Diverged, gradient_sign
+from aoe_train.training.trainer.divergence import Diverged, gradient_problem
 from aoe_train.training.trainer.gather import is_distributed
-from aoe_train.training.trainer.ledger import Ledger
+from aoe_train.training.trainer.loss_log import LossLog
 from aoe_train.training.trainer.reports import Reports, new_name
 from aoe_train.training.trainer.sharding import (
     check_support,
+    copy_weights,
+    gather_weights,
     is_sharded,
-    kept,
     load_optimiser,
-    ready_in_parts,
     save_optimiser,
-    share_of,
-    unshard_for_good,
-    whole,
+    shard_like,
+    unshard,
+    unsharded_root,
 )
 from aoe_train.training.trainer.stopwatch import Stopwatch
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from transformers.trainer_utils import TrainOutput
 
     from aoe_train.training.trainer.average import WeightAverage
-    from aoe_train.training.trainer.divergence import Watch
+    from aoe_train.training.trainer.divergence import CollapseCheck
     from aoe_train.training.trainer.pair_model import PairModel
 
 Evaluate = Callable[[], Sequence[float]]
@@ -87,8 +87,8 @@ class PairTrainer(Trainer):
         dev_sets: Sequence[str] = (),
         datasets: Sequence[str] = (),
         average: WeightAverage,
-        watch: Watch,
-        callbacks: list[TrainerCallback] | None = None,
+        collapse: CollapseCheck,
+        callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
         model.is_distributed_loading_by_transformers = is_sharded(model)
         # Trainer insists on a dataset to evaluate; it only has to be there.
@@ -98,7 +98,7 @@ class PairTrainer(Trainer):
             args=args,
             train_dataset=batches.dataset,
             eval_dataset=dev,
-            callbacks=[average, *(callbacks or [])],
+            callbacks=[average, *callbacks],
         )
         if is_sharded(model):
             check_support(self)
@@ -112,8 +112,8 @@ class PairTrainer(Trainer):
         self.dev_figures = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
         self.datasets = datasets
         self.average = average
-        self.watch = watch
-        self.ledger = Ledger(args.learning_rate)
+        self.collapse = collapse
+        self.losses = LossLog(args.learning_rate)
         self.best: dict[str, Tensor] | None = None
         self.clock = Stopwatch()
         self._partial: Path | None = None
@@ -122,23 +122,23 @@ class PairTrainer(Trainer):
     def fit(self, resume: Checkpoint | None = None, say: Say = silent) -> TrainOutput:
         """Train to the end, and leave the best weights in the model where there is dev data."""
         if resume is not None:
-            check_states(resume.trainer_folder)
+            check_state_files(resume.trainer_folder)
             self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
             self.name = resume.name() or self.name
             own = trained_weights(self.pair_model)
             if self.best is not None and is_sharded(self.pair_model):
-                self.best = {name: share_of(weight, own[name]) for name, weight in self.best.items()}
+                self.best = {name: shard_like(weight, own[name]) for name, weight in self.best.items()}
             if (mean := resume.average()) is not None:
-                self.average.mean = {name: share_of(weight, own[name]) for name, weight in mean.items()}
+                self.average.mean = {name: shard_like(weight, own[name]) for name, weight in mean.items()}
         if self.is_world_process_zero():
             self.reports.begin(self.name, step=resume.step if resume else 0, say=say)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # transformers' to change
             output = self.train(resume_from_checkpoint=None if resume is None else str(resume.trainer_folder))
         self._check(self.state.global_step)
-        if (chosen := self.best or self.average.kept(self.pair_model)) is not None:
+        if (chosen := self.best or self.average.chosen(self.pair_model)) is not None:
             restore_weights(self.pair_model, chosen, self.work)
-        unshard_for_good(self.pair_model)
+        unshard(self.pair_model)
         return output
 
     def restore_sound(self) -> str | None:
@@ -155,7 +155,7 @@ class PairTrainer(Trainer):
             restore_weights(self.pair_model, load_file(path), path)
         else:
             return None
-        unshard_for_good(self.pair_model)
+        unshard(self.pair_model)
         return f"{found} of step {step:,}" if step else found
 
     # What a step does
@@ -179,7 +179,7 @@ class PairTrainer(Trainer):
         rows, dataset = inputs.pop("numbers"), inputs.get("dataset")
         parts = model(**inputs)
         name = None if dataset is None else self.datasets[dataset]
-        self.ledger.add(parts, rows, self.state.global_step, name)
+        self.losses.add(parts, rows, self.state.global_step, name)
         return (parts["loss"], parts) if return_outputs else parts["loss"]
 
     def _get_grad_norm(self, _: nn.Module, grad_norm: Any = None) -> Any:
@@ -196,25 +196,25 @@ class PairTrainer(Trainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the loss's parts to an entry that has the loss."""
         if "loss" in logs:
-            logs.update(self.ledger.drain())
+            logs.update(self.losses.drain())
         super().log(logs, start_time)
         # Where fp16 scales its losses, a gradient beyond its range is skipped and says nothing.
         norms = [] if self.args.fp16 else [entry.get("grad_norm") for entry in self.state.log_history]
-        self._stop_at(gradient_sign([norm for norm in norms if norm is not None]), self.state.global_step)
+        self._stop_if(gradient_problem([norm for norm in norms if norm is not None]), self.state.global_step)
 
     def _check(self, step: int) -> None:
         """Look for all signs of divergence that the steps so far may have left; all ranks alike."""
-        self.ledger.check()
+        self.losses.check()
         with self.clock.paused():
             found = torch.zeros((), dtype=torch.float64)
             if self.is_world_process_zero() or is_sharded(self.pair_model):
-                with ready_in_parts(self.pair_model):
-                    found += self.watch.spread()
-            self._stop_at(self.watch.sign(float(self._from_main(found))), step)
+                with unsharded_root(self.pair_model):
+                    found += self.collapse.spread()
+            self._stop_if(self.collapse.problem(float(self._from_main(found))), step)
 
-    def _stop_at(self, sign: str | None, step: int) -> None:
-        if sign is not None:
-            raise Diverged(sign, step=step, lr=self.args.learning_rate)
+    def _stop_if(self, problem: str | None, step: int) -> None:
+        if problem is not None:
+            raise Diverged(problem, step=step, lr=self.args.learning_rate)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Score the dev data on rank 0, or, where no rank has the whole model, on all; all get the score."""
@@ -225,7 +225,7 @@ class PairTrainer(Trainer):
             self.pair_model.eval()
             scores = torch.zeros(len(self.dev_figures), dtype=torch.float64)
             if self.is_world_process_zero() or is_sharded(self.pair_model):
-                with self.average.applied(self.pair_model), ready_in_parts(self.pair_model):
+                with self.average.applied(self.pair_model), unsharded_root(self.pair_model):
                     scores += torch.tensor(self.evaluate_dev(), dtype=torch.float64)
             found = self._from_main(scores).tolist()
             metrics = {f"eval_{name}": score for name, score in zip(self.dev_figures, found, strict=True)}
@@ -244,7 +244,7 @@ class PairTrainer(Trainer):
         better: bool = super()._determine_best_metric(metrics, trial)
         if better:
             self.state.best_global_step = self.state.global_step
-            self.best = kept(self.average.kept(self.pair_model) or trained_weights(self.pair_model))
+            self.best = copy_weights(self.average.chosen(self.pair_model) or trained_weights(self.pair_model))
         return better
 
     # What it keeps
@@ -258,7 +258,8 @@ class PairTrainer(Trainer):
             with checkpoint_folder(self.work, self.state.global_step, main=main) as self._partial:
                 super()._save_checkpoint(model, trial)
                 best, mean = (
-                    weights and whole(weights, main=main) for weights in (self.best, self.average.mean)
+                    weights and gather_weights(weights, main=main)
+                    for weights in (self.best, self.average.mean)
                 )
                 if main:
                     write_extras(self._partial, best, mean, seconds=self.clock.seconds, name=self.name)
@@ -270,7 +271,7 @@ class PairTrainer(Trainer):
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Tensor] | None = None) -> None:
         folder = Path(output_dir or self.work)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = state_dict or whole(trained_weights(self.pair_model), main=self.args.should_save)
+        weights = state_dict or gather_weights(trained_weights(self.pair_model), main=self.args.should_save)
         if self.args.should_save:
             save_file({name: weight.contiguous() for name, weight in weights.items()}, folder / _WEIGHTS)
 

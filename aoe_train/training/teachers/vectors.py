@@ -14,7 +14,7 @@ from aoe_train.encoding.listed import TextVectors
 from aoe_train.objectives.kinds import check_advisers
 from aoe_train.objectives.parts import Advisers
 from aoe_train.records import ABSENT, AdviceStore, AdviserVectors, ColumnVectors
-from aoe_train.training.advisers.scores import given_scores
+from aoe_train.training.teachers.scores import scores_from_file
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.tables import first_row, read_table
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from aoe_train.objectives.settings import ObjectiveSettings
     from aoe_train.records import Examples
     from aoe_train.settings.training import TeacherSettings
-    from aoe_train.training.advisers.adviser import Adviser
+    from aoe_train.training.teachers.teacher import Teacher
     from pairkit.app.progress import Listener
 
 
 _TEXT, _VECTOR = "text", "vector"
 
 
-def given_vectors(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """The vectors of these texts, in their order; other texts in the file are left aside."""
     table = read_table(path)
     for name in (_TEXT, _VECTOR):
@@ -82,8 +82,8 @@ def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     return flat.reshape(len(lists), int(lengths[0]))
 
 
-def check(
-    advisers: Sequence[Adviser],
+def check_teachers(
+    advisers: Sequence[Teacher],
     objective: ObjectiveSettings,
     encoder: Encoder,
     examples: Examples,
@@ -109,43 +109,43 @@ def check(
         adviser.prompts(examples)
 
 
-def consult(
-    advisers: Iterable[Adviser],
+def precompute_vectors(
+    advisers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
     teacher: TeacherSettings,
     cache: Path,
     show: Listener,
 ) -> dict[str, AdviceStore]:
     """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings."""
-    return _asked(
+    return _for_all(
         advisers, datasets, teacher, lambda adviser, examples: _vectors(adviser, examples, cache, show)
     )
 
 
-def imagine(
-    advisers: Iterable[Adviser],
+def placeholder_vectors(
+    advisers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
     teacher: TeacherSettings,
     cache: Path,
     show: Listener,
 ) -> dict[str, AdviceStore]:
-    """What `consult` gives in size, with zeros for what a model would have to encode."""
+    """What `precompute_vectors` gives in size, with zeros for what a model would have to encode."""
 
-    def vectors(adviser: Adviser, examples: Examples) -> AdviserVectors:
+    def vectors(adviser: Teacher, examples: Examples) -> AdviserVectors:
         if adviser.dim is None:
             return _vectors(adviser, examples, cache, show)
         zeros = np.zeros((1, adviser.dim), np.float32)
         column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
         return AdviserVectors([column] * max(2, examples.rows.shape[1]))
 
-    return _asked(advisers, datasets, teacher, vectors)
+    return _for_all(advisers, datasets, teacher, vectors)
 
 
-def _asked(
-    advisers: Iterable[Adviser],
+def _for_all(
+    advisers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
     teacher: TeacherSettings,
-    vectors: Callable[[Adviser, Examples], AdviserVectors],
+    vectors: Callable[[Teacher, Examples], AdviserVectors],
 ) -> dict[str, AdviceStore]:
     found: dict[str, dict[str, AdviserVectors]] = {name: {} for name in datasets}
     for adviser in advisers:
@@ -158,10 +158,10 @@ def _asked(
 def _scores(teacher: TeacherSettings, examples: Examples) -> np.ndarray | None:
     if teacher.scores is None:
         return None
-    return given_scores(Path(teacher.scores), examples, teacher.score_range)
+    return scores_from_file(Path(teacher.scores), examples, teacher.score_range)
 
 
-def _vectors(adviser: Adviser, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:
+def _vectors(adviser: Teacher, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:
     columns: dict[int, ColumnVectors] = {}
     prompts = adviser.prompts(examples)
     for prompt in dict.fromkeys(prompts):
@@ -170,7 +170,7 @@ def _vectors(adviser: Adviser, examples: Examples, cache: Path, show: Listener) 
         numbers, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
         texts = [examples.texts[number] for number in numbers.tolist()]
         if adviser.file is not None:
-            found = given_vectors(adviser.file, texts)
+            found = vectors_from_file(adviser.file, texts)
         else:
             made = TextVectors(texts, adviser.identity, prompt, folder=cache)
             found = made.load_or_make(lambda: adviser.encoder, show)

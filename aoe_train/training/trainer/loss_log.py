@@ -23,7 +23,7 @@ class _Batch(NamedTuple):
     dataset: str | None
 
 
-class Ledger:
+class LossLog:
     """What the batches since the last log entry cost."""
 
     def __init__(self, lr: float) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aoe_train.training.trainer.divergence import Diverged
-from aoe_train.training.trainer.ledger import Ledger
+from aoe_train.training.trainer.loss_log import LossLog
 from pairkit.app.errors import DataError
 
 
@@ -15,7 +15,7 @@ def parts(loss: float, ibn: float = 0.0) -> dict[str, torch.Tensor]:
 
 
 def test_means_since_the_last_entry() -> None:
-    ledger = Ledger(0.5)
+    ledger = LossLog(0.5)
     ledger.add(parts(1, 10), [0, 1], 0)
     ledger.add(parts(2, 30), [2, 3], 0)
     assert ledger.drain() == {"loss": 1.5, "ibn": 20.0}
@@ -32,7 +32,7 @@ def test_means_since_the_last_entry() -> None:
 def test_names_the_rows_of_the_first_bad_batch(
     loss: float, step: int, error: type[Exception], words: str
 ) -> None:
-    ledger = Ledger(0.5)
+    ledger = LossLog(0.5)
     ledger.add(parts(1), [0, 1], 0)
     ledger.add(parts(loss), [9, 2], step)
     ledger.add(parts(loss), [3, 4], step + 1)
@@ -42,13 +42,13 @@ def test_names_the_rows_of_the_first_bad_batch(
 
 
 def test_a_part_of_weight_zero_may_be_anything() -> None:
-    ledger = Ledger(0.5)
+    ledger = LossLog(0.5)
     ledger.add(parts(1, float("inf")), [0], 0)
     assert ledger.drain()["loss"] == 1
 
 
 def test_keeps_no_graph() -> None:
-    ledger = Ledger(0.5)
+    ledger = LossLog(0.5)
     weight = torch.ones((), requires_grad=True)
     ledger.add({"loss": weight * 2}, [0], 0)
     assert not ledger._batches[0].parts["loss"].requires_grad

@@ -20,9 +20,9 @@ from aoe_train.data.run_data import Sources
 from aoe_train.model.encoder import Encoder as Loaded
 from aoe_train.records import AdviceStore, Examples
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.advisers import advisers_of, consult
-from aoe_train.training.advisers.scores import given_scores
 from aoe_train.training.plan import plan
+from aoe_train.training.teachers import precompute_vectors, teachers_of
+from aoe_train.training.teachers.scores import scores_from_file
 from aoe_train.training.train import train
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
@@ -58,7 +58,7 @@ def quiet(_: object) -> None:
 
 def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> AdviceStore:
     """What the advisers say of one dataset."""
-    return consult(advisers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
+    return precompute_vectors(teachers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
@@ -241,12 +241,12 @@ def test_vectors_of_a_file_are_a_teacher(bert: Path, teacher: Path, tmp_path: Pa
     ],
 )
 def test_a_file_that_is_none_is_refused(columns: dict[str, Any], message: str, tmp_path: Path) -> None:
-    from aoe_train.training.advisers.consult import given_vectors
+    from aoe_train.training.teachers.vectors import vectors_from_file
 
     path = tmp_path / "vectors.parquet"
     pl.DataFrame(columns).write_parquet(path)
     with pytest.raises(DataError, match=message):
-        given_vectors(path, ["a"])
+        vectors_from_file(path, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -323,12 +323,12 @@ def test_scores_of_a_file_belong_to_the_pairs_whatever_its_order(tmp_path: Path)
     data = scored(tmp_path / "rows.jsonl", rows)
     examples = read_examples(data)
     backwards = scored(tmp_path / "scores.jsonl", rows[::-1])
-    found = given_scores(backwards, examples, None)
+    found = scores_from_file(backwards, examples, None)
     np.testing.assert_array_equal(found, [[9, 1, 2.5], [8, -1, np.nan]])
-    np.testing.assert_allclose(given_scores(data, examples, (-1.0, 9.0))[1, :2], [0.9, 0])
+    np.testing.assert_allclose(scores_from_file(data, examples, (-1.0, 9.0))[1, :2], [0.9, 0])
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("text1\ttext2\tscore\na\tc\t1\na\tb\t9\nb\ta\t8\nb\tc\t-1\na\td\t2.5\n")
-    np.testing.assert_array_equal(given_scores(pairs, examples, None), found)
+    np.testing.assert_array_equal(scores_from_file(pairs, examples, None), found)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_scores_of_a_file_belong_to_the_pairs_whatever_its_order(tmp_path: Path)
 def test_scores_that_are_none_are_refused(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
     examples = read_examples(scored(tmp_path / "data.jsonl", [{"anchor": "a", "positive": "b"}]))
     with pytest.raises(DataError, match=message):
-        given_scores(scored(tmp_path / "scores.jsonl", rows), examples, None)
+        scores_from_file(scored(tmp_path / "scores.jsonl", rows), examples, None)
 
 
 def test_scores_are_learnt_and_recorded(bert: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _FILES = (".parquet", ".jsonl")
 _COMPARE = ("margin_mse", "score_distill")  # the parts that take a teacher's scores of pairs
 
 
-class Adviser:
+class Teacher:
     """A guide or a teacher.
 
     What identifies it is found by one process, which loads it; the others are told.
@@ -74,7 +74,7 @@ class Adviser:
                 )
         return self._known
 
-    def know(self, identity: Mapping[str, Any]) -> None:
+    def set_identity(self, identity: Mapping[str, Any]) -> None:
         """Take what another process found."""
         self._known = identity
 
@@ -106,7 +106,7 @@ class Adviser:
     def check(self, objective: ObjectiveSettings, own: EncoderSettings) -> None:
         """Refuse an adviser whose vectors are compared in a way that the objective doesn't know."""
         settings = self._settings
-        measure = None if settings is None else measure_of(settings)
+        measure = None if settings is None else similarity_of(settings)
         if self.role == "guide":
             if measure not in (None, "cosine"):
                 raise ConfigError(
@@ -115,7 +115,7 @@ class Adviser:
                 )
             return
         parts = [part for part in _COMPARE if part in objective.weights.wanted]
-        trained = measure_of(own)
+        trained = similarity_of(own)
         if parts and (trained not in ("cosine", "dot") or measure not in (None, trained)):
             raise ConfigError(
                 f"teacher {self.name}: its vectors are compared by {measure or trained}, those of the model"
@@ -137,7 +137,7 @@ class Adviser:
         }
 
 
-def measure_of(settings: EncoderSettings) -> str:
+def similarity_of(settings: EncoderSettings) -> str:
     """By what vectors are compared; dot products of vectors of length 1 are cosines."""
     measure = settings.similarity_fn_name
     return "cosine" if settings.normalize and measure == "dot" else measure
@@ -155,7 +155,7 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
     return {"teacher_scores": sha256(path)}
 
 
-def advisers_of(settings: TrainSettings) -> list[Adviser]:
+def teachers_of(settings: TrainSettings) -> list[Teacher]:
     """Those that the settings name."""
     found = []
     roles: tuple[tuple[Role, AdviserSettings], ...] = (
@@ -164,7 +164,7 @@ def advisers_of(settings: TrainSettings) -> list[Adviser]:
     )
     for role, given in roles:
         if given.model is not None:
-            found.append(Adviser(role, given))
+            found.append(Teacher(role, given))
         elif given.revision or given.prompts:
             raise ConfigError(f"{role}: there is none; name it by --{role}, or leave its settings out")
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DRAWS = 1000
 
 
-class Guard:
+class JudgedPairs:
     """Pairs with labels of judges or of people, and what the backbone makes of them."""
 
     def __init__(self, source: Source, say: Say) -> None:
@@ -84,7 +84,7 @@ class Guard:
         return correlation(cosines, task.labels, self._source)
 
 
-def check_guarded(settings: TrainSettings) -> None:
+def check_judged(settings: TrainSettings) -> None:
     """Refuse runs whose backbone can't be judged or given back."""
     if settings.run.shard:
         raise ConfigError(

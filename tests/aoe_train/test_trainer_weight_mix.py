@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
-from aoe_train.training.trainer.average import Soup, WeightAverage
+from aoe_train.training.trainer.average import WeightAverage, WeightMix
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_heads import ROWS
@@ -28,7 +28,7 @@ def test_a_quarter_of_the_way() -> None:
     model = nn.Linear(1, 1)
     with torch.no_grad():
         model.weight.fill_(1.0), model.bias.fill_(-2.0)
-    soup = Soup(model, 0.25)
+    soup = WeightMix(model, 0.25)
     with torch.no_grad():
         model.weight.fill_(5.0), model.bias.fill_(2.0)
     mixed = soup.mixed({name: weight.detach() for name, weight in model.named_parameters()})

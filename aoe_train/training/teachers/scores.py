@@ -29,7 +29,7 @@ SCORES = "teacher_scores"
 _Pair = tuple[str, str]
 
 
-def given_scores(
+def scores_from_file(
     path: Path, examples: Examples, scale: tuple[float, float] | None
 ) -> npt.NDArray[np.float32]:
     """The scores (row, other column) of each row's first text with each of its others."""

@@ -1,0 +1,126 @@
+"""Load what a run is given: its rows, its backbone, and the models that it learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.data.defaults import format_decoder_choices, with_decoder_defaults
+from aoe_train.data.run_data import Data, Sources, read_data
+from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
+from aoe_train.model.backbones.load import check_pin, find_folder, outline
+from aoe_train.model.backbones.recompute import recompute_layers
+from aoe_train.model.backbones.static import is_static, refuse_static
+from aoe_train.model.encoder import Encoder
+from aoe_train.model.encoder_settings import stored_settings
+from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
+from aoe_train.model.precision import choose_precision
+from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
+from aoe_train.training.trainer.gather import on_main
+from pairkit.app.errors import ConfigError
+from pairkit.app.progress import stage
+from pairkit.dataset.in_memory import source_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aoe_train.data.conflicts import Say
+    from aoe_train.settings.training import TrainSettings
+    from aoe_train.training.choose import ResolvedSettings
+    from pairkit.app.progress import Listener
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows, the backbone, and the settings with what suits a decoder."""
+
+    data: Data
+    encoder: Encoder
+    settings: TrainSettings
+
+
+def load(
+    sources: Sources, settings: TrainSettings, own: Collection[str], device: Any, say: Say, show: Listener
+) -> Loaded:
+    """Read the rows and load the backbone; datasets named in `own` have a loss of the user's."""
+    with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
+        data = read_data(sources, settings, say, ranked=sources.data.keys() - own, show=show)
+    with stage(f"load {sources.backbone}", show):
+        encoder, found = load_backbone(sources, settings, device)
+    if line := format_decoder_choices(settings, found):
+        say(line)
+    return Loaded(data, encoder, found)
+
+
+def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
+    """The backbone to train, and the settings with what suits a decoder.
+
+    Weights that learn are float32; those frozen under adapters have the precision that the run computes in.
+    """
+    check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
+    folder = find_folder(sources.backbone, revision=sources.revision)
+    settings = _for_decoder(settings, folder, trust_remote_code=sources.trust_remote_code)
+    encoder = Encoder.load(
+        folder,
+        trust_remote_code=sources.trust_remote_code,
+        device=device,
+        precision=choose_precision(settings.run.precision, device) if settings.lora else "fp32",
+        packing=settings.run.packing,
+        quantization=settings.lora and four_bit_config(settings.lora),
+        **settings.encoder.model_dump(exclude_unset=True),
+    )
+    backbone = encoder.model.backbone
+    refuse_static(backbone, f"{sources.backbone}: training")
+    if has_lora(backbone):
+        if settings.lora and settings.lora.four_bit:
+            raise ConfigError(
+                f"{sources.backbone}: has adapters, which 4-bit weights can't take in; `aoe export` it to a "
+                "whole model first, or set lora.four_bit=false"
+            )
+        absorb_lora(backbone)
+    if settings.run.gradient_checkpointing:
+        _recompute_layers(encoder)
+    return encoder, settings
+
+
+def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bool) -> TrainSettings:
+    """Defaults for a decoder are known before its weights are read.
+
+    A folder with a stored pooling is an encoder already, and a configuration with code of its own is unknown.
+    """
+    encodes = is_static(folder) or "pooling" in stored_settings(folder)
+    if encodes or trust_remote_code or not is_causal(outline(folder)):
+        return settings
+    return with_decoder_defaults(settings)
+
+
+def _recompute_layers(encoder: Encoder) -> None:
+    backbone = encoder.model.backbone
+    try:
+        recompute_layers(backbone)
+    except ValueError as error:
+        raise ConfigError(
+            f"run.gradient_checkpointing: {type(backbone).__name__} can't recompute its layers; use run.chunk"
+        ) from error
+    if (
+        encoder.model.packed
+    ):  # layers run again in the backward pass, outside the code that sets the attention
+        backbone.config._attn_implementation = PACKED_ATTENTION
+
+
+def load_teachers(
+    resolved: ResolvedSettings, loaded: Loaded, own: Collection[str], show: Listener, *, identify: bool = True
+) -> list[Teacher]:
+    """The guide and teacher of a run, checked against its rows; to `identify` them, rank 0 loads them."""
+    found = teachers_of(resolved.run)
+    if identify:
+        with stage("load advisers", show) if found else nullcontext():
+            known: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in found])
+        for teacher, identity in zip(found, known, strict=True):
+            teacher.set_identity(identity)
+    for name, rows in loaded.data.train.items():
+        wanted, given = resolved.datasets[name].objective, resolved.run.teacher
+        check_teachers(found, wanted, loaded.encoder, rows, given, own=name in own)
+    return found
