@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from pairkit.app.commands import INPUT, OUTPUT, Flag
 from pairkit.app.errors import ConfigError
-from pairkit.app.settings import argument
+from pairkit.app.flags import Columns, Dataset, Fresh, LabelRange, Labels, Out, OutNeeded, Seed, Shares
+from pairkit.app.settings import argument, between_commas
 from pairkit.dataset.in_memory import Source
-from pairkit.dataset.labels import Meaning, label_rules
+from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -22,28 +24,31 @@ if TYPE_CHECKING:
     from pairkit.reports import Report
     from pairkit.reviews import Review
 
+_SAMPLE = "Sample (of a new review)"
+
 
 def read(
-    source: Source,
+    source: Dataset,
     *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
     split: str | None = None,
 ) -> PairDataset:
     """Read pairs from wherever they are.
 
     Args:
-        source: A dataset's folder, be it ours or one of `Dataset.save_to_disk`; a Parquet, CSV, TSV, JSON or
-            JSON lines file, also packed; a folder of files named after their splits; a Hub id
-            (`owner/name`, `owner/name:config`); a DataFrame, a `datasets.Dataset`, a list of dicts; or a
-            mapping of splits to any of the latter.
-        columns: `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
-            `negative_2`, …, to the source's names; by default those in use are recognised.
-        labels: What labels count as where that is not certain: a number, or "skip" to leave their rows out,
-            such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}` or "0=1,1=skip,2=0".
-        label_range: The lowest and the highest score, such as `(0, 100)`, where scores are neither from 0 to
-            1 nor from 0 to 5; they become 0 to 1.
+        source: A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is one of ours, one of
+            `Dataset.save_to_disk`, or one of files named after their splits; a file may be packed; a Hub id
+            is `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list
+            of dicts, or a mapping of splits to any of these.
+        columns: Which column is which, such as text1=title,label=same; 1,2,3 without a header line. The roles
+            are `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
+            `negative_2`, …; in Python a mapping of roles to names. By default usual names are recognised.
+        labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
+            "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
+        label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
+            neither from 0 to 1 nor from 0 to 5.
         split: Only this split.
 
     Returns:
@@ -65,22 +70,24 @@ def read(
 
 
 def audit(
-    source: Source,
+    source: Dataset,
     *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    threshold: float | None = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    threshold: Annotated[float | None, Flag(metavar="X")] = None,
 ) -> AuditReport:
-    """Look for what makes a dataset untrustworthy: leaks between splits, repeats, contradictions.
+    """Look for leaks between splits, contradictions, repeats and empty texts.
+
+    The command exits with 3 if the dataset leaks.
 
     Args:
-        source: As for `read`; empty texts are counted here, not refused.
+        source: As for `read`. Empty texts are counted, not refused.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
-        threshold: Jaccard similarity of word triples, in (0, 1], from which two texts are near-identical;
-            by default 0.8.
+        threshold: Jaccard similarity of word triples from which texts are near-identical. In (0, 1].
+            Default: 0.8.
 
     Returns:
         What was found; `leaks` names what two splits share, `check()` raises it.
@@ -104,24 +111,24 @@ def audit(
 
 
 def report(
-    source: Source,
-    out: str | Path | None = None,
+    source: Dataset,
+    out: Annotated[str | Path | None, Out] = None,
     *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    seed: int = 42,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    seed: Annotated[int, Seed] = 42,
     progress: bool | Listener = True,
 ) -> Report:
-    """Describe a dataset: counts, lengths, overlap, what was dropped, samples; as figures and a page.
+    """Describe a dataset: counts, lengths, overlap, what was dropped, samples; figures and a page to open.
 
     Args:
         source: As for `read`.
-        out: The report's folder, by default DATASET.report; an earlier report there is replaced.
+        out: The report's folder. An earlier report there is replaced. Default: DATASET.report.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
-        seed: Chooses the sample pairs.
+        seed: Decides which pairs are shown.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
@@ -146,38 +153,38 @@ def report(
 
 
 def review(
-    source: Source,
-    store: str | Path | None = None,
+    source: Dataset,
+    store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
     *,
-    n: int | None = None,
-    share: float | None = None,
-    seed: int | None = None,
-    strata: Sequence[str] | None = None,
-    each: int | None = None,
-    grades: bool | None = None,
-    question: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
+    n: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE, main=True)] = None,
+    share: Annotated[float | None, Flag(metavar="X", panel=_SAMPLE)] = None,
+    seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
+    strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
+    each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
+    grades: Annotated[bool | None, Flag("--grades/--yes-no", panel=_SAMPLE)] = None,
+    question: Annotated[str | None, Flag(metavar="TEXT", panel=_SAMPLE)] = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
 ) -> Review:
-    """Have people judge a sample of pairs in a browser: begin a review, or continue it.
+    """Have people judge a sample of pairs in a browser, blind; then estimate how right the labels are.
 
-    `serve` of what is returned starts the page, `report` says what was found; `pairkit.apply` and
-    `llm_labeler.score` take its file. The arguments that choose pairs are those of a new review: they may be
-    left out later, and can't be others.
+    Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
+    `llm_labeler.score` take its file. Arguments that choose pairs belong to a new review: later they may be
+    left out, but not changed.
 
     Args:
         source: As for `read`.
-        store: The file of judgements, by default DATASET.review; it is also read as pairs with people's
-            labels.
-        n: How many pairs; by default the `share`.
-        share: Which share of the pairs, by default 0.1.
-        seed: Decides which pairs, and in which order people see them; 42 by default.
-        strata: What strata differ in: label, evidence, llm, confidence, judges, relation, source, split; by
-            default as many of these as the dataset tells and the sample is large enough for.
-        each: How many people judge each pair; by default everybody judges all.
-        grades: Ask for a grade of 0 to 5; by default yes or no, unless labels are scores.
-        question: What people are asked about each pair.
+        store: The review's file. It is also read as pairs with people's labels. Default: DATASET.review.
+        n: Number of pairs. Default: a tenth.
+        share: Share of the pairs. Default: 0.1.
+        seed: Decides which pairs, and in which order. Default: 42.
+        strata: Columns to stratify by, such as label,split. Of label, evidence, llm, confidence, judges,
+            relation, source and split. Default: those that the dataset has and the sample is large enough
+            for.
+        each: Number of people who judge a pair. Default: all.
+        grades: Ask for grades of 0 to 5. Default: if labels are scores.
+        question: The question about each pair.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -209,32 +216,32 @@ def review(
 
 
 def apply(
-    source: Source,
-    out: str | Path | None = None,
+    source: Dataset,
+    out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    store: str | Path | None = None,
-    relabel: bool = False,
-    drop_unsure: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    fresh: bool = False,
+    store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
+    relabel: Annotated[bool, Flag(main=True)] = False,
+    drop_unsure: Annotated[bool, Flag(main=True)] = False,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    fresh: Fresh = False,
 ) -> MadeDataset:
-    """Make the dataset without the pairs whose label people rejected, or with their labels.
+    """Make the dataset without the pairs whose label people rejected, or with people's labels.
 
     Each row tells whether it was `reviewed`, by how many `reviewers`, and their `decision`. Rows that nobody
     judged stay as they are.
 
     Args:
         source: As for `read`.
-        out: The dataset's folder; None writes nothing.
-        store: The review's file, by default DATASET.review.
-        relabel: Give people's labels to the pairs, rather than leave them out.
-        drop_unsure: Leave out also the pairs of which people can't tell, or on which they are divided.
+        out: The dataset's folder. None writes nothing.
+        store: The review's file. Default: DATASET.review.
+        relabel: Keep pairs that people rejected, with people's labels.
+        drop_unsure: Also leave out pairs that people can't decide or disagree on.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
-        fresh: As for `merge`.
+        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with what was left out.
@@ -254,21 +261,21 @@ def apply(
 
 
 def show(
-    source: Source,
+    source: Dataset,
     *,
-    split: str | None = None,
-    row: int = 0,
-    label: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
+    split: Annotated[str | None, Flag(metavar="NAME", main=True)] = None,
+    row: Annotated[int, Flag(metavar="N", main=True)] = 0,
+    label: Annotated[int | None, Flag(metavar="N", main=True)] = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
 ) -> ShownPair:
-    """One pair side by side, with the words that both texts share marked.
+    """Show one pair side by side, with the words that both texts share marked.
 
     Args:
         source: As for `read`.
-        split: By default the last one, which is test where there is one.
-        row: Which of its rows, from 0.
+        split: train, validation or test. Default: the last.
+        row: Number of the pair, from 0.
         label: Count only pairs with this label.
         columns: As for `read`.
         labels: As for `read`.
@@ -295,23 +302,24 @@ def show(
 
 
 def export(
-    source: Source,
-    out: str | Path,
+    source: Dataset,
+    out: Annotated[str | Path, Out],
     *,
-    file_format: str = "jsonl",
-    raw: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
+    file_format: Annotated[str, Flag("--format", metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",
+    raw: Annotated[bool, Flag(panel=OUTPUT)] = False,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
-    In CSV an apostrophe is put before a text that a spreadsheet would run as a formula.
+    In CSV an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
+    spreadsheet would run it as a formula.
 
     Args:
         source: As for `read`.
-        out: A folder; files of other content that stand there are not replaced.
-        file_format: `jsonl` or `csv`.
+        out: The folder for the files. Files of other content in it are not replaced.
+        file_format: jsonl or csv.
         raw: CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
@@ -338,13 +346,13 @@ def export(
 
 
 def write(
-    source: Source,
+    source: Dataset,
     out: str | Path,
     *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    fresh: bool = False,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    fresh: Fresh = False,
 ) -> MadeDataset:
     """Write pairs as a dataset's folder with a card, which `datasets.load_dataset` and the Hub take as it is.
 
@@ -354,7 +362,7 @@ def write(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
-        fresh: Replace a dataset of `pairs` that was made otherwise.
+        fresh: Replace a dataset made with other settings.
 
     Returns:
         What was written.
@@ -378,39 +386,39 @@ def write(
 
 
 def merge(
-    sources: Sequence[Source] | Mapping[str, Source],
-    out: str | Path | None = None,
+    sources: Annotated[
+        Sequence[Source] | Mapping[str, Source], Flag(metavar="DATASETS", positional=True, repeat=True)
+    ],
+    out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    conflicts: str = "error",
-    split: Sequence[float] | None = None,
+    conflicts: Annotated[str, Flag(metavar="NAME", main=True)] = "error",
+    split: Annotated[Sequence[float] | None, Shares] = None,
     cut_negatives: bool = False,
-    seed: int = 42,
-    threshold: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    fresh: bool = False,
+    seed: Annotated[int, Seed] = 42,
+    threshold: Annotated[float | None, Flag(metavar="X")] = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    fresh: Fresh = False,
 ) -> MadeDataset:
-    """Join datasets into one, in which each pair stands once and no text, issue or cluster in two splits.
+    """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
-    A row keeps the split that it has. Where splits of different datasets share something, the stronger one
-    keeps it (test, then validation, then train) and rows of the weaker one are left out, each with a reason.
+    Rows keep their splits. If two splits share a text, issue or cluster, it stays in test, or else in
+    validation, and the rows that would put it into another split are left out, each with a reason.
 
     Args:
-        sources: Datasets, each as for `read`; a mapping names them, else paths do. The column `source` tells
-            which a row is from; the other columns are kept.
-        out: The dataset's folder; None writes nothing.
-        conflicts: What to do where two rows of the same texts have different labels: `error`, `drop` both, or
-            believe the `first` dataset.
-        split: Shares of train, validation and test: make the splits anew, as `pairkit.split` does.
-        cut_negatives: With `split`: see `pairkit.split`.
-        seed: With `split`: decides what goes where.
-        threshold: Jaccard similarity of word triples, in (0, 1], from which texts are near-identical; by
-            default 0.8.
-        columns: As for `read`, for all datasets.
-        labels: As for `read`, for all datasets.
-        label_range: As for `read`, for all datasets.
-        fresh: Replace a dataset of `pairs` that was made otherwise.
+        sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
+            to these. The column `source` has the name or path; other columns are kept.
+        out: The dataset's folder. None writes nothing.
+        conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
+        split: New splits: shares of train, validation and test.
+        cut_negatives: See `split`.
+        seed: Decides every random choice.
+        threshold: See `audit`.
+        columns: As for `read`.
+        labels: As for `read`.
+        label_range: As for `read`.
+        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with what was left out.
@@ -439,34 +447,34 @@ def merge(
 
 
 def split(
-    source: Source,
-    out: str | Path | None = None,
+    source: Dataset,
+    out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    split: Sequence[float] = (0.8, 0.1, 0.1),
+    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
-    seed: int = 42,
-    threshold: float | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    fresh: bool = False,
+    seed: Annotated[int, Seed] = 42,
+    threshold: Annotated[float | None, Flag(metavar="X")] = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    fresh: Fresh = False,
 ) -> MadeDataset:
-    """Divide a dataset into train, validation and test anew, so that they share no text, issue or cluster.
+    """Divide a dataset into train, validation and test that share no text, issue or cluster.
 
     Rows that have a text in common, directly or through others, go to one split. So do near-identical texts.
 
     Args:
-        source: As for `read`; the splits that it has are forgotten.
-        out: The dataset's folder; None writes nothing.
-        split: Shares of train, validation and test, in proportion.
-        cut_negatives: Let positives alone tie texts, and leave out the negatives that would then reach over
-            splits. It is for datasets whose negatives join everything to everything.
-        seed: Decides what goes where.
-        threshold: As for `merge`.
+        source: As for `read`. Its own splits are ignored.
+        out: The dataset's folder. None writes nothing.
+        split: Shares of train, validation and test.
+        cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
+            connect all texts: only positives then decide which texts belong together.
+        seed: Decides every random choice.
+        threshold: See `audit`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
-        fresh: As for `merge`.
+        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with what was left out.
@@ -492,39 +500,40 @@ def split(
 
 
 def mine(
-    source: Source,
-    out: str | Path | None = None,
+    source: Annotated[Source, Flag(metavar="DOCUMENTS", positional=True)],
+    out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    strategies: Sequence[str] | str | None = None,
-    columns: Mapping[str, str] | None = None,
-    min_chars: int = 3,
-    max_chars: int = 1000,
-    split: Sequence[float] = (0.8, 0.1, 0.1),
-    seed: int = 42,
-    threshold: float | None = None,
-    fresh: bool = False,
+    strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
+    columns: Columns = None,
+    min_chars: Annotated[int, Flag(metavar="N")] = 3,
+    max_chars: Annotated[int, Flag(metavar="N")] = 1000,
+    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
+    seed: Annotated[int, Seed] = 42,
+    threshold: Annotated[float | None, Flag(metavar="X")] = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
     """Take pairs of texts that belong together out of documents, by their structure.
 
-    No document stands in two splits. A text that stands for several others, such as the heading "Overview" or
-    the link "here", makes no pair.
+    Such pairs help a weak model and may cost a good one: train with --judged, which keeps the backbone unless
+    the model is better. No document is in two splits. A text that several others share, such as the heading
+    "Overview" or the link "here", makes no pair.
 
     Args:
-        source: A folder of Markdown, HTML and text files, or one of them; or a table as for `read`, whose
-            rows have a title and a body, a question and an answer, or a long text.
-        out: The dataset's folder; None writes nothing.
-        strategies: Some of `title-body`, `question-answer`, `section` (a heading and what stands below it,
-            two paragraphs of a section), `links` (a link's words and the document that it leads to) and
-            `adjacent` (neighbouring paragraphs or sentences); by default all but the last.
-        columns: Of a table: `title`, `body`, `question`, `answer`, and `document`, of which several rows may
-            be, to the source's names; by default those in use are recognised.
-        min_chars: Characters that a text must have.
-        max_chars: Characters that a text is cut to, after a whole sentence or word.
+        source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
+            a question and an answer, or a long text.
+        out: The dataset's folder. None writes nothing.
+        strategies: title-body, question-answer, section, links or adjacent. `section` pairs a heading with
+            what is below it, and two paragraphs of a section; `links` a link's words with the document it
+            leads to; `adjacent` neighbouring paragraphs or sentences. Default: all but adjacent.
+        columns: Of a table: which column is title, body, question, answer or document. Several rows may be of
+            one document. By default usual names are recognised.
+        min_chars: Minimum number of characters of a text.
+        max_chars: Characters to which a text is cut, after a whole sentence or word.
         split: Shares of train, validation and test.
-        seed: Decides what goes where, and which paragraphs of a section are taken.
-        threshold: As for `merge`.
-        fresh: As for `merge`.
+        seed: Decides every random choice.
+        threshold: See `audit`.
+        fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
@@ -591,18 +600,21 @@ def _threshold(given: float | None) -> float:
 
 
 def push(
-    folder: str | Path, repo: str, *, public: bool = False, revision: str | None = None, dry_run: bool = False
+    folder: Annotated[str | Path, Flag(metavar="DIR", positional=True)],
+    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
+    *,
+    public: Annotated[bool, Flag(main=True)] = False,
+    revision: Annotated[str | None, Flag(metavar="NAME")] = None,
+    dry_run: Annotated[bool, Flag(main=True)] = False,
 ) -> Pushed:
-    """Send a dataset's folder, as `gis`, `label` or `pairs` wrote it, to the Hugging Face Hub in one commit.
-
-    The token is that of the environment variable HF_TOKEN.
+    """Send a dataset with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN.
 
     Args:
-        folder: The dataset, with its card.
-        repo: `owner/name`; created unless it exists.
-        public: Let everybody see it. Else a repository that is created is private, and a public one refused.
-        revision: Branch to commit to, created unless it exists; the main one if None.
-        dry_run: Send nothing; say what would be sent.
+        folder: A dataset made by gis, label or pairs.
+        repo: The repository on the Hub. It is created if it is missing.
+        public: Make it public. Without this, a new repository is private and a public one is refused.
+        revision: Branch to commit to. It is created if it is missing. Default: main.
+        dry_run: List what would be sent, and send nothing.
 
     Returns:
         What was sent, and the commit's address.

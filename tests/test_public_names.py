@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
 import sys
@@ -87,9 +88,19 @@ def _members(name: str, thing: type) -> Iterator[str]:
 
 def _signature(thing: Any) -> str:
     try:
-        return str(inspect.signature(thing)).replace("'", "")
+        signature = inspect.signature(thing)
+        plain = [one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()]
+        return str(signature.replace(parameters=plain)).replace("'", "")
     except (TypeError, ValueError):  # of a class that is not made by calling it
         return ""
+
+
+def _plain(annotation: Any) -> Any:
+    """An annotation without what `Annotated` adds for commands."""
+    if not isinstance(annotation, str) or "Annotated[" not in annotation:
+        return annotation
+    found: Any = ast.parse(annotation, mode="eval").body
+    return ast.unparse(found.slice.elts[0])
 
 
 def renew() -> None:

@@ -73,6 +73,10 @@ class AuditReport:
         }
         return [f"{finding.count} {name}" for name, finding in found.items() if finding.count]
 
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What to look at next."""
+        return [("see what is in it", ["pairs", "report", self.source])]
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
         return asdict(self) | {"leaks": self.leaks}

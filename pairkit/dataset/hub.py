@@ -41,6 +41,19 @@ class Pushed:
     files: Mapping[str, int]
     url: str | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Repository, address, files, and bytes in all."""
+        sizes = dict(self.files)
+        return {"repo": self.repo, "url": self.url, "files": sizes, "bytes": sum(sizes.values())}
+
+    def tables(self) -> list[ResultTable | str]:
+        """The commit's address, or the files that would be sent."""
+        return [self.table() if self.url is None else self.url]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to read it."""
+        return [] if self.url is None else [("read it from anywhere", ["pairs", "audit", self.repo])]
+
     def table(self) -> ResultTable:
         """The files."""
         files = ResultTable("file", "bytes", title=self.url or f"would go to {self.repo}")

@@ -187,6 +187,15 @@ class MadeDataset:
         """
         write_parquet(Path(path), self.dropped)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its folder and its statistics."""
+        return {"out": str(self.out), **self.statistics}
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What to do with it."""
+        train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
+        return [("train on it", train)] if self.out else []
+
     def table(self) -> ResultTable:
         """How many rows each split has, and below what was left out."""
         counts = self.pairs.table()

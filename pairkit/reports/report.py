@@ -57,6 +57,14 @@ class Report:
         """The page to open."""
         return self.out / PAGE_FILE
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its folder, its page and the counts."""
+        return {"out": str(self.out), "page": str(self.page), **self.counts}
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """How to see it."""
+        return [("open the page in a browser", str(self.page))]
+
     def table(self) -> ResultTable:
         """The counts by split, as the page begins with them."""
         splits = self.counts["splits"]

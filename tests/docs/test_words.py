@@ -53,6 +53,7 @@ def test_one_flag_has_one_metavar_in_all_scripts() -> None:
             for param in command.params:
                 seen.setdefault(max(param.opts, key=len), {})[f"{script} {name}"] = param.metavar
     of_several_kinds = {
+        "source",  # an argument
         "--out",
         "--against",
         "--split",

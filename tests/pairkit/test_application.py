@@ -66,7 +66,7 @@ def test_every_command_of_every_package_takes_it(package: str) -> None:
 
     from typer.main import get_command
 
-    tree = get_command(import_module(f"{package}._cli").app)
+    tree = get_command(import_module(f"{package}.cli").app)
     for name, command in tree.commands.items():  # type: ignore[attr-defined]  # a group's
         flags = [flag for option in command.params for flag in option.opts]
         assert flags.count("--verbose") == flags.count("-v") == 1, name

@@ -23,20 +23,16 @@ def test_importing_a_package_imports_nothing_heavy(package: str) -> None:
     assert found.strip() == ""
 
 
-def test_a_name_is_loaded_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_loaded_when_it_is_asked_for() -> None:
     import pairkit
     from pairkit.app.startup import lazy_names
+    from pairkit.dataset.made import MadeDataset
 
-    load, names = lazy_names(
-        "pairkit", {"keyed_hash": "pairkit.system.seeded", "keyed": "pairkit.system.seeded"}
-    )
-    monkeypatch.setattr(pairkit, "keyed_hash", None, raising=False)
-    from pairkit.system import seeded as keyed
-
-    assert load("keyed_hash") is keyed.keyed_hash
-    assert load("keyed") is keyed
-    assert pairkit.keyed_hash is keyed.keyed_hash  # kept, so that it is not asked for again
-    assert names() == ["keyed", "keyed_hash"]
+    load, names, public = lazy_names("pairkit")
+    assert load("MadeDataset") is MadeDataset
+    assert vars(pairkit)["MadeDataset"] is MadeDataset  # kept, so that it is not asked for again
+    assert names() == public == sorted(public)
+    assert load("__version__") == pairkit.__version__
     with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
         load("nothing")
 

@@ -1,0 +1,325 @@
+"""Commands made from public functions: signature and docstring are the only declaration of an option.
+
+A parameter becomes a flag of the same name. Its help is the first sentence of its entry under `Args:`, or of
+the entry in the function that it refers to ("See `build`."). A sentence "Default: …." in the entry says what
+None stands for. `Annotated` with a `Flag` adds what a shell needs beyond that.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from types import NoneType
+from typing import Annotated, Any, get_args
+
+from typer import Argument, Exit, Option, Typer
+from typer.core import TyperCommand
+
+from pairkit.app.application import examples, tell_details
+from pairkit.app.errors import PairkitError
+from pairkit.app.terminal import next_step, print_json, say
+from pairkit.app.terminal import out as stdout
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What a shell needs to know of a parameter, beyond its name, type, default and docstring.
+
+    Attributes:
+        names: Names of the flag, such as `--data -d`; by default made from the parameter's.
+        metavar: What stands for its value in help.
+        panel: The group of flags in which it is shown.
+        main: Whether `--help` shows it; `--help-all` shows every flag.
+        setting: The dotted key that it sets; its default is then that of the settings model.
+        read: Makes the argument from the words on the command line.
+        repeat: Whether it may be given several times.
+        positional: Whether it is an argument without a flag.
+        required: Whether the command needs it, although Python does not.
+        hidden: Whether it is for Python only.
+        help: Its help, if it is not documented in the function's docstring.
+    """
+
+    names: str = ""
+    metavar: str | None = None
+    panel: str = "Options"
+    main: bool = False
+    setting: str = ""
+    read: Callable[[Any], Any] | None = None
+    repeat: bool = False
+    positional: bool = False
+    required: bool = False
+    hidden: bool = False
+    help: str = ""
+
+
+PYTHON_ONLY = Flag(hidden=True)
+INPUT, OUTPUT, RUN = "Input", "Output", "Run"
+JSON = Flag(panel=OUTPUT, main=True, help="End with one JSON object on stdout.")
+QUIET = Flag("--quiet -q", panel=OUTPUT, main=True, help="No progress and no notes on stderr.")
+VERBOSE = Flag("--verbose -v", panel=OUTPUT, help="Log each step on stderr.")
+
+
+def add_command(
+    app: Typer,
+    function: Callable[..., Any],
+    *lines: str,
+    name: str | None = None,
+    run: Callable[..., Any] | None = None,
+    settings: str = "",
+    json: bool = True,
+) -> None:
+    """Add a command that calls a public function and prints what it returns.
+
+    Args:
+        app: The application of the package.
+        function: The public function.
+        *lines: Examples.
+        name: The command's name; by default the function's.
+        run: Called in place of the function, with it, its arguments, and further flags: the keyword-only
+            parameters of `run`. It returns what is printed, or None.
+        settings: The settings model, `module:Class`, that has the defaults of flags with a `setting`.
+        json: Whether the result has a JSON form.
+    """
+    own = _parameters(run or function)
+    own, public = (own[2:] if run else []), _parameters(function)
+    general = {"json": JSON, "quiet": QUIET, "verbose": VERBOSE}
+    shared = [
+        _Parameter(key, Annotated[bool, flag], default=False)
+        for key, flag in general.items()
+        if json or key != "json"
+    ]
+    everything = [*public, *(one for one in own if one.name not in general), *shared]
+    takes_progress = "progress" in inspect.signature(function).parameters
+
+    def command(**words: Any) -> None:
+        if words["verbose"]:
+            tell_details(function.__module__.partition(".")[0])
+        given = {one.name: one.read(words[one.name]) for one in public}
+        if takes_progress:
+            given["progress"] = not words["quiet"]
+        try:
+            if run is None:
+                result = function(**given)
+            else:
+                result = run(function, given, **{one.name: one.read(words[one.name]) for one in own})
+        except PairkitError as error:
+            error.args = (_with_flag(str(error), public), *error.args[1:])
+            raise
+        if result is not None:
+            show(result, json=words.get("json", False), quiet=words["quiet"])
+
+    order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
+    everything.sort(key=lambda one: (order.get(one.flag.panel, 1), not one.is_required))
+    options = [one.option() for one in everything]
+    help_all = Option("--help-all", callback=_show_all, is_eager=True, help="Show all options and exit.")
+    options.append(_keyword("help_all", Annotated[bool, help_all], default=False))
+    vars(command)["__signature__"] = inspect.Signature(options)
+    command.__annotations__ = {one.name: one.annotation for one in options}
+
+    of_class = {"parameters": {one.name: one for one in everything}, "model": settings}
+    register = Typer.command(
+        app,
+        name or function.__name__,
+        cls=type("Command", (_Command,), of_class),
+        help=_purpose(function),
+        epilog=examples(*lines),
+    )
+    register(command)
+
+
+def show(result: Any, *, json: bool, quiet: bool) -> None:
+    """Print a result: its `notes` on stderr, its `tables` or JSON on stdout, and its `next_steps`."""
+    for line in result.notes() if hasattr(result, "notes") else ():
+        say(line, quiet=quiet)
+    if json:
+        print_json(result.to_dict())
+        return
+    tables = (
+        result.tables()
+        if hasattr(result, "tables")
+        else [result.table() if hasattr(result, "table") else result]
+    )
+    for place, table in enumerate(tables):
+        if place:
+            stdout.print()
+        stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
+    for why, step in result.next_steps() if hasattr(result, "next_steps") else ():
+        next_step(why, step, quiet=quiet)
+
+
+class _Command(TyperCommand):
+    """A command whose `--help` shows main flags only, with the defaults of settings."""
+
+    parameters: dict[str, _Parameter]
+    model: str
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print help; see `TyperCommand.format_help`."""
+        self.add_defaults()
+        for option in self._options():
+            one = self.parameters.get(option.name or "")
+            option.hidden = not (one is None or one.flag.main or one.is_required or ctx.meta.get("all"))
+        super().format_help(ctx, formatter)
+
+    def add_defaults(self) -> None:
+        """Add the defaults of settings to the help of their flags."""
+        for option in self._options():
+            one = self.parameters.get(option.name or "")
+            if one is not None and one.flag.setting and self.model and "[default:" not in option.help:
+                value = _setting(self.model, one.flag.setting)
+                option.help += "" if value in (None, "", (), False) else f" [default: {_as_words(value)}]"
+
+    def _options(self) -> list[Any]:
+        return [*self.params]
+
+
+def _show_all(context: Any, wanted: bool) -> None:
+    if wanted:
+        context.meta["all"] = True
+        context.get_help()
+        raise Exit
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter of a function, as a command line has it."""
+
+    name: str
+    annotation: Any
+    default: Any
+    entry: str = ""  # of the docstring
+
+    @cached_property
+    def flag(self) -> Flag:
+        metadata = getattr(self.annotation, "__metadata__", ())
+        found = next((one for one in metadata if isinstance(one, Flag)), Flag())
+        return found if found.help else replace(found, help=re.split(r"(?<=[.!?])\s", self.entry)[0])
+
+    @property
+    def is_required(self) -> bool:
+        return self.flag.required or self.default is inspect.Parameter.empty
+
+    def read(self, words: Any) -> Any:
+        """The argument that is meant by words on the command line."""
+        return words if self.flag.read is None or words is None else self.flag.read(words)
+
+    def option(self) -> inspect.Parameter:
+        """The parameter that typer reads."""
+        flag, kind = self.flag, self._kind()
+        said = re.search(r"\bDefault: (.+?)\.(?:\s|$)", self.entry)
+        default = None if self.is_required or kind is bool else _as_words(self.default)
+        shown = said[1] if said else default
+        details: dict[str, Any] = {
+            "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
+        }
+        details |= {"metavar": flag.metavar, "show_default": False}
+        plain = "--" + self.name.replace("_", "-")
+        both = kind is bool and self.default is not False
+        names = flag.names.split() or [f"{plain}/--no-{plain[2:]}" if both else plain]
+        declared = (
+            Argument(**details) if flag.positional else Option(*names, rich_help_panel=flag.panel, **details)
+        )
+        kind = list[str] if flag.repeat else kind
+        if self.is_required:
+            return _keyword(self.name, Annotated[kind, declared])
+        return _keyword(
+            self.name,
+            Annotated[kind | None if self.default is None else kind, declared],
+            default=self.default if kind is bool else _as_words(self.default),
+        )
+
+    def _kind(self) -> Any:
+        """bool, int, float or str."""
+        members = _members(self.annotation)
+        return next((kind for kind in (float, int, bool) if kind in members and str not in members), str)
+
+
+def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
+    """The parameters of a function, without those for Python only."""
+    names = _Names(vars(sys.modules[function.__module__]))
+    found = []
+    for name, one in inspect.signature(function).parameters.items():
+        annotation = one.annotation
+        if isinstance(annotation, str):
+            annotation = eval(annotation, {}, names)  # noqa: S307 - our own source
+        parameter = _Parameter(name, annotation, one.default, _entry(function, name))
+        if name != "progress" and not parameter.flag.hidden:
+            found.append(parameter)
+    return found
+
+
+class _Names(dict[str, Any]):
+    """Names of a module; those that it imports for type checkers only are `_Unknown`."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, _Unknown)
+
+
+class _Unknown:
+    def __class_getitem__(cls, _: Any) -> type[_Unknown]:
+        return cls
+
+
+def _members(annotation: Any) -> set[Any]:
+    if hasattr(annotation, "__metadata__"):
+        return _members(annotation.__origin__)
+    inner = (
+        get_args(annotation)
+        if type(annotation).__name__ in ("UnionType", "_UnionGenericAlias", "Union")
+        else ()
+    )
+    return set().union(*map(_members, inner)) if inner else {annotation} - {NoneType}
+
+
+def _entry(function: Callable[..., Any], name: str) -> str:
+    """What a docstring says of a parameter, there or in the function that it refers to."""
+    text = inspect.getdoc(function) or ""
+    found = re.search(rf"^    {name}: (.+?)(?=^    \*{{0,2}}\w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    entry = " ".join(found[1].split()) if found else ""
+    reference = re.match(r"(?:See|As for) `(\w+)`", entry)
+    if reference is None:
+        return entry
+    places = (function.__module__, function.__module__.partition(".")[0])
+    found_in = next(place for place in map(import_module, places) if hasattr(place, reference[1]))
+    return _entry(getattr(found_in, reference[1]), name)
+
+
+def _purpose(function: Callable[..., Any]) -> str:
+    return re.split(
+        r"^(?:Args|Returns|Raises|Example|Examples):$", inspect.getdoc(function) or "", flags=re.M
+    )[0]
+
+
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _as_words(value: Any) -> Any:
+    """A default as somebody would write it on a command line."""
+    if isinstance(value, tuple | list):
+        return ",".join(str(item) for item in value) or None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _setting(model: str, key: str) -> Any:
+    module, _, name = model.partition(":")
+    found: Any = getattr(import_module(module), name)()
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _with_flag(message: str, parameters: Iterable[_Parameter]) -> str:
+    """A message that begins with a keyword or a setting, beginning with its flag instead."""
+    for one in parameters:
+        found = re.match(rf"(?:{one.name}|setting '{re.escape(one.flag.setting)}') = ", message)
+        if found and not one.flag.positional:
+            flag = one.flag.names.split()[0] if one.flag.names else "--" + one.name.replace("_", "-")
+            return f"{flag.partition('/')[0]} {message[found.end() :]}"
+    return message

@@ -1,0 +1,38 @@
+"""Parameters that public functions of several packages share, as flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pairkit.app.application import columns_given
+from pairkit.app.commands import INPUT, OUTPUT, RUN, Flag
+from pairkit.app.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pairkit.dataset.in_memory import Source
+    from pairkit.dataset.labels import Meaning
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--split {text}: expected three numbers, such as 0.8,0.1,0.1") from None
+
+
+Dataset = Annotated["Source", Flag(metavar="DATASET", positional=True)]
+Columns = Annotated[Mapping[str, str] | None, Flag(metavar="A=B,…", panel=INPUT, read=columns_given)]
+Labels = Annotated["Mapping[str, Meaning] | str | None", Flag(metavar="LABEL=N,…", panel=INPUT)]
+LabelRange = Annotated[tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT)]
+Shares = Flag(metavar="A,B,C", main=True, read=_shares)
+Out = Flag("--out -o", metavar="DIR", panel=OUTPUT, main=True)
+OutNeeded = replace(Out, required=True)
+Fresh = Annotated[bool, Flag(panel=OUTPUT)]
+Seed = Flag(metavar="N", panel=RUN)
+Config = Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=RUN)]
+SettingsGiven = Annotated[
+    Mapping[str, Any] | Iterable[str] | None, Flag("--set", metavar="KEY=VALUE", panel=RUN, repeat=True)
+]

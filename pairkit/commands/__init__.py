@@ -1,1 +1,0 @@
-"""The commands of `pairs`, which know the face of the package alone."""

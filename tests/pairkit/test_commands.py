@@ -1,0 +1,181 @@
+"""A public function as a command: flags, help, results and errors come from its signature and docstring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pairkit.app.application import application
+from pairkit.app.commands import INPUT, PYTHON_ONLY, Flag, add_command
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import Settings
+
+if TYPE_CHECKING:
+    from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
+
+
+class Model(Settings):
+    """Settings that flags refer to."""
+
+    rate: float = 0.5
+
+
+class Result:
+    """What the function returns."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given = given
+
+    def notes(self) -> list[str]:
+        """On stderr."""
+        return ["a note"]
+
+    def tables(self) -> list[str]:
+        """On stdout."""
+        return [f"{name}={value!r}" for name, value in self.given.items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """With --json."""
+        return {name: str(value) for name, value in self.given.items()}
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """Also on stderr."""
+        return [("go on", "now")]
+
+
+def bake(
+    source: Annotated[Heavy | str, Flag(metavar="DOUGH", positional=True)],
+    out: Annotated[str | Path | None, Flag("--out -o", required=True)] = None,
+    *,
+    rate: Annotated[float | None, Flag(panel=INPUT, setting="rate")] = None,
+    sizes: Annotated[
+        Sequence[float], Flag(read=lambda text: [float(x) for x in text.split(",")], main=True)
+    ] = (1, 2),
+    tops: Annotated[list[str] | None, Flag(repeat=True)] = None,
+    steam: bool | None = None,
+    fast: bool = False,
+    own: Annotated[object, PYTHON_ONLY] = None,
+    progress: bool = True,
+) -> Result:
+    """Bake a dough.
+
+    It takes a while.
+
+    Args:
+        source: The dough. It has risen.
+        out: Where the bread goes.
+        rate: How fast. Must be positive.
+        sizes: Sizes of the loaves; some
+            are small. Not shown.
+        tops: Toppings. Default: none at all.
+        steam: Use steam.
+        fast: Skip the second rise.
+        own: For Python.
+        progress: Whether it is shown.
+    """
+    if rate == 0:
+        raise ConfigError("rate = 0: expected more than 0")
+    if rate == 1:
+        raise ConfigError("setting 'rate' = 1.0: expected less than 1")
+    return Result(
+        {"source": source, "out": out, "rate": rate, "sizes": sizes, "tops": tops, "steam": steam}
+        | {"fast": fast, "progress": progress}
+    )
+
+
+def toast(source: str, *, sizes: str = "") -> Result:
+    """Toast a bread.
+
+    Args:
+        source: The bread.
+        sizes: See `bake`.
+    """
+    return Result({"source": source, "sizes": sizes})
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("COLUMNS", "120")
+    app = application("kitchen", "Bread.")
+
+    def twice(function: Any, given: Any, *, times: Annotated[int, Flag(help="How often.")] = 2) -> Any:
+        return None if times == 0 else function(**given | {"source": given["source"] * times})
+
+    add_command(app, bake, "kitchen bake dough", settings=f"{__name__}:Model")
+    add_command(app, toast, name="twice", run=twice, json=False)
+    return lambda *words: CliRunner().invoke(app, words)
+
+
+def test_flags_become_arguments(run: Any) -> None:
+    words = ("bake", "rye", "-o", "bread", "--rate", "2", "--sizes", "3,4", "--tops", "a", "--tops", "b")
+    found = run(*words, "--no-steam", "--fast", "--quiet")
+    assert found.stdout.split("\n\n") == [
+        *("source='rye'", "out='bread'", "rate=2.0", "sizes=[3.0, 4.0]", "tops=['a', 'b']", "steam=False"),
+        *("fast=True", "progress=False\n"),
+    ]
+    assert found.stderr == ""
+
+
+def test_defaults_are_those_of_python(run: Any) -> None:
+    found = run("bake", "rye", "--out", "bread", "--json")
+    assert json.loads(found.stdout)["sizes"] == str([1.0, 2.0])
+    assert {**json.loads(found.stdout), "sizes": "(1, 2)"} == bake("rye", "bread").to_dict()
+    assert found.stderr.splitlines()[0] == "a note"
+
+
+def test_help_has_the_main_flags_and_help_all_the_rest(run: Any) -> None:
+    short, whole = run("bake", "--help").stdout, run("bake", "--help-all").stdout
+    assert "Bake a dough." in short
+    assert "It takes a while." in short
+    assert "kitchen bake dough" in short
+    for words in (
+        "DOUGH",
+        "The dough.",
+        "Where the bread goes.",
+        "Sizes of the loaves; some are small. [default: 1,2]",
+    ):
+        assert words in short
+    for words in (
+        "--rate",
+        "--tops",
+        "--steam",
+        "It has risen",
+        "Not shown",
+        "For Python",
+        "--own",
+        "--progress",
+    ):
+        assert words not in short
+    for words in ("How fast. [default: 0.5]", "Toppings. [default: none at all]", "--no-steam", "--verbose"):
+        assert words in whole
+    assert "--own" not in whole
+
+
+def test_an_entry_may_refer_to_another_function(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Sizes of the loaves; some are small." in run("twice", "--help-all").stdout
+
+
+def test_a_function_of_its_own_may_run_in_its_place(run: Any) -> None:
+    assert run("twice", "--source", "ab", "--times", "3").stdout.startswith("source='ababab'")
+    assert run("twice", "--source", "ab", "--times", "0").stdout == ""
+    assert run("twice", "--source", "ab", "--json").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"), [("0", "--rate 0: expected more than 0"), ("1", "--rate 1.0: expected less than 1")]
+)
+def test_a_message_names_the_flag(run: Any, rate: str, message: str) -> None:
+    found = run("bake", "rye", "-o", "bread", "--rate", rate)
+    assert str(found.exception) == message
+
+
+@pytest.mark.parametrize(
+    "words", [("bake", "rye"), ("bake", "-o", "x"), ("bake", "rye", "-o", "x", "--own", "1")]
+)
+def test_usage_errors(run: Any, words: tuple[str, ...]) -> None:
+    assert run(*words).exit_code == 2
