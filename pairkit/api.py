@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pairkit.app.commands import INPUT, OUTPUT, Flag
 from pairkit.app.errors import ConfigError
-from pairkit.app.flags import Columns, Dataset, Fresh, LabelRange, Labels, Out, OutNeeded, Seed, Shares
 from pairkit.app.settings import argument, between_commas
+from pairkit.dataset.flags import Columns, Dataset, Fresh, LabelRange, Labels, Out, OutNeeded, Seed, Shares
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs
