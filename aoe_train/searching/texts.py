@@ -13,7 +13,7 @@ import polars as pl
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.parts import Part, parts_of
+from pairkit.dataset.parts import TablePart, parts_of
 from pairkit.dataset.tables import read_table
 
 
@@ -87,7 +87,7 @@ def text_digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _table(part: Part) -> pl.DataFrame:
+def _table(part: TablePart) -> pl.DataFrame:
     return part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
 
 

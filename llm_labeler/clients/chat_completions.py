@@ -16,7 +16,7 @@ from llm_labeler.records import MOST_TOKENS, Ask, Reply, Usage, ending_of
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 
 # What decides the price or the shape of an answer is not for `extra`.
 _RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
@@ -196,7 +196,7 @@ def no_answer(missed: NoAnswer) -> CallFailed:
     return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
-def outcome(name: str, refused: Refused) -> CallFailed | PairkitError:
+def outcome(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
     """What a refusal means that concerns neither the key, nor the model, nor a field of the request."""
     refusal = refused.refusal
     detail = f"HTTP {refusal.status}: {refusal.message}"
@@ -233,12 +233,12 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _refused_in(value: dict[str, Any]) -> Refused | None:
+def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
     """Gateways that had begun to answer put their upstream's error, with its status, into a 200."""
     error = value.get("error")
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 500:
-        return Refused(Refusal.from_value(status, value), {})
+        return RefusedCall(Refusal.from_value(status, value), {})
     return None
 
 

@@ -23,9 +23,9 @@ from llm_labeler.records import Ask, Reply, Usage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.openai_api.channel import Channel, Connection
+from pairkit.openai_api.channel import Channel, ServerConnection
 from pairkit.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from pairkit.system.address import Address, read_address
 
 _SHOWN_MODELS = 5
@@ -89,7 +89,7 @@ class ServerProvider:
             return
         try:
             models = await self._list_models()
-        except Refused as refused:
+        except RefusedCall as refused:
             if refused.refusal.is_about_key:
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
@@ -115,11 +115,11 @@ class ServerProvider:
                 return reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
-            except Refused as refused:
+            except RefusedCall as refused:
                 if not self.dialect.learns(refused.refusal, form):
                     raise await self.explain(refused) from refused
 
-    async def explain(self, refused: Refused) -> CallFailed | PairkitError:
+    async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
         """What follows from a refusal."""
         refusal = refused.refusal
         if refusal.is_exhausted:
@@ -144,7 +144,7 @@ class ServerProvider:
     async def _about_model(self, refusal: Refusal) -> PairkitError:
         try:
             models = await self._list_models()
-        except (Refused, NoAnswer):
+        except (RefusedCall, NoAnswer):
             models = []
         if {*_spellings(self.model)} & {*models}:
             return RemoteError(
@@ -205,7 +205,7 @@ def _channel(name: str, settings: LlmSettings, address: Address, environ: Mappin
     """The connection to a server, which is opened by the first call."""
     variable = key_variable(address.host, settings.api_key_env)
     remedy = f"set {variable} or api_key_env in [llm.{name}]"
-    connection = Connection(
+    connection = ServerConnection(
         address,
         None if variable is None else find_key(f"llm {name}", variable, environ, remedy),
         timeout_s=settings.timeout_s,

@@ -16,7 +16,7 @@ import polars as pl
 
 from llm_labeler.records import POLARITIES, Pair, Text
 from pairkit.dataset.parquet import stream_parquet
-from pairkit.similarity.near_duplicates import Texts
+from pairkit.similarity.near_duplicates import TextSequence
 from pairkit.system.database import scratch_database, scratch_errors
 from pairkit.system.seeded import keyed_hash
 
@@ -130,7 +130,7 @@ class DatasetRows:
         if len(self._waiting) >= _AT_ONCE:
             self._flush()
 
-    def emitted(self, texts: Sequence[Text]) -> Texts:
+    def emitted(self, texts: Sequence[Text]) -> TextSequence:
         """What texts say, and behind it all candidates that were not turned down, as they were added."""
         self._flush()
         return _Sentences(texts, self._emitted, self._connection)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from llm_labeler.settings.labelling import SplitSettings
 from pairkit.app.printable import normalize
 from pairkit.similarity.groups import Places, alone, connected
-from pairkit.similarity.near_duplicates import Texts, near_identical_to
+from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 from pairkit.system.seeded import keyed_unit
 
 _TRAIN, _VALIDATION, _TEST = range(3)
@@ -32,7 +32,7 @@ _FEWEST_GROUPS = 20  # from which no wanted split stays empty
 
 def split_texts(
     ids: Sequence[str],
-    sentences: Texts,
+    sentences: TextSequence,
     owners: Places,
     settings: SplitSettings,
     seed: int,
@@ -56,7 +56,7 @@ def normalised(sentence: str) -> str:
     return " ".join(normalize("NFKC", folded).casefold().split())
 
 
-def _tied(count: int, sentences: Texts, owners: Places) -> Places:
+def _tied(count: int, sentences: TextSequence, owners: Places) -> Places:
     """The first of the texts that each text may not be parted from."""
     near = near_identical_to(sentences)
     groups = connected(alone(count), owners, owners[near])
@@ -64,7 +64,7 @@ def _tied(count: int, sentences: Texts, owners: Places) -> Places:
     return connected(groups, *_sharing(sentences, owners))
 
 
-def _sharing(sentences: Texts, owners: Places) -> tuple[Places, Places]:
+def _sharing(sentences: TextSequence, owners: Places) -> tuple[Places, Places]:
     """Texts that have a sentence in common."""
     keys = np.fromiter(map(_key, iter(sentences)), np.uint64, len(sentences))
     order = np.argsort(keys)

@@ -22,7 +22,7 @@ from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.channel import MOST_BYTES
 from pairkit.openai_api.credentials import OPENAI_HOST
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused, patiently
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently
 
 if TYPE_CHECKING:
     from llm_labeler.clients.server import ServerProvider
@@ -124,7 +124,7 @@ class OpenAiBatches:
         """Start a batch. It is never started twice: a call with an unknown end is looked up by its tag."""
         try:
             return await self.start(portion, file_id)
-        except Refused as refused:
+        except RefusedCall as refused:
             if refused.refusal.status == 429 and refused.refusal.may_pass:
                 raise QueueFull(refused.refusal.message) from refused
             failed: Exception = await self._provider.explain(refused)
@@ -179,7 +179,7 @@ class OpenAiBatches:
         failed: Exception
         try:
             return await patiently(call, tries=_TRIES, pause_s=self._pause_s)
-        except Refused as refused:
+        except RefusedCall as refused:
             if refused.refusal.status in (404, 405):
                 raise self._unknown(refused.refusal) from refused
             failed = await self._provider.explain(refused)
@@ -223,7 +223,7 @@ async def read_results(
             results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
-        except Refused as refused:
+        except RefusedCall as refused:
             if (status := refused.refusal.status) not in hopeless:
                 meaning = await provider.explain(refused)
                 if isinstance(meaning, CallFailed):
@@ -258,7 +258,7 @@ def _reply(line: Line, state: str) -> Reply:
     if line.status is None:
         raise _unasked(state)
     if line.status != 200:
-        raise Refused(Refusal.from_value(line.status, line.body), {})
+        raise RefusedCall(Refusal.from_value(line.status, line.body), {})
     return reply_of(line.body)
 
 

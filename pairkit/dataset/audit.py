@@ -21,7 +21,7 @@ from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
-from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, Texts, near_identical_to
+from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, TextSequence, near_identical_to
 from pairkit.system.files import temporary_folder
 from pairkit.system.records_on_disk import scratch_file
 
@@ -30,7 +30,7 @@ _EXAMPLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """How often something was found, with a few examples."""
 
     count: int = 0
@@ -54,11 +54,11 @@ class AuditReport:
 
     source: str
     splits: Mapping[str, SplitReport]
-    shared_issues: Finding = field(default_factory=Finding)  # in two splits
-    shared_clusters: Finding = field(default_factory=Finding)
-    near_identical: Finding = field(default_factory=Finding)  # groups of texts that reach over two splits
-    repeated_pairs: Finding = field(default_factory=Finding)
-    contradictory_pairs: Finding = field(default_factory=Finding)  # the same two texts with different labels
+    shared_issues: AuditFinding = field(default_factory=AuditFinding)  # in two splits
+    shared_clusters: AuditFinding = field(default_factory=AuditFinding)
+    near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups that reach over two splits
+    repeated_pairs: AuditFinding = field(default_factory=AuditFinding)
+    contradictory_pairs: AuditFinding = field(default_factory=AuditFinding)  # one pair with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None  # what was made of the source's labels, and what was left out by them
@@ -168,7 +168,7 @@ def _stacked(frame: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
     )
 
 
-def _shared(values: pl.DataFrame) -> Finding:
+def _shared(values: pl.DataFrame) -> AuditFinding:
     """Values that stand in more than one split."""
     shared = (
         values.filter(pl.col("key").is_not_null() & (pl.col("key").str.strip_chars() != ""))
@@ -184,13 +184,13 @@ def _shared(values: pl.DataFrame) -> Finding:
 
 
 def _near_identical(
-    texts: Texts,
+    texts: TextSequence,
     splits_of: tuple[Places, Places],
     splits: Sequence[str],
     threshold: float,
     *,
     equal_too: bool,
-) -> Finding:
+) -> AuditFinding:
     """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
     group = near_identical_to(texts, threshold)
     counts = np.bincount(group, minlength=len(group))
@@ -204,10 +204,10 @@ def _near_identical(
     members = members[np.argsort(group[members], kind="stable")]
     found = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
 
-    def told(members: Places) -> tuple[bool, list[str], Places]:
+    def sort_key(members: Places) -> tuple[bool, list[str], Places]:
         return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
 
-    first = nsmallest(_EXAMPLES, map(told, found), key=lambda group: group[:2])
+    first = nsmallest(_EXAMPLES, map(sort_key, found), key=lambda group: group[:2])
     return _finding(
         len(found),
         (
@@ -218,7 +218,7 @@ def _near_identical(
     )
 
 
-def _pairs_seen_again(frame: pl.DataFrame) -> tuple[Finding, Finding]:
+def _pairs_seen_again(frame: pl.DataFrame) -> tuple[AuditFinding, AuditFinding]:
     seen = (
         frame.select(*unordered("key1", "key2"), "label")
         .group_by(PAIR)
@@ -240,8 +240,8 @@ def _listed(splits: Iterable[str]) -> str:
     return ", ".join(in_split_order(splits))
 
 
-def _finding(count: int, examples: Iterable[str]) -> Finding:
-    return Finding(count, tuple(example for _, example in zip(range(_EXAMPLES), examples, strict=False)))
+def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
+    return AuditFinding(count, tuple(example for _, example in zip(range(_EXAMPLES), examples, strict=False)))
 
 
 def _short(text: str) -> str:

@@ -101,7 +101,7 @@ class SecondLook:
         for _, _, rows in looked_at(pairs, by_page=first.by_page):
             end = start + rows.height
             self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
-            kept.append(_told(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
+            kept.append(_reported_columns(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
             start = end
         self.suspects = pl.concat(kept)
 
@@ -165,10 +165,10 @@ def _repeated(hashes: _Hashes) -> _Hashes:
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
-def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    """What is told of rows, copied: the rows themselves would keep all texts of their shard in memory."""
-    told = rows.select("split", "label", *_KEYS, "cluster")
-    return pl.DataFrame(told.rows(), schema=told.schema, orient="row")
+def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Copies of what a report needs: the rows themselves would keep their texts in memory."""
+    needed = rows.select("split", "label", *_KEYS, "cluster")
+    return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
 
 
 def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:

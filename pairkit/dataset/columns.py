@@ -11,7 +11,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.label_column import LabelColumn
+from pairkit.dataset.label_meaning import LabelColumn
 from pairkit.dataset.negatives import NEGATIVES, by_number, negative_columns, negatives_of
 
 _PAIR_NAMES = (

@@ -210,23 +210,25 @@ def _api(endpoint: str | None) -> tuple[HfApi, str]:
 def _remote_errors(repo: str, token: str) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    def said(error: Exception) -> str:
+    def error_text(error: Exception) -> str:
         return one_line(str(error).replace(token, "…"))
 
     try:
         yield
     except HFValidationError as error:
-        raise ConfigError(f"repo = {repo}: {said(error)}; expected owner/name") from error
+        raise ConfigError(f"repo = {repo}: {error_text(error)}; expected owner/name") from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):
             raise AuthError(
                 f"{repo}: the Hub refused the token ({status}); use one with the right to write there"
             ) from error
-        raise RemoteError(f"{repo}: the Hub answered {said(error)}; run the same command again") from error
+        raise RemoteError(
+            f"{repo}: the Hub answered {error_text(error)}; run the same command again"
+        ) from error
     except _transport_errors() as error:
         raise RemoteError(
-            f"{repo}: the Hub can't be reached ({said(error)}); run the same command again"
+            f"{repo}: the Hub can't be reached ({error_text(error)}); run the same command again"
         ) from error
 
 

@@ -101,7 +101,7 @@ class Person(NamedTuple):
     token: str
 
 
-class Judgement(NamedTuple):
+class ReviewJudgement(NamedTuple):
     """What one person says of a pair.
 
     Attributes:
@@ -125,10 +125,10 @@ class Judgement(NamedTuple):
     at: str
 
 
-_FIELDS = ", ".join(Judgement._fields)
+_FIELDS = ", ".join(ReviewJudgement._fields)
 
 
-class Decision(NamedTuple):
+class PairDecision(NamedTuple):
     """The outcome of a pair."""
 
     state: Literal["decided", "unsure", "disputed"]
@@ -141,7 +141,7 @@ class AnsweredError(PairkitError):
     """The person has judged the pair already, in another tab."""
 
 
-class Store:
+class ReviewStore:
     """A review's file, open."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
@@ -226,15 +226,15 @@ class Store:
             )
         return [person for person in self.people() if person.name in names]
 
-    def judgements(self) -> list[Judgement]:
+    def judgements(self) -> list[ReviewJudgement]:
         """All that stands, in the order in which it was said."""
         return self._judgements("TRUE")
 
-    def judgements_of(self, person: Person) -> list[Judgement]:
+    def judgements_of(self, person: Person) -> list[ReviewJudgement]:
         """What this person says."""
         return self._judgements("person = ?", person.name)
 
-    def add(self, judgement: Judgement) -> None:
+    def add(self, judgement: ReviewJudgement) -> None:
         """Keep a judgement; one that is here already, by its key, is not kept again."""
         with database_errors(self.path), transaction(self._connection) as connection:
             known = connection.execute(
@@ -260,9 +260,9 @@ class Store:
                 [(key, person.name) for key in keys],
             )
 
-    def _judgements(self, which: str, *values: str) -> list[Judgement]:
+    def _judgements(self, which: str, *values: str) -> list[ReviewJudgement]:
         query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone AND {which} ORDER BY number"  # noqa: S608
-        return [Judgement(*row) for row in self._rows(query, *values)]
+        return [ReviewJudgement(*row) for row in self._rows(query, *values)]
 
     def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         with database_errors(self.path):
@@ -273,53 +273,53 @@ def _json(values: Mapping[str, str]) -> str:
     return json.dumps(dict(values), ensure_ascii=False)
 
 
-def decide(judgements: Iterable[Judgement]) -> dict[str, Decision]:
+def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
     """The outcome of each pair that anybody judged, by pair id: what most said; skips have no part in it."""
     return {pair_id: _decision(said) for pair_id, said in sorted(_by_pair(judgements).items())}
 
 
-def disputed(judgements: Iterable[Judgement]) -> set[str]:
+def disputed(judgements: Iterable[ReviewJudgement]) -> set[str]:
     """Pairs of which reviewers say different things: yes and no, or grades more than one apart."""
     return {pair_id for pair_id, said in _by_pair(judgements).items() if _differ(said)}
 
 
-def _by_pair(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
-    said = defaultdict[str, list[Judgement]](list)
+def _by_pair(judgements: Iterable[ReviewJudgement]) -> dict[str, list[ReviewJudgement]]:
+    said = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
         if judgement.answer != SKIP:
             said[judgement.pair_id].append(judgement)
     return said
 
 
-def _differ(said: Sequence[Judgement]) -> bool:
+def _differ(said: Sequence[ReviewJudgement]) -> bool:
     numbers = _numbers(said)
     apart = _APART if any(judgement.answer in GRADES for judgement in said) else 0
     return bool(numbers) and max(numbers) - min(numbers) > apart
 
 
-def _decision(said: Sequence[Judgement]) -> Decision:
+def _decision(said: Sequence[ReviewJudgement]) -> PairDecision:
     people = tuple(sorted({judgement.person for judgement in said}))
     relations = Counter(judgement.relation for judgement in said if judgement.relation)
     relation = max(sorted(relations), key=relations.__getitem__, default="")
     values = _numbers(said)
     if not values:
-        return Decision("unsure", None, people, relation)
+        return PairDecision("unsure", None, people, relation)
     mean = fmean(values)
     if any(judgement.answer in GRADES for judgement in said):
-        return Decision("decided", mean, people, relation)
+        return PairDecision("decided", mean, people, relation)
     if mean == 0.5:
-        return Decision("disputed", None, people, relation)
-    return Decision("decided", float(mean > 0.5), people, relation)
+        return PairDecision("disputed", None, people, relation)
+    return PairDecision("decided", float(mean > 0.5), people, relation)
 
 
-def _numbers(said: Sequence[Judgement]) -> list[float]:
+def _numbers(said: Sequence[ReviewJudgement]) -> list[float]:
     numbers = {**LABELS, **GRADES}
     return [numbers[judgement.answer] for judgement in said if judgement.answer in numbers]
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
     """A review's decided pairs with people's labels: text1, text2, label, reviewers."""
-    with Store(path) as store:
+    with ReviewStore(path) as store:
         whole = store.settings.asked == "labels"
         pairs, decisions = store.pairs, decide(store.judgements())
     rows = [

@@ -298,7 +298,7 @@ def write_made(
     configs = {"default": made.pairs.splits}
     counts = made.statistics["splits"]
     lines = [
-        (key.replace("_", " "), *(_told(key, split[key]) for split in counts.values()))
+        (key.replace("_", " "), *(_format_count(key, split[key]) for split in counts.values()))
         for key in next(iter(counts.values()))
     ]
     sections = [
@@ -318,7 +318,7 @@ def write_made(
     write_dataset(out, configs, card=card, statistics=made.statistics, run=run)
 
 
-def _told(key: str, count: float) -> str | float:
+def _format_count(key: str, count: float) -> str | float:
     return f"{count:.2f}" if key == "mean_label" else count
 
 

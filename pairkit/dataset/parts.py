@@ -27,7 +27,7 @@ _SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """A table of a split."""
 
     where: str
@@ -36,7 +36,7 @@ class Part(NamedTuple):
     lines: bool = False
 
 
-def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
+def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
     """Each split's tables, splits in the usual order."""
     if not isinstance(source, str | Path):
         return _held(source, source_name(source))
@@ -44,7 +44,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[Part]]:
     return _held(fetch_dataset(str(source)), str(source)) if on_disk is None else on_disk
 
 
-def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[Part]] | None:
+def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[TablePart]] | None:
     """As `parts_of`, but None for a Hub id, of which nothing is fetched."""
     path = _place(source)
     if path.is_dir():
@@ -55,7 +55,7 @@ def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[
     elif not path.exists() and has_magic(str(source)):
         files = _fitting(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
-        return {"test": [Part(str(path), judged_pairs(path))]}  # people's labels are to judge by
+        return {"test": [TablePart(str(path), judged_pairs(path))]}  # people's labels are to judge by
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
@@ -64,7 +64,7 @@ def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split(
         {
-            name: [Part(str(file), file, lines=lines and _is_lines(file)) for file in listed]
+            name: [TablePart(str(file), file, lines=lines and _is_lines(file)) for file in listed]
             for name, listed in files.items()
         }
     )
@@ -91,7 +91,7 @@ def split_name(name: str) -> str:
     return _SAME_SPLIT.get(name.lower(), name.lower())
 
 
-def wanted_split(parts: Mapping[str, Sequence[Part]], split: str, source: Source) -> str:
+def wanted_split(parts: Mapping[str, Sequence[TablePart]], split: str, source: Source) -> str:
     """The usual name of a split that a source is to have."""
     name = split_name(split)
     if name not in parts:
@@ -116,20 +116,20 @@ def _place(source: str | Path) -> Path:
     return path
 
 
-def _held(source: Held, where: str) -> dict[str, list[Part]]:
+def _held(source: Held, where: str) -> dict[str, list[TablePart]]:
     tables, classes = tables_in_memory(source), classes_in_memory(source)
     several = len(tables) > 1
     return _by_split(
         {
-            name: [Part(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
+            name: [TablePart(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
             for name, table in tables.items()
         }
     )
 
 
-def _by_split(tables: Mapping[str, Sequence[Part]]) -> dict[str, list[Part]]:
+def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[TablePart]]:
     """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[TablePart]] = {}
     for name, parts in tables.items():
         found.setdefault(split_name(name), []).extend(parts)
     return {name: found[name] for name in in_split_order(found)}

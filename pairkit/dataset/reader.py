@@ -1,7 +1,7 @@
 """Read pairs from a folder of ours, a file, a folder of files, a dataset on the Hub, or from memory.
 
-A source is opened table by table (`Table`): which column is what, and what labels mean, is decided over all
-tables of a source before any row is converted. `read_pairs` and `read_rows` read everything at once,
+A source is opened table by table (`SourceTable`): which column is what, and what labels mean, is decided over
+all tables of a source before any row is converted. `read_pairs` and `read_rows` read everything at once,
 `read_frames` one table at a time, `row_stream` a few rows at a time; all with the same results.
 """
 
@@ -21,11 +21,10 @@ from pairkit.app.printable import one_line
 from pairkit.app.settings import argument
 from pairkit.dataset.columns import Roles, find_roles, label_column, to_pairs, to_rows
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.label_column import LabelColumn, distinct_labels
-from pairkit.dataset.label_meaning import LabelMeaning, decide_labels
+from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parquet_batches import ROWS, ParquetBatches
-from pairkit.dataset.parts import Part, parts_of, parts_on_disk, wanted_split
+from pairkit.dataset.parts import TablePart, parts_of, parts_on_disk, wanted_split
 from pairkit.dataset.records import WRITTEN_BY, LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
@@ -35,7 +34,7 @@ _JOINED = 256  # batches whose labels wait to be made distinct together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class SourceTable:
     """One table of a source: which column is what, and its rows as often as they are wanted."""
 
     where: str
@@ -51,8 +50,8 @@ class Table:
 
     @classmethod
     def opened(
-        cls, part: Part, columns: Mapping[str, str] | None, *, single: bool = False, hold: bool = True
-    ) -> Table:
+        cls, part: TablePart, columns: Mapping[str, str] | None, *, single: bool = False, hold: bool = True
+    ) -> SourceTable:
         """Find its columns; without `hold` no more than some rows stay in memory."""
         where, source, classes, lines = part
         header, parquet = False, None
@@ -155,7 +154,7 @@ class Labels(NamedTuple):
     binary: bool
 
 
-class Kept(NamedTuple):
+class KeptRows(NamedTuple):
     """Which rows of a table were kept: a number in the table for each, from 0; None for all of them."""
 
     where: str
@@ -165,7 +164,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SplitRows:
     """Rows as they are meant, by split: text1, text2, label; or anchor, positive[, negatives]; or text.
 
     `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from;
@@ -174,7 +173,7 @@ class Rows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    kept: Mapping[str, Sequence[Kept]]
+    kept: Mapping[str, Sequence[KeptRows]]
     written: Mapping[str, int] = field(default_factory=dict)
 
     def place(self, split: str, row: int) -> str:
@@ -202,7 +201,7 @@ class PairFrames:
     labels: LabelsRead | None = None
 
 
-def decided(tables: Sequence[Table], rules: LabelRules) -> Labels:
+def decided(tables: Sequence[SourceTable], rules: LabelRules) -> Labels:
     """What the labels of tables that belong together mean."""
     columns = [table.distinct_labels() for table in tables if table.roles.label]
     if not columns:
@@ -241,12 +240,12 @@ def read_rows(
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
-) -> Rows:
+) -> SplitRows:
     """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts."""
     tables = _opened(source, parts_of(source, lines=True), split, columns, single=True)
     found = decided([table for own in tables.values() for table in own], rules)
     splits: dict[str, pl.DataFrame] = {}
-    kept: dict[str, list[Kept]] = {}
+    kept: dict[str, list[KeptRows]] = {}
     for name, own in tables.items():
         frames, kept[name] = [], []
         for table in own:
@@ -255,7 +254,7 @@ def read_rows(
             frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
             numbers = None if labels is None or not labels.has_nulls() else labels.is_not_null().arg_true()
             height = frame.height if numbers is None else len(numbers)
-            kept[name].append(Kept(table.where, table.first_row, height, numbers))
+            kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
         splits[name] = _joined(frames, own)
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
             raise DataError(
@@ -264,7 +263,7 @@ def read_rows(
                 path=source_name(source),
             )
     written = {name: sum(table.written_rows() for table in own) for name, own in tables.items()}
-    return Rows(splits, found.read, kept, written)
+    return SplitRows(splits, found.read, kept, written)
 
 
 def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelRules) -> PairFrames:
@@ -273,10 +272,12 @@ def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelR
     shards = [part.table for own in parts.values() for part in own]
     if len(shards) == len(parts) or not all(map(is_parquet, shards)):
         return frames_of(read_pairs(source, columns=columns, rules=rules, check=False))
-    tables = {name: [Table.opened(part, columns, hold=False) for part in own] for name, own in parts.items()}
+    tables = {
+        name: [SourceTable.opened(part, columns, hold=False) for part in own] for name, own in parts.items()
+    }
     found = decided([table for own in tables.values() for table in own], rules)
 
-    def read(table: Table) -> pl.DataFrame:
+    def read(table: SourceTable) -> pl.DataFrame:
         return typed_rows(table.pairs(found.meaning, check=False))
 
     return PairFrames(
@@ -309,20 +310,22 @@ def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
 
 def _opened(
     source: Source,
-    parts: Mapping[str, Sequence[Part]],
+    parts: Mapping[str, Sequence[TablePart]],
     split: Any,
     columns: Any,
     *,
     single: bool = False,
-) -> dict[str, list[Table]]:
+) -> dict[str, list[SourceTable]]:
     """Each wanted split's tables, read."""
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
     chosen = [wanted_split(parts, split, source)] if split else parts
-    return {name: [Table.opened(part, columns, single=single) for part in parts[name]] for name in chosen}
+    return {
+        name: [SourceTable.opened(part, columns, single=single) for part in parts[name]] for name in chosen
+    }
 
 
-def _joined(frames: Sequence[pl.DataFrame], tables: Sequence[Table]) -> pl.DataFrame:
+def _joined(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
     if len(frames) == 1:
         return frames[0]
     try:

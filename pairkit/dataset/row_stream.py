@@ -23,8 +23,8 @@ from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelMeaning
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negatives import NEGATIVES, holds_lists
-from pairkit.dataset.parts import Part, parts_of, parts_on_disk, wanted_split
-from pairkit.dataset.reader import Table, decided
+from pairkit.dataset.parts import TablePart, parts_of, parts_on_disk, wanted_split
+from pairkit.dataset.reader import SourceTable, decided
 from pairkit.dataset.tables import TextSizes
 
 _STRETCH = 1 << 16  # rows, in whole row groups; a larger row group is a stretch by itself
@@ -54,7 +54,7 @@ class RowStream:
     binary: bool
     written: int
     stretches: Sequence[Stretch]
-    tables: Sequence[Table]
+    tables: Sequence[SourceTable]
     sizes: Sequence[TextSizes]
     listed: Sequence[Collection[str]]  # of each table its columns of lists, see `_columns_of_lists`
     meaning: LabelMeaning
@@ -113,7 +113,7 @@ def open_rows(
                 f"{part.where}: its rows are in memory already; leave streaming out, or save them as Parquet"
                 " files and give their folder"
             )
-    tables = [Table.opened(part, columns, single=True, hold=False) for part in parts]
+    tables = [SourceTable.opened(part, columns, single=True, hold=False) for part in parts]
     labels = decided(tables, rules)
     return RowStream(
         _same_columns(tables, source_name(source)),
@@ -128,11 +128,11 @@ def open_rows(
     )
 
 
-def _of_split(parts: Mapping[str, list[Part]], split: str | None, source: Source) -> list[Part]:
+def _of_split(parts: Mapping[str, list[TablePart]], split: str | None, source: Source) -> list[TablePart]:
     return parts[wanted_split(parts, split, source) if split else next(iter(parts))]
 
 
-def _same_columns(tables: Sequence[Table], where: str) -> tuple[str, ...]:
+def _same_columns(tables: Sequence[SourceTable], where: str) -> tuple[str, ...]:
     """The columns that all rows have."""
     names = [_names(table) for table in tables]
     every = tuple(dict.fromkeys(name for own in names for name in own))
@@ -145,7 +145,7 @@ def _same_columns(tables: Sequence[Table], where: str) -> tuple[str, ...]:
     return every
 
 
-def _names(table: Table) -> tuple[str, ...]:
+def _names(table: SourceTable) -> tuple[str, ...]:
     """What the columns of its rows are called."""
     if table.roles.label:
         return "text1", "text2", "label"
@@ -154,7 +154,7 @@ def _names(table: Table) -> tuple[str, ...]:
     return ("anchor", "positive", NEGATIVES) if table.roles.negatives else ("anchor", "positive")
 
 
-def _stretches(table: Table, number: int) -> Iterator[Stretch]:
+def _stretches(table: SourceTable, number: int) -> Iterator[Stretch]:
     """What there is to read; `number` is the table's."""
     if table.parquet is None:
         yield Stretch(number)
@@ -168,7 +168,7 @@ def _stretches(table: Table, number: int) -> Iterator[Stretch]:
     yield Stretch(number, (first, len(table.parquet.groups)), start)
 
 
-def _columns_of_lists(table: Table) -> Collection[str]:
+def _columns_of_lists(table: SourceTable) -> Collection[str]:
     """The columns of negatives that hold lists in form of texts, in each of their rows."""
     left, lists = set(table.roles.negatives), set[str]()
     first = table.first_row

@@ -23,7 +23,7 @@ from pairkit.dataset.made import MadeDataset, check_out, made_of
 from pairkit.dataset.records import card_files, write_dataset
 from pairkit.mining.documents import Document, beginning
 from pairkit.mining.sources import read_documents
-from pairkit.mining.strategies import STRATEGIES, Corpus, Mined
+from pairkit.mining.strategies import STRATEGIES, Corpus, MinedRows
 
 # What links say that says nothing of where they lead.
 _IDLE = {
@@ -41,7 +41,7 @@ _IDLE = {
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def filtered(found: Sequence[Mined], *, least: int, most: int) -> list[tuple[Mined, str | None]]:
+def filtered(found: Sequence[MinedRows], *, least: int, most: int) -> list[tuple[MinedRows, str | None]]:
     """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
     cut = [
         replace(one, anchor=beginning(one.anchor, most), positive=beginning(one.positive, most))
@@ -66,7 +66,7 @@ def filtered(found: Sequence[Mined], *, least: int, most: int) -> list[tuple[Min
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: Mined, least: int) -> str | None:
+def _why_unusable(one: MinedRows, least: int) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
@@ -149,10 +149,10 @@ def _strategies(names: Sequence[str]) -> list[str]:
 
 def _found(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
-) -> list[Mined]:
+) -> list[MinedRows]:
     """By strategy, then in the order of the documents."""
     corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
-    found: list[Mined] = []
+    found: list[MinedRows] = []
     for done, name in enumerate(chosen):
         show(Progress("mine", done, len(chosen), name))
         for document in documents:
@@ -161,7 +161,7 @@ def _found(
     return found
 
 
-def _divided(found: Sequence[tuple[Mined, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
     """Rows with their split, and a reason where one is left out.
 
     Links tie no documents, or a linked collection would be of one piece: those that reach over splits are

@@ -13,7 +13,7 @@ from pairkit.system.seeded import keyed_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class MinedRows:
     """Two texts that belong together."""
 
     strategy: str
@@ -42,36 +42,36 @@ class Corpus:
         return self._openings[name]
 
 
-Strategy = Callable[[Document, Corpus], Iterator[Mined]]
+Strategy = Callable[[Document, Corpus], Iterator[MinedRows]]
 
 
-def title_body(document: Document, _: Corpus) -> Iterator[Mined]:
+def title_body(document: Document, _: Corpus) -> Iterator[MinedRows]:
     """The title, and how the text begins."""
     if document.title and (opening := document.opening):
         body, name = " ".join(block.text for block in opening), document.name
-        yield Mined("title-body", document.title, body, name, name, opening[0].place)
+        yield MinedRows("title-body", document.title, body, name, name, opening[0].place)
 
 
-def question_answer(document: Document, _: Corpus) -> Iterator[Mined]:
+def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
     """Two columns; or a heading, a paragraph or the first line of one that asks, and what comes after it."""
     name = document.name
     if document.asked is not None:
-        yield Mined("question-answer", *document.asked, name, name, document.place)
+        yield MinedRows("question-answer", *document.asked, name, name, document.place)
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         first, _end, rest = block.text.partition("\n")
         if asks(first) and rest.strip():
-            yield Mined("question-answer", first, rest, name, name, block.place)
+            yield MinedRows("question-answer", first, rest, name, name, block.place)
         elif asks(block.text) and following and following.kind == "paragraph" and not asks(following.text):
-            yield Mined("question-answer", block.text, following.text, name, name, block.place)
+            yield MinedRows("question-answer", block.text, following.text, name, name, block.place)
 
 
-def section(document: Document, corpus: Corpus) -> Iterator[Mined]:
+def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
     """A heading and the paragraph below it, and two paragraphs of one section."""
     name = document.name
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
             first = part.paragraphs[0].text
-            yield Mined("section", part.heading.text, first, name, name, part.heading.place)
+            yield MinedRows("section", part.heading.text, first, name, name, part.heading.place)
         if part.heading is not None and len(part.paragraphs) > 1:
             order = sorted(
                 range(len(part.paragraphs)),
@@ -80,10 +80,10 @@ def section(document: Document, corpus: Corpus) -> Iterator[Mined]:
                 ),
             )
             one, other = (part.paragraphs[number] for number in sorted(order[:2]))
-            yield Mined("section", one.text, other.text, name, name, one.place, names=False)
+            yield MinedRows("section", one.text, other.text, name, name, one.place, names=False)
 
 
-def adjacent(document: Document, _: Corpus) -> Iterator[Mined]:
+def adjacent(document: Document, _: Corpus) -> Iterator[MinedRows]:
     """Neighbouring paragraphs of a section; where there is but one paragraph, its neighbouring sentences."""
     name = document.name
     paragraphs = document.paragraphs
@@ -91,16 +91,16 @@ def adjacent(document: Document, _: Corpus) -> Iterator[Mined]:
         texts = sentences(paragraphs[0].text)
         for number, (one, other) in enumerate(pairwise(texts), 1):
             place = f"{paragraphs[0].place}, sentence {number}"
-            yield Mined("adjacent", one, other, name, name, place, names=False)
+            yield MinedRows("adjacent", one, other, name, name, place, names=False)
         return
     for part in document.sections():
         for one_block, other_block in pairwise(part.paragraphs):
-            yield Mined(
+            yield MinedRows(
                 "adjacent", one_block.text, other_block.text, name, name, one_block.place, names=False
             )
 
 
-def links(document: Document, corpus: Corpus) -> Iterator[Mined]:
+def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
     """The words of a link to another of the documents, and how that one begins."""
     for block in document.blocks:
         for link in block.links:
@@ -108,7 +108,7 @@ def links(document: Document, corpus: Corpus) -> Iterator[Mined]:
             if target is None or target.name == document.name:
                 continue
             text = corpus.opening(target.name) or target.title or ""
-            yield Mined("links", link.words, text, document.name, target.name, block.place)
+            yield MinedRows("links", link.words, text, document.name, target.name, block.place)
 
 
 STRATEGIES: Mapping[str, Strategy] = {

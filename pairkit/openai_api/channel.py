@@ -3,7 +3,7 @@
 What holds for every call: it goes to the address and nowhere else, redirects are not followed; what is for
 this machine goes through no proxy; one deadline covers all of it, however the server dawdles; a body has a
 limit, also once it is unpacked; what the server repeats of the credentials is masked before anybody sees it.
-OpenAI's SDK makes the calls, once each, and `door` sees to these promises beneath it.
+OpenAI's SDK makes the calls, once each, and `request_guard` sees to these promises beneath it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pairkit.openai_api.refusals import NoAnswer
 from pairkit.system.address import Address
 
 if TYPE_CHECKING:
-    from pairkit.openai_api.door import Sdk
+    from pairkit.openai_api.request_guard import Sdk
 
 MOST_BYTES = 64 << 20  # of a body
 _CONNECT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServerConnection:
     """How a server is reached."""
 
     address: Address
@@ -48,7 +48,7 @@ class Connection:
 class Channel:
     """Calls to one server, from one event loop; it connects when it is first used."""
 
-    def __init__(self, connection: Connection, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, connection: ServerConnection, environ: Mapping[str, str] = os.environ) -> None:
         """See that the credentials may go there."""
         self.address, self.key = connection.address, connection.key
         self._connection, self._environ = connection, environ
@@ -81,9 +81,9 @@ class Channel:
     @cached_property
     def _sdk(self) -> Sdk:
         # Whoever asks pays for importing the SDK, half a second, and nobody else.
-        from pairkit.openai_api.door import Door, Sdk
+        from pairkit.openai_api.request_guard import RequestGuard, Sdk
 
-        door = Door(
+        guard = RequestGuard(
             self.address,
             self._headers,
             self._masking,
@@ -91,7 +91,7 @@ class Channel:
             connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
         )
-        return Sdk(self.address, door)
+        return Sdk(self.address, guard)
 
     async def _exchange(
         self,
@@ -145,7 +145,7 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
     cancel: Future[Callable[[], object]] = Future()
     given_up = Event()
 
-    async def told() -> T:
+    async def cancellable() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
         if given_up.is_set():  # before it was known how to cancel
@@ -155,7 +155,7 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
 
     def run() -> None:
         try:
-            ended.set_result(asyncio.run(told()))
+            ended.set_result(asyncio.run(cancellable()))
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             ended.set_exception(error)
 

@@ -154,7 +154,7 @@ class Refusal:
         return f"{self.code} {self.kind} {self.message} {self.more}"
 
 
-class Refused(Exception):  # noqa: N818 - named after what happened
+class RefusedCall(Exception):  # noqa: N818 - named after what happened
     """The server answered with another status than 200."""
 
     def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
@@ -205,11 +205,11 @@ _LIMITS = ("requests", "tokens")
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds to wait, at most `LONGEST_WAIT_S`; None if the server does not say."""
-    wait_s = _said({name: text for name, text in headers.items() if len(text) <= _LONGEST}, now)
+    wait_s = _stated_wait({name: text for name, text in headers.items() if len(text) <= _LONGEST}, now)
     return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
 
-def _said(headers: Mapping[str, str], now: float) -> float | None:
+def _stated_wait(headers: Mapping[str, str], now: float) -> float | None:
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     if "retry-after" in headers:
@@ -261,7 +261,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: fl
         wish_s = 0.0
         try:
             return await call()
-        except Refused as refused:
+        except RefusedCall as refused:
             wish_s = refused.retry_after_s or 0.0
             if not refused.refusal.may_pass or wish_s > LONGEST_PAUSE_S:
                 raise

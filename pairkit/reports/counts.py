@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pairkit.app.progress import Listener, Progress
-from pairkit.reports.rows import SIDE, Rows
+from pairkit.reports.rows import SIDE, ReportRows
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 
 ORDERS = (1, 2, 3)
@@ -61,13 +61,13 @@ def add_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
 EVERYTHING = "all"
 
 
-def count_splits(rows: Rows) -> dict[str, dict[str, Any]]:
+def count_splits(rows: ReportRows) -> dict[str, dict[str, Any]]:
     """Pairs, distinct texts, tokens and how far the gap in time gives the side away, by split and for all."""
     parts = {split: rows.frame.filter(pl.col("split") == split) for split in rows.splits}
     return {split: _count(part, rows) for split, part in (parts | {EVERYTHING: rows.frame}).items()}
 
 
-def count_sources(rows: Rows) -> dict[str, dict[str, int]]:
+def count_sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     """Pairs of either side by source, the largest first; empty if the dataset doesn't tell sources."""
     if rows.named_by is None:
         return {}
@@ -78,7 +78,7 @@ def count_sources(rows: Rows) -> dict[str, dict[str, int]]:
     return {name: _sides(rows, low, high) for name, low, high, _ in ordered.iter_rows()}
 
 
-def count_kinds(rows: Rows, side: int) -> dict[str, dict[str, Any]]:
+def count_kinds(rows: ReportRows, side: int) -> dict[str, dict[str, Any]]:
     """Pairs of one side by kind, the most frequent first, with each kind's mean overlaps."""
     part = rows.side(side)
     grouped = part.group_by("kind").agg(pl.len()).sort("len", "kind", descending=[True, False])
@@ -88,7 +88,7 @@ def count_kinds(rows: Rows, side: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def count_overlaps(rows: Rows) -> dict[str, list[float | None]]:
+def count_overlaps(rows: ReportRows) -> dict[str, list[float | None]]:
     """Mean overlap of 1-, 2- and 3-grams by side, in per cent."""
     return {key: mean_overlaps(rows.side(side)) for side, key in enumerate(rows.keys)}
 
@@ -114,7 +114,7 @@ def long_share(tokens: pl.Series) -> float:
     return float((tokens > LONG_TOKENS).sum()) / max(1, len(tokens))
 
 
-def _count(part: pl.DataFrame, rows: Rows) -> dict[str, Any]:
+def _count(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
     high = int(part[SIDE].sum())
     tokens = text_tokens(part)
     return {
@@ -127,7 +127,7 @@ def _count(part: pl.DataFrame, rows: Rows) -> dict[str, Any]:
     }
 
 
-def _sides(rows: Rows, low: int, high: int) -> dict[str, int]:
+def _sides(rows: ReportRows, low: int, high: int) -> dict[str, int]:
     return {rows.keys[1]: high, rows.keys[0]: low}
 
 

@@ -10,26 +10,26 @@ from pairkit.app.result_table import escape, style
 from pairkit.app.version import __version__
 from pairkit.reports.counts import EVERYTHING, ORDERS, SAYS, TokenRule
 from pairkit.reports.plots import Plot, inline_svgs
-from pairkit.reports.rows import NOT_RECORDED, Rows, Sample
+from pairkit.reports.rows import NOT_RECORDED, ReportRows, ReportSample
 from pairkit.similarity.measures import COMMON_SHARE, distinct_words, split_at_words
 
 _MOST_CHARS = 6000  # of each text
 _LONGEST_TITLE = 200
 
 
-def sample_cards(samples: Iterable[Sample], rows: Rows, common: frozenset[str]) -> str:
+def sample_cards(samples: Iterable[ReportSample], rows: ReportRows, common: frozenset[str]) -> str:
     """A group of cards for each side and kind."""
     return "".join(_group(sample, rows, common) for sample in samples)
 
 
-def _group(sample: Sample, rows: Rows, common: frozenset[str]) -> str:
+def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> str:
     kind = "" if sample.kind == NOT_RECORDED else f": {plain_reason(sample.kind)}"
     cards = "".join(_card(pair, rows, common) for pair in sample.pairs)
     side = _class(sample.side)
     return f'<h3 class="{side}">{escape(rows.names[sample.side].capitalize() + kind)}</h3>{cards}'
 
 
-def _card(pair: Mapping[str, Any], rows: Rows, common: frozenset[str]) -> str:
+def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:
     side = int(pair["side"])
     label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
     facts = [str(pair["split"]), _source(pair), _overlaps(pair)]
@@ -162,7 +162,7 @@ _OUR_LINES = (("different texts", "texts"), ("median tokens", "median_tokens"))
 _GRAMS = [f"{order}-gram" for order in ORDERS]
 
 
-def tiles(counts: Counts, rows: Rows) -> str:
+def tiles(counts: Counts, rows: ReportRows) -> str:
     """The figures that one looks for first."""
     everything = counts["splits"][EVERYTHING]
     shown_first: list[tuple[str, Cell]] = [
@@ -183,7 +183,7 @@ def _plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
-def split_tables(counts: Counts, rows: Rows) -> str:
+def split_tables(counts: Counts, rows: ReportRows) -> str:
     """The papers' Table 7 for this dataset, beside the papers' own."""
     low, high = rows.keys
     lines = [(rows.names[1], high), (rows.names[0], low), *_BOTH_LINES, *_OUR_LINES]
@@ -215,7 +215,7 @@ def _by_split(
     return table([title, *splits], [*body, *more])
 
 
-def _untold(counts: Counts, rows: Rows) -> str:
+def _untold(counts: Counts, rows: ReportRows) -> str:
     """One sentence in place of empty sections."""
     told = {
         "where its rows come from": rows.named_by,
@@ -238,7 +238,7 @@ def figure(plot: Plot, note: str = "") -> str:
     return f'<figure><div class="panels">{pictures}</div>{caption}</figure>'
 
 
-def source_table(counts: Counts, rows: Rows, plots: Mapping[str, Plot]) -> str:
+def source_table(counts: Counts, rows: ReportRows, plots: Mapping[str, Plot]) -> str:
     """Pairs by source, as bars too where there are several."""
     if rows.named_by is None:
         return ""
@@ -253,7 +253,7 @@ def source_table(counts: Counts, rows: Rows, plots: Mapping[str, Plot]) -> str:
     return f'<div class="tables wide">{figure(plots["sources"])}{listed}</div>'
 
 
-def overlap_table(counts: Counts, rows: Rows) -> str:
+def overlap_table(counts: Counts, rows: ReportRows) -> str:
     """Mean overlaps of either side, here and in the papers."""
     found = counts["overlap"]
     here = [(f"{rows.names[side]}, here", *_percents(found[rows.keys[side]])) for side in (1, 0)]
@@ -265,7 +265,7 @@ def overlap_table(counts: Counts, rows: Rows) -> str:
     return table(["", *_GRAMS], [*here, *papers], note=note)
 
 
-def kind_tables(counts: Counts, rows: Rows) -> str:
+def kind_tables(counts: Counts, rows: ReportRows) -> str:
     """How negatives were drawn and what made positives, each kind with its mean overlaps."""
     tables = [
         table([f"{rows.names[side]}: kind", "pairs", *_GRAMS], _kinds(kinds))
@@ -304,9 +304,9 @@ _SAMPLES = (
 def render_page(
     name: str,
     counts: Mapping[str, Any],
-    rows: Rows,
+    rows: ReportRows,
     plots: Mapping[str, Plot],
-    samples: Sequence[Sample],
+    samples: Sequence[ReportSample],
     common: frozenset[str],
     rule: TokenRule,
 ) -> str:

@@ -20,7 +20,7 @@ import polars as pl
 from pairkit.app.printable import one_line
 from pairkit.reports.counts import ORDERS, long_share, text_tokens
 from pairkit.reports.pictures import drawing, image
-from pairkit.reports.rows import Rows
+from pairkit.reports.rows import ReportRows
 from pairkit.similarity.measures import LONG_TOKENS
 from pairkit.system.files import write_bytes
 
@@ -109,7 +109,7 @@ def _drawn(name: str, panels: Sequence[Panel], size: tuple[float, float]) -> Ite
 _FEWEST = 5  # fewer texts are drawn as what they are: points
 
 
-def plot_lengths(rows: Rows) -> Plot:
+def plot_lengths(rows: ReportRows) -> Plot:
     """One panel for each split, all with the same axis."""
     lengths = text_tokens(rows.frame).to_numpy()
     bounds = np.log2([lengths.min(), max(lengths.max(), LONG_TOKENS)])
@@ -171,7 +171,7 @@ _OVERLAP_BARS = 30
 _TOP_QUANTILE = 0.99
 
 
-def plot_overlap(rows: Rows) -> Plot:
+def plot_overlap(rows: ReportRows) -> Plot:
     """One panel for each order, all with the same axes of per cent."""
     top = _top(rows)
     last = top - top / _OVERLAP_BARS
@@ -189,7 +189,7 @@ def plot_overlap(rows: Rows) -> Plot:
     )
 
 
-def _top(rows: Rows) -> float:
+def _top(rows: ReportRows) -> float:
     """Where the axis ends: a full ten that all but the last hundredth of the pairs stay below."""
     high = rows.frame["overlap1"].quantile(_TOP_QUANTILE)
     return min(100.0, float(10 * np.ceil(((high or 0) + 1) / 10)))
@@ -228,7 +228,7 @@ def _draw_overlap(
 _SCORES_BARS = 20
 
 
-def plot_scores(rows: Rows, cut: float) -> Plot:
+def plot_scores(rows: ReportRows, cut: float) -> Plot:
     """One panel for each split; bars below the cut in the colour of the low side."""
     scores = rows.frame["label"].to_numpy()
     edges = np.linspace(scores.min(), max(scores.max(), scores.min() + 1e-6), _SCORES_BARS + 1)
@@ -261,7 +261,7 @@ def _draw_scores(axes: Axes, title: str, scores: np.ndarray, edges: np.ndarray, 
 _MOST_BARS = 55  # as many as the papers have repositories
 
 
-def plot_sources(rows: Rows, sources: Mapping[str, Mapping[str, int]]) -> Plot:
+def plot_sources(rows: ReportRows, sources: Mapping[str, Mapping[str, int]]) -> Plot:
     """Bars, the largest source on top, those beyond the largest 55 in one."""
     bars = [(name, counts[rows.keys[0]], counts[rows.keys[1]]) for name, counts in sources.items()]
     shown, rest = bars[:_MOST_BARS], bars[_MOST_BARS:]

@@ -25,7 +25,7 @@ from pairkit.reports.counts import (
 from pairkit.reports.page import render_page
 from pairkit.reports.pictures import check_matplotlib
 from pairkit.reports.plots import Plot, plot_lengths, plot_overlap, plot_scores, plot_sources, save_plot
-from pairkit.reports.rows import Rows, choose_samples, collect_rows, drop_reasons, skipped_labels
+from pairkit.reports.rows import ReportRows, choose_samples, collect_rows, drop_reasons, skipped_labels
 from pairkit.similarity.measures import common_words
 from pairkit.system.files import whole_folder, write_json, write_text
 from pairkit.system.folders import beside, check_only, check_place, own_name, read_own
@@ -96,7 +96,7 @@ def make_report(
     rows = collect_rows(dataset)
     with Display(progress) as tell:
         frame = add_overlaps(add_lengths(rows.frame, rule, tell), tell)
-    rows = Rows(frame, rows.keys, rows.names, rows.cut, rows.named_by)
+    rows = ReportRows(frame, rows.keys, rows.names, rows.cut, rows.named_by)
     counts = _counts(rows, dataset, rule, seed)
     plots = _plots(rows, counts)
     texts = pl.concat([frame["text1"], frame["text2"].alias("text1")]).unique()
@@ -123,7 +123,7 @@ def _is_report(counts: Path) -> bool:
     return (read_own(counts) or {}).keys() >= _KEYS
 
 
-def _counts(rows: Rows, dataset: PairDataset, rule: TokenRule, seed: int) -> dict[str, Any]:
+def _counts(rows: ReportRows, dataset: PairDataset, rule: TokenRule, seed: int) -> dict[str, Any]:
     return {
         "dataset": dataset.source,
         "label_kind": dataset.label_kind,
@@ -138,7 +138,7 @@ def _counts(rows: Rows, dataset: PairDataset, rule: TokenRule, seed: int) -> dic
     }
 
 
-def _plots(rows: Rows, counts: dict[str, Any]) -> dict[str, Plot]:
+def _plots(rows: ReportRows, counts: dict[str, Any]) -> dict[str, Plot]:
     """The figures by name; sources are drawn from two on, scores where labels are graded."""
     plots = [plot_lengths(rows), plot_overlap(rows)]
     if len(counts["sources"]) > 1:

@@ -34,7 +34,7 @@ NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ReportRows:
     """A dataset as the report sees it."""
 
     frame: pl.DataFrame
@@ -54,7 +54,7 @@ class Rows:
         return self.frame.filter(wanted if split is None else wanted & (pl.col("split") == split))
 
 
-def collect_rows(dataset: PairDataset) -> Rows:
+def collect_rows(dataset: PairDataset) -> ReportRows:
     """Join the splits and put every row on a side.
 
     Graded rows are cut at the middle between the lowest and the highest score found: two halves of whatever
@@ -78,7 +78,7 @@ def collect_rows(dataset: PairDataset) -> Rows:
     frame = frame.with_columns(side, _kind(frame).alias("kind")).with_columns(
         _source(frame, source).alias("source")
     )
-    return Rows(frame, keys, names, cut, _NAMED_BY[source] if source else None)
+    return ReportRows(frame, keys, names, cut, _NAMED_BY[source] if source else None)
 
 
 def _joined(dataset: PairDataset) -> pl.DataFrame:
@@ -168,7 +168,7 @@ _OF_EACH_SIDE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ReportSample:
     """Pairs of one side and kind, as rows by column name."""
 
     side: int
@@ -176,16 +176,16 @@ class Sample:
     pairs: list[dict[str, Any]]
 
 
-def choose_samples(rows: Rows, seed: int) -> list[Sample]:
+def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
     """About ten positives and ten negatives, spread over the kinds of either; positives first."""
     return [sample for side in (1, 0) for sample in _of_side(rows.side(side), side, seed)]
 
 
-def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[Sample]:
+def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[ReportSample]:
     sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
     quotas = in_turns(dict(sizes.iter_rows()), max(_OF_EACH_SIDE, sizes.height))  # some of every kind
     return [
-        Sample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
+        ReportSample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
         for kind, wanted in quotas.items()
     ]
 

@@ -12,7 +12,7 @@ from pairkit.app.errors import DataError
 from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.divide import DROPPED
 from pairkit.dataset.in_memory import Source
-from pairkit.dataset.judgements import LABELS, TOP_GRADE, Decision, ReviewSettings, Store, decide
+from pairkit.dataset.judgements import LABELS, TOP_GRADE, PairDecision, ReviewSettings, ReviewStore, decide
 from pairkit.dataset.made import MadeDataset, check_out, made_of, run_record
 from pairkit.dataset.make import kept
 from pairkit.dataset.reader import frames_of
@@ -40,7 +40,7 @@ def apply_review(
     fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.apply`."""
-    with Store(path) as store:
+    with ReviewStore(path) as store:
         settings, decisions, report = store.settings, decide(store.judgements()), report_of(store)
     told = {"relabel": relabel, "drop_unsure": drop_unsure, "review_sha256": _digest(decisions)}
     run = run_record("apply", {"pairs": dataset}, told)
@@ -64,7 +64,7 @@ def apply_review(
 
 def _decided(
     dataset: PairDataset,
-    decisions: Mapping[str, Decision],
+    decisions: Mapping[str, PairDecision],
     settings: ReviewSettings,
     *,
     relabel: bool,
@@ -103,13 +103,13 @@ def _label(value: float, settings: ReviewSettings) -> float:
     return float(share >= 0.5) if settings.label_kind == "binary" else share * settings.top
 
 
-def _word(decision: Decision, settings: ReviewSettings) -> str:
+def _word(decision: PairDecision, settings: ReviewSettings) -> str:
     if decision.value is None:
         return decision.state
     return _WORDS[decision.value] if settings.asked == "labels" else f"{decision.value:g}"
 
 
-def _digest(decisions: Mapping[str, Decision]) -> str:
+def _digest(decisions: Mapping[str, PairDecision]) -> str:
     told = "\n".join(
         f"{key} {found.state} {found.value} {len(found.people)}" for key, found in decisions.items()
     )

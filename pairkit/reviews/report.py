@@ -17,11 +17,11 @@ from pairkit.dataset.judgements import (
     SKIP,
     TOP_GRADE,
     UNSURE,
-    Decision,
     JudgedPair,
-    Judgement,
+    PairDecision,
+    ReviewJudgement,
     ReviewSettings,
-    Store,
+    ReviewStore,
     decide,
     disputed,
 )
@@ -37,7 +37,7 @@ _NEAR = 1  # grades; a score that is no further from people's is right
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ReviewEstimate:
     """What was found about some of the pairs."""
 
     judged: int
@@ -54,7 +54,7 @@ class Estimates:
         settings: ReviewSettings,
         strata: Mapping[str, int],
         pairs: Mapping[str, JudgedPair],
-        decisions: Mapping[str, Decision],
+        decisions: Mapping[str, PairDecision],
     ) -> None:
         self._settings, self._strata = settings, strata
         self._judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
@@ -65,30 +65,32 @@ class Estimates:
         """Strata without a decided pair, of which nothing is known; with how many pairs each has."""
         return {name: size for name, size in self._strata.items() if not self._decided[name]}
 
-    def all(self) -> Estimate:
+    def all(self) -> ReviewEstimate:
         """Of the whole dataset, but for what is `unseen`."""
         return self._estimate(self._judged)
 
-    def by(self, fact: str) -> dict[str, Estimate]:
+    def by(self, fact: str) -> dict[str, ReviewEstimate]:
         """Of pairs by the value of one fact; those of which it is not known are left out."""
         return self._by(lambda pair, _: pair.facts.get(fact, ""))
 
-    def by_relation(self) -> dict[str, Estimate]:
+    def by_relation(self) -> dict[str, ReviewEstimate]:
         """Of pairs that people gave the same relation."""
         return self._by(lambda _, decision: decision.relation)
 
-    def _by(self, name: Callable[[JudgedPair, Decision], str]) -> dict[str, Estimate]:
+    def _by(self, name: Callable[[JudgedPair, PairDecision], str]) -> dict[str, ReviewEstimate]:
         names = sorted({name(*one) for one in self._judged} - {""})
         return {
             value: self._estimate([one for one in self._judged if name(*one) == value]) for value in names
         }
 
-    def _estimate(self, judged: Sequence[tuple[JudgedPair, Decision]]) -> Estimate:
+    def _estimate(self, judged: Sequence[tuple[JudgedPair, PairDecision]]) -> ReviewEstimate:
         states = Counter(decision.state for _, decision in judged)
         decided = [(pair, decision.value) for pair, decision in judged if decision.value is not None]
         right = [is_right(pair.label, value, self._settings) for pair, value in decided]
         weights = list(self._weights(pair for pair, _ in decided))
-        return Estimate(len(judged), states["unsure"], states["disputed"], weighted_share(right, weights))
+        return ReviewEstimate(
+            len(judged), states["unsure"], states["disputed"], weighted_share(right, weights)
+        )
 
     def _weights(self, pairs: Iterable[JudgedPair]) -> Iterable[float]:
         return (self._strata[pair.stratum] / self._decided[pair.stratum] for pair in pairs)
@@ -115,7 +117,7 @@ class Work:
 
 
 def agreement(
-    judgements: Iterable[Judgement], settings: ReviewSettings
+    judgements: Iterable[ReviewJudgement], settings: ReviewSettings
 ) -> tuple[dict[tuple[str, str], Figure], Figure]:
     """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all of them."""
     said = _values(judgements, settings)
@@ -126,7 +128,7 @@ def _scale(settings: ReviewSettings) -> Scale:
     return "nominal" if settings.asked == "labels" else "interval"
 
 
-def _values(judgements: Iterable[Judgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
+def _values(judgements: Iterable[ReviewJudgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
     """What each reviewer could tell of which pair."""
     said = defaultdict[str, dict[str, float]](dict)
     for judgement in judgements:
@@ -154,15 +156,15 @@ def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
     return [units[pair_id] for pair_id in sorted(units)]
 
 
-def work_of(judgements: Iterable[Judgement]) -> dict[str, Work]:
+def work_of(judgements: Iterable[ReviewJudgement]) -> dict[str, Work]:
     """What each reviewer did, by name."""
-    mine = defaultdict[str, list[Judgement]](list)
+    mine = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
         mine[judgement.person].append(judgement)
     return {name: _work(said) for name, said in sorted(mine.items())}
 
 
-def _work(said: Sequence[Judgement]) -> Work:
+def _work(said: Sequence[ReviewJudgement]) -> Work:
     heard = [judgement for judgement in said if judgement.answer != SKIP]
     seconds = sum(judgement.seconds for judgement in said)
     return Work(
@@ -193,8 +195,8 @@ class ReviewReport:
 
     settings: ReviewSettings
     sample: int
-    total: Estimate
-    by: Mapping[str, Mapping[str, Estimate]]
+    total: ReviewEstimate
+    by: Mapping[str, Mapping[str, ReviewEstimate]]
     unseen: Mapping[str, int]
     kappa: Mapping[tuple[str, str], Figure]
     alpha: Figure
@@ -205,7 +207,9 @@ class ReviewReport:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
         told = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
         told += [
-            f"precision {_told(self._precision)}" if self._precision else f"right {_told(self.total.right)}"
+            f"precision {_format_figure(self._precision)}"
+            if self._precision
+            else f"right {_format_figure(self.total.right)}"
         ]
         if self._agreement:
             told.append(self._agreement)
@@ -220,8 +224,8 @@ class ReviewReport:
     @property
     def _agreement(self) -> str:
         if len(self.kappa) == 1:
-            return f"kappa {_told(next(iter(self.kappa.values())))}"
-        return f"alpha {_told(self.alpha)}" if self.kappa else ""
+            return f"kappa {_format_figure(next(iter(self.kappa.values())))}"
+        return f"alpha {_format_figure(self.alpha)}" if self.kappa else ""
 
     def tables(self) -> list[ResultTable]:
         """How right labels are by fact, how far people agree, and who did what."""
@@ -323,7 +327,7 @@ class ReviewReport:
         return "".join(table._repr_html_() for table in self.tables())
 
 
-def report_of(store: Store) -> ReviewReport:
+def report_of(store: ReviewStore) -> ReviewReport:
     """The report of a review."""
     settings, judgements = store.settings, store.judgements()
     decisions = decide(judgements)
@@ -347,12 +351,12 @@ def report_of(store: Store) -> ReviewReport:
     )
 
 
-def _divides(values: Mapping[str, Estimate], judged: int) -> bool:
+def _divides(values: Mapping[str, ReviewEstimate], judged: int) -> bool:
     """Whether a fact tells pairs apart, rather than being the same of all."""
     return bool(values) and next(iter(values.values())).judged < judged
 
 
-def _cells(estimate: Estimate) -> tuple[Any, ...]:
+def _cells(estimate: ReviewEstimate) -> tuple[Any, ...]:
     return estimate.judged, estimate.unsure, estimate.disputed, *_figure(estimate.right)
 
 
@@ -361,7 +365,7 @@ def _figure(figure: Figure) -> tuple[str, str]:
     return value, "–" if figure.interval is None else "{:.2f}–{:.2f}".format(*figure.interval)
 
 
-def _told(figure: Figure) -> str:
+def _format_figure(figure: Figure) -> str:
     if figure.value is None:
         return "not defined"
     interval = "" if figure.interval is None else " [{:.2f}, {:.2f}]".format(*figure.interval)

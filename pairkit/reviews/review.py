@@ -11,7 +11,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.judgements import ENDING, Judgement, Store
+from pairkit.dataset.judgements import ENDING, ReviewJudgement, ReviewStore
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.report import ReviewReport, report_of
 from pairkit.reviews.sample import Wanted, digest_of, draw_sample, size_of
@@ -43,7 +43,7 @@ class Review:
         Raises:
             ConfigError: The port is taken, or the extra `review` is not installed.
         """
-        store = Store(self.path)
+        store = ReviewStore(self.path)
         try:
             known = [person.name for person in store.people()]
             people = store.invite(_names(reviewers) if reviewers else known or [_login()])
@@ -57,9 +57,9 @@ class Review:
 
     def judgements(self) -> pl.DataFrame:
         """All that was said and not taken back, a row each, in the order in which it was said."""
-        with Store(self.path) as store:
+        with ReviewStore(self.path) as store:
             rows = store.judgements()
-        return pl.DataFrame(rows, schema=[*Judgement._fields], orient="row", infer_schema_length=None)
+        return pl.DataFrame(rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None)
 
     def report(self) -> ReviewReport:
         """How right the labels are, and how far people agree.
@@ -67,11 +67,11 @@ class Review:
         Raises:
             DataError: Nothing was judged yet.
         """
-        with Store(self.path) as store:
+        with ReviewStore(self.path) as store:
             return report_of(store)
 
     def __repr__(self) -> str:
-        with Store(self.path) as store:
+        with ReviewStore(self.path) as store:
             pairs, said, people = len(store.pairs), len(store.judgements()), len(store.people())
         return f"Review({str(self.path)!r}: {pairs:,} pairs, {said:,} judgements, {people:,} people)"
 
@@ -79,7 +79,7 @@ class Review:
 def begin(dataset: PairDataset, place: Path | None, wanted: Wanted) -> Review:
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
-    with Store(path, create=True) as store:
+    with ReviewStore(path, create=True) as store:
         other = _difference(store, dataset, wanted) if store.is_begun else None
         if not store.is_begun or (other and not store.judgements()):
             sample = draw_sample(dataset, wanted)
@@ -94,7 +94,7 @@ def review_beside(source: str) -> Path:
     return beside(source, ENDING.removeprefix("."))
 
 
-def _difference(store: Store, dataset: PairDataset, wanted: Wanted) -> ConfigError | DataError | None:
+def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> ConfigError | DataError | None:
     """In what a review is not the one that is asked for; what is not asked for differs in nothing."""
     begun, remedy = store.settings, "give another file (--store, store=)"
     if begun.digest != digest_of(dataset):

@@ -49,7 +49,7 @@ class Wanted(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ReviewSample:
     """What a review begins with."""
 
     settings: ReviewSettings
@@ -57,7 +57,7 @@ class Sample:
     pairs: Sequence[JudgedPair]
 
 
-def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
+def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
     """Draw the pairs of a new review; the seed decides by what they say, not by where they stand.
 
     Each stratum gets two places, as far as it has pairs, and the rest by its size. A pair that stands in the
@@ -77,7 +77,7 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> Sample:
     sizes = dict(sorted(Counter(strata).items()))
     chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
     pairs = [_pair(rows.row(row, named=True), strata[row], facts[row]) for row in chosen["row"].to_list()]
-    return Sample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
+    return ReviewSample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
 
 
 def size_of(wanted: Wanted, pairs: int) -> int:

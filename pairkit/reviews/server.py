@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from pairkit.app.errors import PairkitError
 from pairkit.app.extras import needed_for
 from pairkit.app.result_table import style
-from pairkit.dataset.judgements import AnsweredError, Person, Store
-from pairkit.reviews.desk import Desk, NotAskedError, Said, Undone
+from pairkit.dataset.judgements import AnsweredError, Person, ReviewStore
+from pairkit.reviews.reviewer_session import NotAskedError, ReviewerSession, SentJudgement, SentUndo
 from pairkit.system.http_server import (
     LOOPBACK,
     HttpServer,
@@ -61,7 +61,7 @@ class ReviewServer:
         links: Each person's own link, by name.
     """
 
-    def __init__(self, store: Store, people: Sequence[Person], port: int) -> None:
+    def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
         """Start it."""
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
@@ -72,8 +72,8 @@ class ReviewServer:
         # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
-        door = _Door(application(store), port)
-        self._server = HttpServer(door, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
+        app = _GuardedApp(application(store), port)
+        self._server = HttpServer(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
@@ -91,45 +91,45 @@ class ReviewServer:
         self.close()
 
 
-def application(store: Store) -> ASGIApp:
-    """The application behind the door. It runs in one thread, so that the store has one user."""
+def application(store: ReviewStore) -> ASGIApp:
+    """The application behind the request checks. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
     from starlette.responses import Response as Plain
     from starlette.routing import Route
 
     html, policy = _page()
-    desks: dict[Person, Desk] = {}
+    sessions: dict[Person, ReviewerSession] = {}
 
-    def told(content: dict[str, Any], status: int = 200) -> Response:
+    def reply(content: dict[str, Any], status: int = 200) -> Response:
         return JSONResponse(content, status)
 
     async def home(_: Request) -> Response:
         return Plain(html, media_type="text/html; charset=utf-8", headers={"content-security-policy": policy})
 
-    def answering(act: Callable[[Desk, Any], None]) -> Callable[[Request], Any]:
+    def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             person = who_asks(request.headers.get("authorization", ""), store.people())
             if person is None:
-                return told({"error": "this link is not valid; ask for yours again"}, 401)
-            desk = desks.setdefault(person, Desk(store, person))
+                return reply({"error": "this link is not valid; ask for yours again"}, 401)
+            session = sessions.setdefault(person, ReviewerSession(store, person))
             status, error = 200, None
             try:
                 if request.method == "POST":
-                    act(desk, await request.body())
+                    act(session, await request.body())
             except AnsweredError as again:
                 status, error = 409, str(again)
-            return told({**desk.state(), "error": error}, status)
+            return reply({**session.state(), "error": error}, status)
 
         return answer
 
     async def wrong(_: Request, error: Exception) -> Response:
         first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return told({"error": first}, 422)
+        return reply({"error": first}, 422)
 
     async def fault(_: Request, error: Exception) -> Response:
         """Such as a full disk: the page keeps the answer and sends it again."""
-        return told({"error": str(error)}, 503)
+        return reply({"error": str(error)}, 503)
 
     return Starlette(
         routes=[
@@ -137,21 +137,21 @@ def application(store: Store) -> ASGIApp:
             Route("/api/state", answering(lambda *_: None), methods=["GET"]),
             Route(
                 "/api/judge",
-                answering(lambda desk, body: desk.judge(Said.model_validate_json(body))),
+                answering(lambda session, body: session.judge(SentJudgement.model_validate_json(body))),
                 methods=["POST"],
             ),
             Route("/api/undo", answering(_undo), methods=["POST"]),
-            Route("/api/skipped", answering(lambda desk, _: desk.take_up_skipped()), methods=["POST"]),
+            Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
         ],
         exception_handlers={NotAskedError: wrong, ValidationError: wrong, PairkitError: fault},
     )
 
 
-def _undo(desk: Desk, body: bytes) -> None:
-    desk.undo(Undone.model_validate_json(body).key)
+def _undo(session: ReviewerSession, body: bytes) -> None:
+    session.undo(SentUndo.model_validate_json(body).key)
 
 
-class _Door:
+class _GuardedApp:
     """An ASGI application before another one."""
 
     def __init__(self, inner: ASGIApp, port: int) -> None:

@@ -31,7 +31,7 @@ _INDENTED = re.compile(r"(?: {4}|\t)")
 _INLINE = re.compile(r"(?<!`)`+([^`\n]+)`+|\*\*([^*\n]+)\*\*")
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line, or a part of a long one."""
 
     kind: str
@@ -43,16 +43,16 @@ class Line(NamedTuple):
         return "".join(text for text, _ in self.pieces)
 
 
-class Shown(NamedTuple):
+class ShownText(NamedTuple):
     """A text in three parts, of which the middle one is in view from the beginning."""
 
-    before: list[Line]
-    shown: list[Line]
-    after: list[Line]
+    before: list[TextLine]
+    shown: list[TextLine]
+    after: list[TextLine]
     left_out: int
 
 
-def shown_pair(one: str, other: str, common: Set[str]) -> tuple[Shown, Shown, str]:
+def shown_pair(one: str, other: str, common: Set[str]) -> tuple[ShownText, ShownText, str]:
     """Both texts for the page, and which words to mark: `shared`, or `own` of short similar ones."""
     one, other = _clean(one), _clean(other)
     texts = [text[:MOST_CHARS] for text in (one, other)]
@@ -89,12 +89,14 @@ def _end(one: str, other: str) -> int:
     return len(other)
 
 
-def _folded(text: str, begin: int, shared: Set[str], *, own: Set[str], left_out: int) -> Shown:
-    before, shown, after = list[Line](), list[Line](), list[Line]()
+def _folded(text: str, begin: int, shared: Set[str], *, own: Set[str], left_out: int) -> ShownText:
+    before, shown, after = list[TextLine](), list[TextLine](), list[TextLine]()
     place, either = 0, shared | own
     for line in lines_of(text):
         end = place + len(line.text)
-        marked = Line(line.kind, [piece for part in line.pieces for piece in _marked(part, shared, either)])
+        marked = TextLine(
+            line.kind, [piece for part in line.pieces for piece in _marked(part, shared, either)]
+        )
         if end <= begin - _LEAD_CHARS:
             before.append(marked)
         elif place <= max(0, begin - _LEAD_CHARS) + _SHOWN_CHARS:
@@ -104,10 +106,10 @@ def _folded(text: str, begin: int, shared: Set[str], *, own: Set[str], left_out:
         place = end
     if sum(len(line.text) for line in after) <= _REST_CHARS:
         shown, after = shown + after, []
-    return Shown(before, shown, after, left_out)
+    return ShownText(before, shown, after, left_out)
 
 
-def lines_of(text: str) -> Iterator[Line]:
+def lines_of(text: str) -> Iterator[TextLine]:
     """The lines of a text; their characters joined are the text."""
     fence, is_code, was_blank = "", False, True
     for number, whole in enumerate(text.splitlines(keepends=True)):
@@ -117,18 +119,18 @@ def lines_of(text: str) -> Iterator[Line]:
                 closes = (
                     opened is not None and opened[1].startswith(fence) and not line[opened.end() :].strip()
                 )
-                yield Line("code", [(line, "syntax" if closes else "")])
+                yield TextLine("code", [(line, "syntax" if closes else "")])
                 fence = "" if closes else fence
             elif opened:
                 fence = opened[1]
-                yield Line("code", [(line, "syntax")])
+                yield TextLine("code", [(line, "syntax")])
             elif not line.strip():
-                yield Line("code" if is_code else "blank", [(line, "")])
+                yield TextLine("code" if is_code else "blank", [(line, "")])
                 was_blank = True
                 continue
             elif _INDENTED.match(line) and (was_blank or is_code) and not _ITEM.match(line):
                 is_code = True
-                yield Line("code", [(line, "")])
+                yield TextLine("code", [(line, "")])
                 was_blank = False
                 continue
             else:
@@ -143,13 +145,13 @@ def _parts(line: str) -> Iterator[str]:
         yield line[start : start + _LINE_CHARS]
 
 
-def _plain(line: str, *, is_title: bool) -> Line:
+def _plain(line: str, *, is_title: bool) -> TextLine:
     if is_title:
-        return Line("title", [*_inline(line)])
+        return TextLine("title", [*_inline(line)])
     if (found := _HEADING.match(line)) or (found := _QUOTE.match(line)):
         kind = "heading" if "#" in found[0] else "quote"
-        return Line(kind, [(found[0], "syntax"), *_inline(line[found.end() :])])
-    return Line("item" if _ITEM.match(line) else "text", [*_inline(line)])
+        return TextLine(kind, [(found[0], "syntax"), *_inline(line[found.end() :])])
+    return TextLine("item" if _ITEM.match(line) else "text", [*_inline(line)])
 
 
 def _inline(text: str) -> Iterator[Piece]:

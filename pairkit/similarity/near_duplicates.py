@@ -38,7 +38,7 @@ MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779
 _KNOWN_WORDS = 1 << 20  # whose hashes are remembered, which bounds the memory
 
 
-class Texts(Protocol):
+class TextSequence(Protocol):
     """Texts by place, as a list has them; each is read when it is asked for, so that they may lie on disk."""
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ _SEED = 20240621
 _IN_MEMORY = 64 << 20  # bytes of hashes; more lie on disk
 
 
-def families(texts: Texts, rows: Places, shingler: Shingler) -> Iterator[Places]:
+def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[Places]:
     """Texts whose sketches agree in a band, directly or through others; two or more at a time, ascending."""
     with _bands(len(rows)) as bands:
         for start in range(0, len(rows), CHUNK):
@@ -166,12 +166,12 @@ _FEW = 8  # texts of a family that are compared pair by pair
 _NO_WORDS = bytes(16)
 
 
-def near_identical(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
+def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
     """Groups of two or more positions whose texts are tied, directly or through others; each ascending."""
     return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
 
 
-def near_identical_to(texts: Texts, threshold: float = DEFAULT_THRESHOLD) -> Places:
+def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Places:
     """The same as the first position of each text's group, its own where it is tied to none; (text,)."""
     shingler = Shingler()
     first, has_words = _equal(texts)
@@ -202,7 +202,7 @@ def jaccard(one: Hashes, other: Hashes) -> float:
     return common / (len(one) + len(other) - common)
 
 
-def _equal(texts: Texts) -> tuple[Places, npt.NDArray[np.bool_]]:
+def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
     """The first of the texts that are equal to each, and whether it has a word; (text,) both."""
     digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
     while some := [_digest(text) for text in islice(remaining, CHUNK)]:

@@ -21,7 +21,7 @@ from llm_labeler.store import Batch, Store
 from llm_labeler.store.budget import Budget
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
 from tests.support.llm import Faults, Options, serve
 
@@ -417,7 +417,7 @@ def test_a_server_that_takes_few_batches_at_a_time(
 
     async def start(server: OpenAiBatches, *given: Any) -> Any:
         if len(store.batches()) > room:  # with the one that is about to be started
-            raise Refused(Refusal(429, "Too many batches are enqueued."), {})
+            raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
         return await plain(server, *given)
 
     monkeypatch.setattr(OpenAiBatches, "start", start)
@@ -447,7 +447,7 @@ def test_a_server_that_is_overloaded_for_a_while(
     async def overloaded(*given: Any, **named: Any) -> bytes:
         left[0] -= 1
         if left[0] >= 0:
-            raise Refused(Refusal(503, "busy"), {"retry-after": "0.001"})
+            raise RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
         return await plain(*given, **named)
 
     monkeypatch.setattr(Channel, "upload", overloaded)

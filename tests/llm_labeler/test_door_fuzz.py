@@ -17,7 +17,7 @@ from llm_labeler.dispatch.openai_batches import _decoded, _listed, _seen, read_l
 from llm_labeler.records import Reply, Usage
 from llm_labeler.store import Batch
 from pairkit.app.errors import BadReply
-from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, Refused, retry_after_s
+from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, RefusedCall, retry_after_s
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
@@ -81,7 +81,7 @@ def reply(draw: random.Random) -> None:
     except CallFailed as failed:
         failed.detail.encode()
         return
-    except Refused as refused:
+    except RefusedCall as refused:
         refused.refusal.message.encode()
         return
     assert isinstance(found.raw, str)
@@ -136,7 +136,7 @@ class _Offline:
 
     prices, name = PROVIDER.prices, PROVIDER.name
 
-    async def explain(self, refused: Refused) -> Any:
+    async def explain(self, refused: RefusedCall) -> Any:
         if refused.refusal.is_about_model:
             return CallFailed("rejected", "no such model", retry=False)
         return await PROVIDER.explain(refused)

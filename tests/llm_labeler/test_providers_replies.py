@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from llm_labeler.clients.chat_completions import read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import Reply, Usage
-from pairkit.openai_api.refusals import Refused
+from pairkit.openai_api.refusals import RefusedCall
 
 
 def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_a_model_that_failed_while_it_answered(finish: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(402, Refused), (403, Refused), (429, Refused), (502, CallFailed), ("402", CallFailed)],
+    [(402, RefusedCall), (403, RefusedCall), (429, RefusedCall), (502, CallFailed), ("402", CallFailed)],
 )
 def test_an_error_in_the_place_of_an_answer(status: Any, expected: type[Exception]) -> None:
     with pytest.raises(expected, match="upstream says no"):

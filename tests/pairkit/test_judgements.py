@@ -17,9 +17,9 @@ from pairkit.app.errors import DataError
 from pairkit.dataset.judgements import (
     AnsweredError,
     JudgedPair,
-    Judgement,
+    ReviewJudgement,
     ReviewSettings,
-    Store,
+    ReviewStore,
     decide,
     disputed,
 )
@@ -34,27 +34,27 @@ PAIRS = [
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "d.review", create=True) as found:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore(tmp_path / "d.review", create=True) as found:
         found.begin(SETTINGS, {"all": 3}, PAIRS)
         found.invite(["ann", "bob", "cid"])
         yield found
 
 
-def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **more: Any) -> Judgement:
-    plain = Judgement(key, pair, person, answer, "", "", 1.0, "2020-01-01T00:00:00+00:00")
+def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **more: Any) -> ReviewJudgement:
+    plain = ReviewJudgement(key, pair, person, answer, "", "", 1.0, "2020-01-01T00:00:00+00:00")
     return plain._replace(**more)
 
 
-def test_what_was_begun_is_read_again(store: Store) -> None:
-    with Store(store.path) as again:
+def test_what_was_begun_is_read_again(store: ReviewStore) -> None:
+    with ReviewStore(store.path) as again:
         assert again.settings == SETTINGS
         assert list(again.pairs.values()) == PAIRS
         assert again.strata == {"all": 3}
     assert store.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_link_stays_the_same(store: Store) -> None:
+def test_a_link_stays_the_same(store: ReviewStore) -> None:
     before = {person.name: person.token for person in store.people()}
     (ann,) = store.invite(["ann"])
     assert ann.token == before["ann"]
@@ -62,7 +62,7 @@ def test_a_link_stays_the_same(store: Store) -> None:
     assert all(len(token) >= 32 for token in before.values())
 
 
-def test_the_same_sent_twice_is_kept_once(store: Store) -> None:
+def test_the_same_sent_twice_is_kept_once(store: ReviewStore) -> None:
     for _ in range(2):
         store.add(said("k1"))
     assert len(store.judgements()) == 1
@@ -74,7 +74,7 @@ def test_the_same_sent_twice_is_kept_once(store: Store) -> None:
     assert [one.answer for one in store.judgements()] == ["yes", "no"]
 
 
-def test_what_is_taken_back_is_kept_but_does_not_stand(store: Store) -> None:
+def test_what_is_taken_back_is_kept_but_does_not_stand(store: ReviewStore) -> None:
     ann = store.invite(["ann"])[0]
     bob = store.invite(["bob"])[0]
     store.add(said("k1"))
@@ -93,8 +93,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.pairkit.test_judgements import said
-from pairkit.dataset.judgements import Store
-with Store(Path(sys.argv[1])) as store:
+from pairkit.dataset.judgements import ReviewStore
+with ReviewStore(Path(sys.argv[1])) as store:
     for number in range(100_000):
         person = store.people()[0]
         store.add(said(f"k{number}"))
@@ -103,7 +103,7 @@ with Store(Path(sys.argv[1])) as store:
 """
 
 
-def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: Store) -> None:
+def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: ReviewStore) -> None:
     command = [sys.executable, "-c", WRITER, str(store.path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -111,7 +111,7 @@ def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: Store) -> Non
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    with Store(store.path) as again:
+    with ReviewStore(store.path) as again:
         assert len(again.judgements()) <= 1
     plain = sqlite3.connect(store.path)
     keys = [key for (key,) in plain.execute("SELECT key FROM judgements ORDER BY number")]
@@ -128,7 +128,7 @@ def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: Store) -> Non
         ("PRAGMA application_id = 7", "not a review"),
     ],
 )
-def test_what_others_wrote_is_refused(store: Store, statement: str, words: str) -> None:
+def test_what_others_wrote_is_refused(store: ReviewStore, statement: str, words: str) -> None:
     store.close()
     plain = sqlite3.connect(store.path)
     plain.executescript(statement)
@@ -164,7 +164,7 @@ def test_grades_are_averaged_and_disputed_from_two_apart() -> None:
     assert disputed([*judgements, said("3", person="dan", answer="1")]) == {"0"}
 
 
-def test_a_review_is_read_as_pairs_with_peoples_labels(store: Store) -> None:
+def test_a_review_is_read_as_pairs_with_peoples_labels(store: ReviewStore) -> None:
     with pytest.raises(DataError, match="no pair is decided yet"):
         pairkit.read(store.path)
     store.add(said("1"))

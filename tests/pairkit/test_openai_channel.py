@@ -25,10 +25,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pairkit.app.errors import BadReply, ConfigError
-from pairkit.openai_api.channel import Channel, Connection, run_anywhere, trusted
+from pairkit.openai_api.channel import Channel, ServerConnection, run_anywhere, trusted
 from pairkit.openai_api.credentials import Key, Masking
-from pairkit.openai_api.door import MOST_BYTES_HEADER, Door, Stopped
-from pairkit.openai_api.refusals import NoAnswer, Refused
+from pairkit.openai_api.refusals import NoAnswer, RefusedCall
+from pairkit.openai_api.request_guard import MOST_BYTES_HEADER, ExchangeFailed, RequestGuard
 from pairkit.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -37,7 +37,7 @@ KEY = Key("sk-secret/0123456789", "MINE")
 
 def channel(url: str, environ: Mapping[str, str] | None = None, **more: Any) -> Channel:
     address = read_address(url, "base_url", "http://localhost:8000/v1")
-    return Channel(Connection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {})
+    return Channel(ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {})
 
 
 def exchange(
@@ -181,12 +181,12 @@ def test_each_call_is_made_once(status: int) -> None:
     if status == 200:
         exchange(count)
     else:
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedCall):
             exchange(count)
     assert len(heads) == 1
 
 
-def test_the_door_sends_nothing_elsewhere() -> None:
+def test_the_request_guard_sends_nothing_elsewhere() -> None:
     async def main() -> None:
         asked: list[bytes] = []
 
@@ -195,10 +195,10 @@ def test_the_door_sends_nothing_elsewhere() -> None:
 
         async with serving(elsewhere) as other:
             address = read_address("http://127.0.0.1:9/v1", "base_url", "")
-            door = Door(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
+            guard = RequestGuard(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
             for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
-                with pytest.raises(Stopped) as caught:
-                    await door.get(url, headers={MOST_BYTES_HEADER: "9"}, follow_redirects=True)
+                with pytest.raises(ExchangeFailed) as caught:
+                    await guard.get(url, headers={MOST_BYTES_HEADER: "9"}, follow_redirects=True)
                 assert isinstance(caught.value.failure, BadReply)
         assert not asked
 
@@ -246,7 +246,7 @@ def test_a_redirect_is_a_refusal(status: int) -> None:
         async with serving(elsewhere) as other:
             moved = whole(b"", status, location=f"http://127.0.0.1:{other}/v1/models")
             async with serving(moved) as port:
-                with pytest.raises(Refused) as caught:
+                with pytest.raises(RefusedCall) as caught:
                     await channel(f"http://127.0.0.1:{port}/v1").get("/models")
         assert caught.value.refusal.status == status
         assert not asked
@@ -326,7 +326,7 @@ def test_a_server_that_echoes_its_request(status: int) -> None:
     if status == 200:
         assert b"0123456789" not in exchange(echo)
         return
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RefusedCall) as caught:
         exchange(echo)
     told = f"{caught.value} {caught.value.refusal!r} {caught.value.headers}"
     assert "0123456789" not in told

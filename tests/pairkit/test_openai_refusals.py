@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused, patiently, retry_after_s
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, retry_after_s
 
 
 def about(refusal: Refusal) -> str:
@@ -165,8 +165,8 @@ def test_any_json_is_a_refusal(status: int, value: Any) -> None:
     )
 
 
-def refused(status: int, **headers: str) -> Refused:
-    return Refused(Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()})
+def refused(status: int, **headers: str) -> RefusedCall:
+    return RefusedCall(Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_no_answer_is_asked_for_again_as_often(waits: list[float]) -> None:
 
 
 def test_the_last_try_decides(waits: list[float]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         ask(refused(500), refused(500), refused(500), tries=3)
     assert waits == [1, 2]
     with pytest.raises(NoAnswer):
@@ -218,12 +218,12 @@ def test_the_last_try_decides(waits: list[float]) -> None:
 def test_a_wish_up_to_a_minute_is_granted(waits: list[float]) -> None:
     assert ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer") == "answer"
     assert waits == [60, 2]
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         ask(refused(429, retry_after="60.5"))
 
 
 def test_what_will_not_pass_is_not_asked_again(waits: list[float]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         ask(refused(401))
     assert waits == []
 

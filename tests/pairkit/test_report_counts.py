@@ -27,19 +27,19 @@ from pairkit.reports.counts import (
     token_rule,
     words,
 )
-from pairkit.reports.rows import Rows, choose_samples, collect_rows, drop_reasons
+from pairkit.reports.rows import ReportRows, choose_samples, collect_rows, drop_reasons
 
 from .report_material import dataset, frame, row, written
 
 
-def measured(rows: Rows) -> Rows:
+def measured(rows: ReportRows) -> ReportRows:
     """As if every text had as many tokens as letters, and every pair an overlap of its row's number."""
     frame = rows.frame.with_columns(
         pl.col("text1").str.len_chars().cast(pl.Int64).alias("tokens1"),
         pl.col("text2").str.len_chars().cast(pl.Int64).alias("tokens2"),
         *(pl.int_range(pl.len()).cast(pl.Float64).alias(f"overlap{order}") for order in (1, 2, 3)),
     )
-    return Rows(frame, rows.keys, rows.names, rows.cut, rows.named_by)
+    return ReportRows(frame, rows.keys, rows.names, rows.cut, rows.named_by)
 
 
 def graded(*scores: float) -> PairDataset:
@@ -162,7 +162,9 @@ def test_statistics_of_other_shapes_tell_nothing(tmp_path: Path) -> None:
 
 def test_samples_are_the_seeds_choice_and_show_every_kind() -> None:
     rows = measured(collect_rows(dataset()))
-    shuffled = Rows(rows.frame.sample(fraction=1, shuffle=True, seed=1), rows.keys, rows.names, None, None)
+    shuffled = ReportRows(
+        rows.frame.sample(fraction=1, shuffle=True, seed=1), rows.keys, rows.names, None, None
+    )
     chosen = [(s.side, s.kind, [pair["text1"] for pair in s.pairs]) for s in choose_samples(rows, 7)]
     assert chosen == [(s.side, s.kind, [p["text1"] for p in s.pairs]) for s in choose_samples(shuffled, 7)]
     assert [(side, kind) for side, kind, _ in chosen] == [(1, "closer_comment"), (0, "random"), (0, "hard")]

@@ -11,7 +11,7 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.judgements import JudgedPair, Judgement, ReviewSettings, Store
+from pairkit.dataset.judgements import JudgedPair, ReviewJudgement, ReviewSettings, ReviewStore
 from pairkit.reviews.agreement import cohen_kappa, wilson
 from pairkit.reviews.report import is_right, report_of
 
@@ -34,20 +34,20 @@ PAIRS = [
 ]
 
 
-def said(number: int, person: str, answer: str, **more: Any) -> Judgement:
+def said(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
     key = f"{person}-{number}"
-    return Judgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
+    return ReviewJudgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "d.review", create=True) as found:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore(tmp_path / "d.review", create=True) as found:
         found.begin(SETTINGS, STRATA, PAIRS)
         found.invite(["ann", "bob"])
         yield found
 
 
-def judged(store: Store, ann: str, bob: str = "") -> Store:
+def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
     words = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
     for person, answers in (("ann", ann), ("bob", bob)):
         for number, letter in enumerate(answers):
@@ -55,7 +55,7 @@ def judged(store: Store, ann: str, bob: str = "") -> Store:
     return store
 
 
-def test_shares_are_weighted_by_what_strata_stand_for(store: Store) -> None:
+def test_shares_are_weighted_by_what_strata_stand_for(store: ReviewStore) -> None:
     found = report_of(judged(store, "yyynyn"))
     # 3 of 4 right, each of which stands for 20; 1 of 2, each for 7.5
     assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
@@ -70,7 +70,7 @@ def test_shares_are_weighted_by_what_strata_stand_for(store: Store) -> None:
     assert found.words() == "inspected by hand: 6.0 %, precision 0.71 [0.31, 0.93]"
 
 
-def test_unsure_and_disputed_pairs_are_counted_apart(store: Store) -> None:
+def test_unsure_and_disputed_pairs_are_counted_apart(store: ReviewStore) -> None:
     found = report_of(judged(store, "yyuyys", "ynuyy"))
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
     assert found.total.right.value == 1
@@ -81,7 +81,7 @@ def test_unsure_and_disputed_pairs_are_counted_apart(store: Store) -> None:
     assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
 
 
-def test_kappa_has_its_interval_and_relations_their_own_share(store: Store) -> None:
+def test_kappa_has_its_interval_and_relations_their_own_share(store: ReviewStore) -> None:
     judged(store, "ynyyy", "ynyynn")
     store.add(said(5, "ann", "yes", relation="related"))
     found = report_of(store)
@@ -112,7 +112,7 @@ def test_what_people_confirm(
     assert is_right(label, value, settings) is right
 
 
-def test_the_card_has_one_section_of_it(store: Store, tmp_path: Path) -> None:
+def test_the_card_has_one_section_of_it(store: ReviewStore, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
     before = (folder / "README.md").read_text()
@@ -131,19 +131,19 @@ def test_the_card_has_one_section_of_it(store: Store, tmp_path: Path) -> None:
         report_of(store).save_card(tmp_path / "nothing")
 
 
-def test_plain_data_is_json(store: Store) -> None:
+def test_plain_data_is_json(store: ReviewStore) -> None:
     told = report_of(judged(store, "yyyn", "yyyy")).to_dict()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told["kappa"]["ann and bob"]["n"] == 4
     assert "common" not in told["settings"]
 
 
-def test_nothing_to_report_yet(store: Store) -> None:
+def test_nothing_to_report_yet(store: ReviewStore) -> None:
     with pytest.raises(DataError, match="nothing is judged yet"):
         report_of(store)
 
 
-def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Store) -> None:
+def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: ReviewStore) -> None:
     judged(store, "yynnyy", "yynyyy")
     store.invite(["dora"])
     for number, answer in enumerate(["yes", "no", "no", "no"]):
@@ -158,7 +158,7 @@ def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Store
 
 def test_grades_are_told_by_how_many_scores_are_right(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"asked": "grades", "label_kind": "graded", "top": 5.0})
-    with Store(tmp_path / "d.review", create=True) as store:
+    with ReviewStore(tmp_path / "d.review", create=True) as store:
         store.begin(settings, STRATA, PAIRS)
         store.invite(["ann", "bob"])
         for number, (one, other) in enumerate(["12", "13", "51", "22"]):

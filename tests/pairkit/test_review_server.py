@@ -19,7 +19,7 @@ import requests
 import pairkit
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
-from pairkit.dataset.judgements import Person, Store
+from pairkit.dataset.judgements import Person, ReviewStore
 from pairkit.reviews import Review, ReviewServer
 from pairkit.reviews.server import MOST_BYTES, who_asks
 from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
@@ -158,7 +158,7 @@ def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) ->
         divided.serve(["bob", "cid", "dora"], port=0).close()
         assert ann.state()["progress"]["all"] < 25
         codes = Counter[int]()
-        with Store(divided.path) as store:
+        with ReviewStore(divided.path) as store:
             pairs = [*store.pairs]
         for pair in pairs:
             said = ann.said({"pair": {"id": pair}}, "no")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
-from pairkit.reviews.texts import Line, lines_of, shown_pair
+from pairkit.reviews.texts import TextLine, lines_of, shown_pair
 from tests.pairkit.review_material import HOSTILE
 from tests.support.linear import assert_linear, repeated
 
@@ -29,7 +29,7 @@ def test_the_pieces_joined_are_the_text(text: str) -> None:
 def test_both_texts_are_shown_whole(one: str, other: str) -> None:
     for text, side in zip((one, other), shown_pair(one, other, NOBODYS), strict=False):
         assert isinstance(side, tuple)
-        lines: list[Line] = [*side.before, *side.shown, *side.after]
+        lines: list[TextLine] = [*side.before, *side.shown, *side.after]
         assert "".join(line.text for line in lines) == printable(text.replace("\r\n", "\n"))
 
 

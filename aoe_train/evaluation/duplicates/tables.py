@@ -17,7 +17,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules
-from pairkit.dataset.parts import Part, parts_of
+from pairkit.dataset.parts import TablePart, parts_of
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.tables import first_row, has_header, read_table
 
@@ -129,7 +129,7 @@ def _tell(tracker: Tracker, pairs: Mapping[str, Sequence[tuple[str, str]]], say:
         say(f"{tracker.name}: {len(tracker.reports.empty):,} reports have no text and are left out")
 
 
-def _pairs(part: Part, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
+def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """The ids of each pair of label 1, the duplicate's first."""
     table = _read(part, columns)
     given = columns or {}
@@ -234,7 +234,7 @@ def _labels(table: _Table) -> list[bool]:
     return (labels == 1).to_list()
 
 
-def _read(part: Part, columns: Mapping[str, str] | None = None) -> _Table:
+def _read(part: TablePart, columns: Mapping[str, str] | None = None) -> _Table:
     if isinstance(part.table, pl.DataFrame):
         return _Table(part.table, part.where, 1)
     header = has_header(part.table, columns)

@@ -23,9 +23,9 @@ from pairkit.app.errors import (
     RemoteError,
 )
 from pairkit.app.printable import one_line
-from pairkit.openai_api.channel import Channel, Connection, run_anywhere
+from pairkit.openai_api.channel import Channel, ServerConnection, run_anywhere
 from pairkit.openai_api.credentials import Key, find_key, key_variable
-from pairkit.openai_api.refusals import NoAnswer, Refused, patiently
+from pairkit.openai_api.refusals import NoAnswer, RefusedCall, patiently
 from pairkit.system.address import Address, read_address
 
 _TEXTS, _CHARACTERS = 128, 200_000  # in a request at most; one longer text goes alone
@@ -54,7 +54,9 @@ class EndpointEmbedder:
         variable = key_variable(address.host, endpoint.api_key_env)
         remedy = f"set {variable}, or name another variable as --api-key-env"
         key = None if variable is None else find_key("--endpoint", variable, environ, remedy)
-        self._connection = Connection(address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http)
+        self._connection = ServerConnection(
+            address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http
+        )
         self._environ = environ
         Channel(self._connection, environ)  # whether the key may go there is known before anything is loaded
         self._where = f"{model} at {address.url}"
@@ -83,7 +85,7 @@ class EndpointEmbedder:
             body = await patiently(
                 lambda: channel.post("/embeddings", request), tries=_TRIES, pause_s=_PAUSE_S
             )
-        except Refused as refused:
+        except RefusedCall as refused:
             raise _explain_refusal(refused, self._where, channel.key, texts) from refused
         except NoAnswer as missed:
             raise _explain_silence(missed, self._where) from missed
@@ -151,7 +153,7 @@ def _read(body: bytes, n: int, where: str) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def _explain_refusal(refused: Refused, where: str, key: Key | None, texts: list[str]) -> PairkitError:
+def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: list[str]) -> PairkitError:
     """One of ours for a refusal."""
     refusal = refused.refusal
     said = f"HTTP {refusal.status}: {refusal.message}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, Store
-from pairkit.reviews.desk import Desk, NotAskedError, Said, pairs_of
+from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
+from pairkit.reviews.reviewer_session import NotAskedError, ReviewerSession, SentJudgement, pairs_of
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
@@ -39,48 +39,48 @@ ACTIONS = st.lists(
 def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, bool]]) -> None:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "d.review"
-        store = Store(path, create=True)
+        store = ReviewStore(path, create=True)
         store.begin(SETTINGS, {"all": NUMBER}, PAIRS)
         (ann,) = store.invite(["ann"])
-        desk, sent = Desk(store, ann), list[Said]()
+        session, sent = ReviewerSession(store, ann), list[SentJudgement]()
         stands: dict[str, str] = {}
         for number, (action, yes) in enumerate(actions):
-            pair = desk.state()["pair"]
+            pair = session.state()["pair"]
             if action in ("say", "skip") and pair:
                 answer = "skip" if action == "skip" else "yes" if yes else "no"
-                sent.append(Said(key=f"key-{number:05}", pair=pair["id"], answer=answer))
-                desk.judge(sent[-1])
+                sent.append(SentJudgement(key=f"key-{number:05}", pair=pair["id"], answer=answer))
+                session.judge(sent[-1])
                 stands[pair["id"]] = answer
             elif action == "resend" and sent:
-                desk.judge(sent[-1])  # stands already, or was taken back: changes nothing
+                session.judge(sent[-1])  # stands already, or was taken back: changes nothing
             elif action == "late tab" and stands:
                 old_pair = next(iter(stands))
                 try:
-                    desk.judge(Said(key=f"late-{number:05}", pair=old_pair, answer="unsure"))
+                    session.judge(SentJudgement(key=f"late-{number:05}", pair=old_pair, answer="unsure"))
                     raise AssertionError("a pair was judged twice")
                 except AnsweredError:
                     pass
-            elif action == "undo" and (last := desk.state()["last"]):
-                desk.undo(last["key"])
+            elif action == "undo" and (last := session.state()["last"]):
+                session.undo(last["key"])
                 gone = next(said for said in sent if said.key == last["key"])
                 del stands[gone.pair]
             elif action == "take up":
-                desk.take_up_skipped()
+                session.take_up_skipped()
                 stands = {pair_id: answer for pair_id, answer in stands.items() if answer != "skip"}
             elif action == "restart":
                 store.close()
-                store = Store(path)
-                desk = Desk(store, ann)
+                store = ReviewStore(path)
+                session = ReviewerSession(store, ann)
             elif action == "nonsense":
                 try:
-                    desk.judge(Said(key=f"odd-{number:05}", pair="p99", answer="yes"))
+                    session.judge(SentJudgement(key=f"odd-{number:05}", pair="p99", answer="yes"))
                     raise AssertionError("an answer to no question was kept")
                 except NotAskedError:
                     pass
             found = {said.pair_id: said.answer for said in store.judgements()}
             assert found == stands
             assert len(store.judgements()) == len(stands)
-            progress = desk.state()["progress"]
+            progress = session.state()["progress"]
             assert progress["all"] == NUMBER
             assert progress["done"] + progress["skipped"] == len(stands)
         store.close()

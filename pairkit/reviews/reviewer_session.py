@@ -11,8 +11,8 @@ from pydantic import Field
 
 from pairkit.app.errors import PairkitError
 from pairkit.app.settings import Settings
-from pairkit.dataset.judgements import SKIP, UNSURE, Judgement, Person, Store
-from pairkit.reviews.texts import Shown, shown_pair
+from pairkit.dataset.judgements import SKIP, UNSURE, Person, ReviewJudgement, ReviewStore
+from pairkit.reviews.texts import ShownText, shown_pair
 from pairkit.system.seeded import keyed_hash
 
 _RECENT = 30  # judgements that the speed is taken from
@@ -24,7 +24,7 @@ class NotAskedError(PairkitError):
     """An answer to no question of this person's."""
 
 
-class Said(Settings):
+class SentJudgement(Settings):
     """A judgement as the page sends it."""
 
     key: Key
@@ -35,16 +35,16 @@ class Said(Settings):
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
-class Undone(Settings):
+class SentUndo(Settings):
     """Which judgement the page takes back."""
 
     key: Key
 
 
-class Desk:
+class ReviewerSession:
     """Where one person judges."""
 
-    def __init__(self, store: Store, person: Person) -> None:
+    def __init__(self, store: ReviewStore, person: Person) -> None:
         self._store, self._person = store, person
         self._settings = store.settings
         self._known: dict[tuple[str, ...], list[str]] = {}  # by who reviews, of whom there may be more later
@@ -72,14 +72,14 @@ class Desk:
             "last": self._last(said),
         }
 
-    def judge(self, said: Said) -> None:
+    def judge(self, said: SentJudgement) -> None:
         """Keep what was said; the same, sent again, is kept once."""
         if said.pair not in self._pairs() or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
             raise NotAskedError("no answer to any of your questions")
         if said.relation not in {"", *self._settings.relations}:
             raise NotAskedError("no relation that was asked about")
         self._store.add(
-            Judgement(
+            ReviewJudgement(
                 said.key,
                 said.pair,
                 self._person.name,
@@ -119,7 +119,7 @@ class Desk:
             "marks": marks,
         }
 
-    def _last(self, mine: Sequence[Judgement]) -> dict[str, Any] | None:
+    def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
         """What was said last, and now that it was judged where that pair is from."""
         if not mine:
             return None
@@ -136,7 +136,7 @@ class Desk:
         }
 
 
-def _text(shown: Shown) -> Mapping[str, Any]:
+def _text(shown: ShownText) -> Mapping[str, Any]:
     parts = {
         name: [[line.kind, line.pieces] for line in getattr(shown, name)]
         for name in ("before", "shown", "after")
@@ -144,7 +144,7 @@ def _text(shown: Shown) -> Mapping[str, Any]:
     return {**parts, "left_out": shown.left_out}
 
 
-def _speed(said: Sequence[Judgement]) -> float | None:
+def _speed(said: Sequence[ReviewJudgement]) -> float | None:
     """Seconds that a pair takes, by the last ones; skips tell nothing."""
     seconds = [judgement.seconds for judgement in said if judgement.answer != SKIP][-_RECENT:]
     return round(median(seconds), 1) if seconds else None

@@ -1,7 +1,7 @@
 """The HTTP client beneath OpenAI's SDK: the only way out and in, whatever the SDK does above it.
 
 The SDK reads credentials from the environment and would send them to any host. So nothing that it adds to a
-request leaves: the door builds each request anew, for the address alone, with exactly the headers that are
+request leaves: the guard builds each request anew, for the address alone, with exactly the headers that are
 meant for it. What comes back is unpacked up to a limit and masked before the SDK, or anybody else, sees it.
 """
 
@@ -19,10 +19,10 @@ from openai import OpenAIError
 from pairkit.app.errors import BadReply
 from pairkit.app.printable import one_line
 from pairkit.openai_api.credentials import Masking
-from pairkit.openai_api.refusals import NoAnswer, Refusal, Refused
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from pairkit.system.address import Address, origin_of
 
-# A request says in this header how many bytes its answer may have; it is for the door alone.
+# A request says in this header how many bytes its answer may have; it is for the guard alone.
 MOST_BYTES_HEADER = "X-Most-Bytes"
 # What describes the body is taken over from the SDK's request.
 _OF_BODY = ("Content-Type", "Content-Length")
@@ -32,15 +32,15 @@ _IDLE_S = 4.0
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
-class Stopped(OpenAIError):  # noqa: N818 - as `Refused` and `NoAnswer`, which it carries
-    """What the door raises: the SDK lets its own kind of error through as it is."""
+class ExchangeFailed(OpenAIError):  # noqa: N818 - as `RefusedCall` and `NoAnswer`, which it carries
+    """What the guard raises: the SDK lets its own kind of error through as it is."""
 
     def __init__(self, failure: Exception) -> None:
         self.failure = failure
         super().__init__(str(failure))
 
 
-class Door(httpx2.AsyncClient):
+class RequestGuard(httpx2.AsyncClient):
     """Sends to one address, and brings back answers with status 200."""
 
     def __init__(
@@ -77,12 +77,12 @@ class Door(httpx2.AsyncClient):
                 await response.aclose()
         if response.status_code != 200:
             headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
-            raise Stopped(Refused(Refusal.of(response.status_code, body), headers))
+            raise ExchangeFailed(RefusedCall(Refusal.of(response.status_code, body), headers))
         return httpx2.Response(200, content=body, request=request)
 
     def _rebuilt(self, request: httpx2.Request) -> httpx2.Request:
         if origin_of(str(request.url)) != self._address.origin:
-            raise Stopped(
+            raise ExchangeFailed(
                 BadReply(f"{self._address.url}: a request would have gone elsewhere; it was not sent")
             )
         headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii"), "Accept": "*/*"})
@@ -105,7 +105,7 @@ class Door(httpx2.AsyncClient):
             missed = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
         else:
             return
-        raise Stopped(missed)
+        raise ExchangeFailed(missed)
 
 
 async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
@@ -115,23 +115,23 @@ async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
         body += piece
         if len(body) > most_bytes:
             much = f"the answer has more than {most_bytes >> 20:,} MiB"
-            raise Stopped(NoAnswer("broken_reply", much, was_sent=True))
+            raise ExchangeFailed(NoAnswer("broken_reply", much, was_sent=True))
     return bytes(body)
 
 
-_NO_KEY = "the-door-has-the-key"  # the SDK wants one, and would look for it in the environment
+_NO_KEY = "the-guard-has-the-key"  # the SDK wants one, and would look for it in the environment
 
 
 class Sdk(openai.AsyncOpenAI):
     """The SDK without what it would take from the environment."""
 
-    def __init__(self, address: Address, door: Door) -> None:
+    def __init__(self, address: Address, guard: RequestGuard) -> None:
         """Nothing is connected to yet."""
         # An empty text keeps it from looking for a variable.
         unset: dict[str, Any] = dict.fromkeys(
             ("admin_api_key", "organization", "project", "webhook_secret"), ""
         )
-        super().__init__(api_key=_NO_KEY, base_url=address.url, max_retries=0, http_client=door, **unset)
+        super().__init__(api_key=_NO_KEY, base_url=address.url, max_retries=0, http_client=guard, **unset)
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -146,9 +146,9 @@ class Sdk(openai.AsyncOpenAI):
         ask: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
         try:
             response = await ask(url, cast_to=httpx2.Response, options=options, **request)
-        except Stopped as stopped:
+        except ExchangeFailed as stopped:
             failure = stopped.failure
-        except openai.APIConnectionError as error:  # what the door does not know
+        except openai.APIConnectionError as error:  # what the guard does not know
             failure = NoAnswer("connection", type(error.__cause__ or error).__name__, was_sent=True)
         else:
             return response.content

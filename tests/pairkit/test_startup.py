@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pairkit
+import pairkit.api
+from pairkit.app.startup import lazy_names, start
+
+PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
+HEAVY = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "openai"}
+
+
+def modules_after(line: str, *flags: str) -> set[str]:
+    program = f"import sys; {line}; print(*sys.modules)"
+    return {*subprocess.check_output([sys.executable, *flags, "-c", program], text=True).split()}
+
+
+def test_importing_the_packages_imports_nothing_heavy() -> None:
+    names = ", ".join(PACKAGES)
+    assert not HEAVY & modules_after(f"import {names}; [dir(package) for package in ({names})]")
+
+
+def test_little_is_imported_before_an_interrupt_is_taken() -> None:
+    names = ", ".join(f"{package}.__main__" for package in PACKAGES)
+    assert not {"typer", "rich", "polars", "pydantic", "importlib.metadata"} & modules_after(
+        f"import {names}", "-S"
+    )
+
+
+def test_a_name_is_loaded_when_it_is_asked_for_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, names, every = lazy_names("pairkit")
+    monkeypatch.delattr(pairkit, "read", raising=False)
+    assert names() == every == sorted(every)
+    assert load("read") is pairkit.api.read is vars(pairkit)["read"]
+    assert pairkit.__version__
+    for missing in (lambda: load("nothing"), lambda: pairkit.nothing):
+        with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
+            missing()
+
+
+def test_on_windows_it_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit) as ended:
+        start("gis_builder.cli")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
