@@ -22,10 +22,10 @@ from pathlib import Path
 from llm_labeler.clients.provider import Prices
 from llm_labeler.dispatch.workers import ask_all
 from llm_labeler.prompts.templates import load_template
-from llm_labeler.records import Ask, Reply, Text, Usage
+from llm_labeler.records import Ask, LlmReply, Text, TokenUsage
 from llm_labeler.runs.tasks import generation_asks
 from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings, PromptSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Budget, Spending
 
 
@@ -41,17 +41,19 @@ class Waiting:
     def __init__(self, latency_s: float, concurrency: int) -> None:
         self.latency_s, self.concurrency = latency_s, concurrency
 
-    def bound(self, _: Ask) -> Usage:
+    def bound(self, _: Ask) -> TokenUsage:
         """More than it takes."""
-        return Usage(400, 512)
+        return TokenUsage(400, 512)
 
     async def check(self) -> None:
         """It is there."""
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """Three sentences, of no meaning."""
         await asyncio.sleep(self.latency_s)
-        return Reply(f"1. {ask.text}, one\n2. {ask.text}, two\n3. {ask.text}, three", usage=Usage(60, 40))
+        return LlmReply(
+            f"1. {ask.text}, one\n2. {ask.text}, two\n3. {ask.text}, three", usage=TokenUsage(60, 40)
+        )
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -89,7 +91,10 @@ def main() -> None:
 async def measure(job: dict) -> dict:
     """Ask so many questions."""
     provider = Waiting(job["latency_s"], job["concurrency"])
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "s.sqlite", create=True) as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        AnswerStore.open(Path(folder) / "s.sqlite", create=True) as store,
+    ):
         cpu, wall = time.process_time(), time.perf_counter()
         outcome = await ask_all(
             {"waiting": asks(job["asks"])},

@@ -220,11 +220,11 @@ def parse(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.given import read_given
-    from llm_labeler.store.run_folder import recall_record
+    from llm_labeler.store.run_folder import load_run_record
     from pairkit.app.settings import argument
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
-    below = recall_record(place).settings.model_dump(mode="json")
+    below = load_run_record(place).settings.model_dump(mode="json")
     found, own = read_given(locals(), below=below, settings=settings)
     return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
 
@@ -369,14 +369,14 @@ def score(
     import polars as pl
 
     from llm_labeler.judging.scoring import score as compare
-    from llm_labeler.store.run_folder import CANDIDATES_FILE, read_private, recall_record
+    from llm_labeler.store.run_folder import CANDIDATES_FILE, load_run_record, read_private
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
     rules = label_rules(labels, label_range)
-    record = recall_record(place)
+    record = load_run_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)
     people = pl.concat(known.splits.values(), how="diagonal_relaxed")
     candidates = read_private(place / CANDIDATES_FILE)

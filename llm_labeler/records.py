@@ -1,9 +1,9 @@
 """What the stages of `label` pass to one another.
 
 ```
-Text ──prompts──► Ask ──dispatch──► Answer ──parse──► items ──filters──► Candidate (kept, or dropped why)
-                                                                             │
-              Pair ◄──ensemble── Judgement ◄──judge── Ask, Answer  ◄─────────┘
+Text ──prompts──► Ask ──dispatch──► StoredAnswer ──parsing──► Item ──filters──► Candidate (or why not)
+                                                                                    │
+          LabelledPair ◄──ensemble── JudgeVote ◄──judging── Ask, StoredAnswer ◄─────┘
 ```
 A text, an ask and a candidate are known by what they say, never by their place: whatever is missing, fails or
 comes late, rows stay with their text.
@@ -88,7 +88,7 @@ MOST_PRICE = 10_000.0  # US dollars per million tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one call, as its server counted them."""
 
     prompt_tokens: int
@@ -127,21 +127,21 @@ def ending_of(finish: str) -> Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LlmReply:
     """What a provider brings back from one call, nothing interpreted."""
 
     raw: str
     finish: str = "stop"  # why it ended, in the server's word, see `ending_of`; empty: none given
-    usage: Usage | None = None  # None: the server told none
+    usage: TokenUsage | None = None  # None: the server told none
     model: str = ""  # as the server named it
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """A stored reply."""
 
     key: AskKey
-    reply: Reply
+    reply: LlmReply
     cost: float | None  # US dollars; None: the price is unknown
     estimated: bool = False  # usage and cost are our upper bound, the server told none
 
@@ -197,7 +197,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JudgeVote:
     """What one LLM said of one candidate, not knowing who proposed it as what."""
 
     candidate_id: str
@@ -206,11 +206,11 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LabelledPair:
     """A labelled pair, or a candidate that the ensemble turned down (`reason`)."""
 
     candidate: Candidate
     polarity: Polarity  # may differ from the candidate's where judges reversed it
     label: float  # in [0, 1]; 1 the same meaning
-    votes: tuple[Judgement, ...] = ()
+    votes: tuple[JudgeVote, ...] = ()
     reason: str | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import MOST_TOKENS, Ask, Reply, Usage, ending_of
+from llm_labeler.records import MOST_TOKENS, Ask, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -148,7 +148,7 @@ def read_body(body: bytes) -> Any:
         raise _broken("not JSON", body) from error
 
 
-def reply_of(value: Any) -> Reply:
+def reply_of(value: Any) -> LlmReply:
     """The reply in a decoded chat completion."""
     if not isinstance(value, dict):
         raise _broken("not an object", value)
@@ -164,7 +164,7 @@ def reply_of(value: Any) -> Reply:
         raw, finish = refusal, "refusal"
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed while it answered ({finish})", maybe_billed=True)
-    return Reply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
+    return LlmReply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
 
 
 def models_of(body: bytes) -> list[str]:
@@ -178,7 +178,7 @@ def models_of(body: bytes) -> list[str]:
     return [name for name in found if name]
 
 
-def usage_of(value: Any) -> Usage | None:
+def usage_of(value: Any) -> TokenUsage | None:
     """The tokens that a server counted; None if it reports none, or impossible counts.
 
     Gemini counts thoughts in the total only, and bills them.
@@ -188,7 +188,7 @@ def usage_of(value: Any) -> Usage | None:
     prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
     if not prompt or completion is None:
         return None
-    return Usage(prompt, max(completion, (_count(value.get("total_tokens")) or 0) - prompt))
+    return TokenUsage(prompt, max(completion, (_count(value.get("total_tokens")) or 0) - prompt))
 
 
 def no_answer(missed: NoAnswer) -> CallFailed:
@@ -247,5 +247,5 @@ def _broken(what: str, found: Any) -> CallFailed:
     if isinstance(found, dict):
         found = Refusal.from_value(200, found).message
     shown = found[: 4 * _SHOWN].decode("utf-8", "replace") if isinstance(found, bytes) else found
-    told = one_line(shown, _SHOWN) if isinstance(shown, str) else type(shown).__name__
-    return CallFailed("broken_reply", f"status 200, but {what}: {told}", maybe_billed=True)
+    excerpt = one_line(shown, _SHOWN) if isinstance(shown, str) else type(shown).__name__
+    return CallFailed("broken_reply", f"status 200, but {what}: {excerpt}", maybe_billed=True)

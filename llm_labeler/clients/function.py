@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, Reply, Usage, digest
+from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
@@ -45,14 +45,14 @@ class FunctionProvider:
         self._function, self._max_tokens = function, settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
 
-    def bound(self, ask: Ask) -> Usage:
+    def bound(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt, and `max_tokens` of an answer: nobody counts what it really takes."""
-        return Usage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
+        return TokenUsage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
 
     async def check(self) -> None:
         """Nothing to see to: it is there."""
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """Call the function with the prompt."""
         try:
             said = await self._said(_prompt(ask))
@@ -63,7 +63,7 @@ class FunctionProvider:
             raise ConfigError(
                 f"llm {self.name}: {self.model} returned {type(said).__name__}, expected the answer as a str"
             )
-        return Reply(said, model=self.model)
+        return LlmReply(said, model=self.model)
 
     async def close(self) -> None:
         """Wait for no thread: a function that hangs must not hold up the end of the run."""

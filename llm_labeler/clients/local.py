@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_labeler.clients.provider import CallFailed, Prices, shaping
-from llm_labeler.records import Ask, Reply, Usage, digest
+from llm_labeler.clients.provider import CallFailed, Prices, answer_parameters
+from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.machine import is_out_of_memory
@@ -101,7 +101,7 @@ _GATHER_S = 0.01  # how long a first question waits for others, against seconds 
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class TokenizedPrompt:
     """A question as the model reads it."""
 
     ids: tuple[int, ...]
@@ -117,16 +117,16 @@ class Completion:
     finish: str  # stop or length
 
 
-Complete = Callable[[Sequence[Prompt]], list[Completion]]
+Complete = Callable[[Sequence[TokenizedPrompt]], list[Completion]]
 
 
 @dataclass(eq=False)
-class _Waiting:
-    prompt: Prompt
+class _WaitingPrompt:
+    prompt: TokenizedPrompt
     answer: asyncio.Future[Completion]
 
 
-class Batches:
+class BatchQueue:
     """What waits for a model."""
 
     def __init__(
@@ -140,13 +140,13 @@ class Batches:
         self._name, self._complete, self._thread = name, complete, thread
         self.size = size
         self._free_memory = free_memory
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingPrompt] = []
         self._runner: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def answer(self, prompt: Prompt) -> Completion:
+    async def answer(self, prompt: TokenizedPrompt) -> Completion:
         """Answer one question, together with others that wait."""
-        waiting = _Waiting(prompt, asyncio.get_running_loop().create_future())
+        waiting = _WaitingPrompt(prompt, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
@@ -179,7 +179,7 @@ class Batches:
                 else:
                     waiting.answer.set_result(found.result()[place])
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_WaitingPrompt]:
         """The question that waits longest, and those nearest to it in length: padding is work for nothing."""
         self._waiting = [waiting for waiting in self._waiting if not waiting.answer.done()]
         if not self._waiting:
@@ -191,7 +191,7 @@ class Batches:
         self._waiting = [waiting for waiting in self._waiting if waiting not in batch]
         return batch
 
-    def _answer_all(self, prompts: Sequence[Prompt]) -> list[Completion]:
+    def _answer_all(self, prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
         """Answer a batch, in smaller parts where memory does not do for the whole."""
         found: list[Completion] = []
         while len(found) < len(prompts):
@@ -206,7 +206,7 @@ class Batches:
             self._free_memory()
         return found
 
-    def _check_can_be_halved(self, part: Sequence[Prompt], error: Exception) -> None:
+    def _check_can_be_halved(self, part: Sequence[TokenizedPrompt], error: Exception) -> None:
         if not is_out_of_memory(error):
             raise ConfigError(
                 f"llm.{self._name}: the model failed while it answered ({type(error).__name__}: "
@@ -238,7 +238,7 @@ class LocalProvider:
             )
         self.name, self.model = name, settings.model
         further = {"revision": settings.revision, "load_in_4bit": settings.load_in_4bit}
-        self.parameters_text = shaping(name, settings, further)
+        self.parameters_text = answer_parameters(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = Prices(0.0, 0.0)
         # While one batch is answered the next one has to be waiting.
@@ -248,19 +248,19 @@ class LocalProvider:
         self.leaves_machine = False
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"llm-{name}")
-        self._loaded: tuple[LocalModel, Batches] | None = None
+        self._loaded: tuple[LocalModel, BatchQueue] | None = None
 
-    def bound(self, ask: Ask) -> Usage:
+    def bound(self, ask: Ask) -> TokenUsage:
         """A token is a byte at least, so bytes bound the prompt."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
         prompt = sum(sizes) + _TOKENS_A_MESSAGE * len(sizes) + _TOKENS_A_CALL
-        return Usage(prompt, self._settings.max_tokens)
+        return TokenUsage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
         """Load the model."""
         await self._model()
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """Answer one question, together with others that wait."""
         model, batches = await self._model()
         ids = model.prompt_ids(ask.messages)
@@ -273,8 +273,8 @@ class LocalProvider:
             )
         again = ("sample", ask.sample) if ask.sample else ()
         seed = keyed_hash(self._settings.seed or 0, *again, *ids) >> 1  # torch wants 63 bits
-        found = await batches.answer(Prompt(ids, seed))
-        return Reply(found.text, found.finish, Usage(len(ids), found.tokens), self.model)
+        found = await batches.answer(TokenizedPrompt(ids, seed))
+        return LlmReply(found.text, found.finish, TokenUsage(len(ids), found.tokens), self.model)
 
     async def close(self) -> None:
         """End the batch at its next token, and let go of model and thread."""
@@ -285,12 +285,12 @@ class LocalProvider:
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._loaded = None
 
-    async def _model(self) -> tuple[LocalModel, Batches]:
+    async def _model(self) -> tuple[LocalModel, BatchQueue]:
         if self._loaded is not None:
             return self._loaded
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._load)
 
-    def _load(self) -> tuple[LocalModel, Batches]:
+    def _load(self) -> tuple[LocalModel, BatchQueue]:
         if self._loaded is None:
             try:
                 from llm_labeler.clients.local_model import LocalModel, free_memory
@@ -301,5 +301,5 @@ class LocalProvider:
                 ) from error
             model = LocalModel(self.name, find_folder(self.name, self._settings), self._settings)
             size = self._settings.batch_size
-            self._loaded = model, Batches(self.name, model.complete, size, self._thread, free_memory)
+            self._loaded = model, BatchQueue(self.name, model.complete, size, self._thread, free_memory)
         return self._loaded

@@ -19,7 +19,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from llm_labeler.clients.local import Completion, Prompt
+from llm_labeler.clients.local import Completion, TokenizedPrompt
 from llm_labeler.records import Message
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -138,7 +138,7 @@ class LocalModel:
                 f"[llm.{self._name}.extra]"
             ) from error
 
-    def complete(self, prompts: Sequence[Prompt]) -> list[Completion]:
+    def complete(self, prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
         """Answers to a batch, in order."""
         width = max(len(prompt.ids) for prompt in prompts)
         pads = [width - len(prompt.ids) for prompt in prompts]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.records import Ask, LlmReply, TokenUsage
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError
 
@@ -19,7 +19,7 @@ class Prices:
     prompt: float | None
     completion: float | None
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenUsage) -> float | None:
         """What so many tokens cost; None if that can't be known."""
         if self.prompt is None or self.completion is None:
             return None
@@ -60,7 +60,7 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
 _SHAPING = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra")
 
 
-def shaping(name: str, settings: LlmSettings, further: Mapping[str, Any]) -> str:
+def answer_parameters(name: str, settings: LlmSettings, further: Mapping[str, Any]) -> str:
     """What of an entry shapes the answers, as JSON; the size of a batch and the like do not."""
     values = {**{field: getattr(settings, field) for field in _SHAPING}, **further}
     try:
@@ -87,7 +87,7 @@ class Provider(Protocol):
     key_variable: str | None  # the environment variable with its key; None: it needs none
     leaves_machine: bool  # whether the text may go to another machine
 
-    def bound(self, ask: Ask) -> Usage:
+    def bound(self, ask: Ask) -> TokenUsage:
         """At least as many tokens as a call can cost: prompt by its bytes, completion by the limit."""
         ...
 
@@ -95,7 +95,7 @@ class Provider(Protocol):
         """See that it can be asked at all, before anything is."""
         ...
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """Ask once."""
         ...
 

@@ -18,8 +18,8 @@ from llm_labeler.clients.chat_completions import (
     schema_bytes,
 )
 from llm_labeler.clients.prices import find_prices
-from llm_labeler.clients.provider import CallFailed, shaping
-from llm_labeler.records import Ask, Reply, Usage, digest
+from llm_labeler.clients.provider import CallFailed, answer_parameters
+from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -59,7 +59,7 @@ class ServerProvider:
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
         further = {"structured": settings.structured, "base_url": self.address.url}
-        self.parameters_text = shaping(name, settings, further)
+        self.parameters_text = answer_parameters(name, settings, further)
         self.parameters = digest(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
@@ -75,12 +75,12 @@ class ServerProvider:
         """The connection; it reads the key when it is first used."""
         return self._connect()
 
-    def bound(self, ask: Ask) -> Usage:
+    def bound(self, ask: Ask) -> TokenUsage:
         """At least as many tokens as a call can cost."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
         schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
         prompt = sum(sizes) + _TOKENS_A_MESSAGE * len(sizes) + _TOKENS_A_CALL + schema
-        return Usage(prompt, self._settings.max_tokens)
+        return TokenUsage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
         """See that there is a key, that the server answers, and that it has the model if it lists models."""
@@ -103,7 +103,7 @@ class ServerProvider:
         if models and not insists and not {*_spellings(self.model)} & {*models}:
             raise self._no_such_model(models)
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """Ask once; where the server does not take the form of the request, again in another at once."""
         if not can_be_sent(ask):
             raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)

@@ -213,10 +213,10 @@ def _counts(counts: Mapping[str, Any]) -> str:
     by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
     kinds = counts.get("negative_kinds", {})
     by_kind = table(["", "triplets"], [*kinds.items()])
-    told = f"By what the negative changes:\n\n{by_kind}\n\n" if {*kinds} - {"unknown"} else ""
+    by_change = f"By what the negative changes:\n\n{by_kind}\n\n" if {*kinds} - {"unknown"} else ""
     return (
-        f"{table(['', *splits], lines)}\n\n{told}By who proposed them; a pair that several did counts for"
-        f" each:\n\n{table(['', *POLARITIES], by_llm)}"
+        f"{table(['', *splits], lines)}\n\n{by_change}By who proposed them; a pair that several did counts"
+        f" for each:\n\n{table(['', *POLARITIES], by_llm)}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import polars as pl
 
-from llm_labeler.records import POLARITIES, Pair, Text
+from llm_labeler.records import POLARITIES, LabelledPair, Text
 from pairkit.dataset.parquet import stream_parquet
 from pairkit.similarity.near_duplicates import TextSequence
 from pairkit.system.database import scratch_database, scratch_errors
@@ -56,7 +56,7 @@ _LOWEST = 1 << 63  # SQLite's numbers have a sign, keys have none
 V = TypeVar("V", bound=Hashable)
 
 
-class Coded(Generic[V]):
+class ValueCodes(Generic[V]):
     """Few distinct values: each is kept once, and known by a number."""
 
     def __init__(self) -> None:
@@ -83,9 +83,9 @@ class DatasetRows:
         self.texts: list[Text] = []
         self.candidates = 0
         self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
-        self.llms: Coded[tuple[str, ...]] = Coded()
-        self.prompts: Coded[tuple[str, ...]] = Coded()
-        self.votes: Coded[tuple[tuple[str, str], ...]] = Coded()
+        self.llms: ValueCodes[tuple[str, ...]] = ValueCodes()
+        self.prompts: ValueCodes[tuple[str, ...]] = ValueCodes()
+        self.votes: ValueCodes[tuple[tuple[str, str], ...]] = ValueCodes()
         self.has_shares = False  # whether a label is neither 0 nor 1
         # Rows of each text by polarity, and over all texts by who proposed them and by what negatives change.
         self.by_text = {polarity: array("I") for polarity in POLARITIES}
@@ -98,7 +98,7 @@ class DatasetRows:
     def __len__(self) -> int:
         return self.by_llms.total()
 
-    def add(self, text: Text, pairs: Sequence[Pair]) -> None:
+    def add(self, text: Text, pairs: Sequence[LabelledPair]) -> None:
         """Take in the pairs of one text, each text once.
 
         A pair that the ensemble turned down is counted by its reason, a candidate that came before as
@@ -148,10 +148,10 @@ class DatasetRows:
             self._connection.create_function("split_of", 1, split_of.__getitem__, deterministic=True)
             yield self._connection.execute(query)
 
-    def _in_order(self, text: Text, pairs: Sequence[Pair]) -> list[tuple[int, int, Pair]]:
+    def _in_order(self, text: Text, pairs: Sequence[LabelledPair]) -> list[tuple[int, int, LabelledPair]]:
         """Those of a text's pairs that become rows, in the dataset's order: key, number among all, pair."""
         seen: set[str] = set()
-        rows: list[tuple[int, int, Pair]] = []
+        rows: list[tuple[int, int, LabelledPair]] = []
         for number, pair in enumerate(pairs):
             said = pair.candidate.candidate
             if reason := pair.reason or ("repeated_pair" if said in seen else None):
@@ -168,7 +168,7 @@ class DatasetRows:
             self.has_shares |= pair.label not in (0, 1)
         return sorted(rows, key=lambda row: row[:2])
 
-    def _partners(self, rows: Sequence[tuple[int, int, Pair]]) -> dict[int, int]:
+    def _partners(self, rows: Sequence[tuple[int, int, LabelledPair]]) -> dict[int, int]:
         """Of each positive one of the negatives and the other way round; the fewer take turns."""
         sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
         few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
@@ -185,7 +185,7 @@ class DatasetRows:
         yield pl.DataFrame(schema=schema)
         with self.select(_ALL) as rows:
             for _ in range(0, self.candidates, self.shard):
-                yield framed(rows, self._candidates_of, self.shard).select(*schema)
+                yield next_frame(rows, self._candidates_of, self.shard).select(*schema)
 
     def _candidates_of(self, rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
         place, said, proposed, llms, votes, label, reason, change = zip(*rows, strict=True)
@@ -232,7 +232,7 @@ class _Sentences:
                 yield said
 
 
-def framed(
+def next_frame(
     rows: Iterator[tuple[Any, ...]],
     frame_of: Callable[[Sequence[tuple[Any, ...]]], pl.DataFrame],
     most: int,

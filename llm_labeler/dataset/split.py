@@ -18,7 +18,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler.settings.labelling import SplitSettings
+from llm_labeler.settings.labelling import TextSplitSettings
 from pairkit.app.printable import normalize
 from pairkit.similarity.groups import Places, alone, connected
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
@@ -34,7 +34,7 @@ def split_texts(
     ids: Sequence[str],
     sentences: TextSequence,
     owners: Places,
-    settings: SplitSettings,
+    settings: TextSplitSettings,
     seed: int,
 ) -> list[str]:
     """The split (`train`, `validation`, `test`) of every text; (text,)."""
@@ -45,7 +45,7 @@ def split_texts(
         (keyed_unit(seed, "split", ids[first]) for first in firsts.tolist()), np.float64, len(firsts)
     )
     splits = np.zeros(len(ids), np.int8)
-    splits[firsts] = _deal(sizes, draws, settings)
+    splits[firsts] = _assign_splits(sizes, draws, settings)
     return [_NAMES[split] for split in splits[groups]]
 
 
@@ -83,24 +83,24 @@ def _key(sentence: str) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
 
 
-def _deal(
-    sizes: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], settings: SplitSettings
+def _assign_splits(
+    sizes: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], settings: TextSplitSettings
 ) -> npt.NDArray[np.int8]:
     """The split of every group, given the number of its texts and its draw; (group,) all."""
     shares = {_TEST: settings.test, _VALIDATION: settings.validation}
     total = int(sizes.sum())
     most = {split: min(_LARGEST_HELD_OUT, max(1, round(share * total))) for split, share in shares.items()}
-    dealt = np.full(len(sizes), _TRAIN, np.int8)
+    splits = np.full(len(sizes), _TRAIN, np.int8)
     is_test = draws < settings.test
-    dealt[is_test & (sizes <= most[_TEST])] = _TEST
+    splits[is_test & (sizes <= most[_TEST])] = _TEST
     is_validation = ~is_test & (draws < settings.test + settings.validation)
-    dealt[is_validation & (sizes <= most[_VALIDATION])] = _VALIDATION
-    if len(sizes) and not (dealt == _TRAIN).any():
-        dealt[np.lexsort((draws, -sizes))[0]] = _TRAIN
+    splits[is_validation & (sizes <= most[_VALIDATION])] = _VALIDATION
+    if len(sizes) and not (splits == _TRAIN).any():
+        splits[np.lexsort((draws, -sizes))[0]] = _TRAIN
     if len(sizes) >= _FEWEST_GROUPS:
         for split, share in shares.items():
-            if share > 0 and not (dealt == split).any():
-                left = np.flatnonzero(dealt == np.bincount(dealt, minlength=len(_NAMES)).argmax())
+            if share > 0 and not (splits == split).any():
+                left = np.flatnonzero(splits == np.bincount(splits, minlength=len(_NAMES)).argmax())
                 smallest = np.lexsort((draws[left], np.maximum(sizes[left], most[split])))[0]
-                dealt[left[smallest]] = split
-    return dealt
+                splits[left[smallest]] = split
+    return splits

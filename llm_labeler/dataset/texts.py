@@ -205,7 +205,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class InputTexts:
     """The usable texts of an input, in its order."""
 
     name: str
@@ -224,7 +224,7 @@ class Texts:
         return digest.hexdigest()
 
 
-def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> Texts:
+def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> InputTexts:
     """Read the sentences to label.
 
     Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
@@ -248,7 +248,7 @@ def read_texts(source: Source, *, column: str | None, settings: InputSettings, s
             examples.setdefault(reason, f"{where}:{row}")
     if not kept:
         raise DataError(_why_none(rows, dropped), path=source_name(source))
-    found = Texts(
+    found = InputTexts(
         "", _drawn([*kept.values()], settings.draw, seed), rows, dict(sorted(dropped.items())), examples
     )
     return replace(found, name=_name(source, found))
@@ -262,7 +262,7 @@ def _drawn(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, .
     return tuple(text for text in texts if text.text_id in chosen)
 
 
-def _name(source: Source, texts: Texts) -> str:
+def _name(source: Source, texts: InputTexts) -> str:
     if not isinstance(source, str | Path):
         return f"in memory, {texts.sha256[:16]}"
     return own_name(str(source))

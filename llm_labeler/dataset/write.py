@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from llm_labeler.dataset.card import label_card
-from llm_labeler.dataset.rows import NAMES, VOTES, DatasetRows, as_votes, framed
+from llm_labeler.dataset.rows import NAMES, VOTES, DatasetRows, as_votes, next_frame
 from llm_labeler.records import POLARITIES
 from pairkit.app.errors import DataError
 from pairkit.dataset.records import SPLITS, dataset_folder, file_patterns
@@ -32,7 +32,7 @@ _QUERIES = {
 }
 
 
-class DealtRows:
+class SplitRows:
     """The rows of a run by split.
 
     The seed decides each row's place by what the row says: neither label, text nor LLM makes a run of
@@ -43,7 +43,7 @@ class DealtRows:
     """
 
     def __init__(self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool) -> None:
-        """Deal the rows."""
+        """Count the rows of each split."""
         self._rows = rows
         self.graded = graded or rows.has_shares
         self._splits = bytes(SPLITS.index(split_of[text.text_id]) for text in rows.texts)
@@ -91,11 +91,11 @@ class DealtRows:
                 count = -(-size // self._rows.shard)
                 for place in range(count):
                     most = min(self._rows.shard, size - place * self._rows.shard)
-                    yield split, place, count, framed(rows, self._makes[config], most)
+                    yield split, place, count, next_frame(rows, self._makes[config], most)
 
     @property
     def _makes(self) -> dict[str, Callable[[Rows], pl.DataFrame]]:
-        triplet = self._told_triplets if self._rows.triplets else self._triplets
+        triplet = self._triplets_with_provenance if self._rows.triplets else self._triplets
         return {"default": self._pairs, "positive": self._positives, "triplet": triplet}
 
     def _pairs(self, rows: Rows) -> pl.DataFrame:
@@ -128,7 +128,7 @@ class DealtRows:
             }
         )
 
-    def _told_triplets(self, rows: Rows) -> pl.DataFrame:
+    def _triplets_with_provenance(self, rows: Rows) -> pl.DataFrame:
         """The same with what is known of each: the kind of its negative, and where both texts come from."""
         places, _, _, _, changes, *both = zip(*rows, strict=True)
         llms, prompts = (
@@ -170,12 +170,12 @@ def write(
     """Write the dataset folder, a shard in memory at a time."""
     if not len(rows):
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
-    dealt = DealtRows(rows, split_of, graded=graded)
-    counts = dealt.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
-    card = label_card(counts, run, file_patterns(dealt.sizes), graded=dealt.graded)
+    split_rows = SplitRows(rows, split_of, graded=graded)
+    counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
+    card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
     with dataset_folder(out) as folder:
-        for config in dealt.sizes:
-            for split, place, count, shard in dealt.shards(config):
+        for config in split_rows.sizes:
+            for split, place, count, shard in split_rows.shards(config):
                 folder.add(config, split, shard, place, count)
         folder.finish(card=card, statistics=counts, run=run)
     return counts
@@ -183,8 +183,8 @@ def write(
 
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
-    told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    what = f"no pair is left to write ({told or 'no LLM proposed any'})"
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    what = f"no pair is left to write ({listed or 'no LLM proposed any'})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
             f"{what}: no question was answered; run `label generate` again, with a higher max_cost "

@@ -17,17 +17,17 @@ from llm_labeler.clients.chat_completions import can_be_sent
 from llm_labeler.clients.provider import Provider
 from llm_labeler.dispatch.openai_batches import (
     ENDED,
+    BatchDraft,
+    BatchResults,
+    BatchStatus,
     OpenAiBatches,
-    Portion,
     QueueFull,
-    Results,
-    Seen,
     read_results,
 )
-from llm_labeler.dispatch.workers import Meter, Outcome, ask_all, by_llm, together
-from llm_labeler.records import Ask, AskKey, Failure, Usage
+from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, by_llm, together
+from llm_labeler.records import Ask, AskKey, Failure, TokenUsage
 from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import Batch, Store, chunks
+from llm_labeler.store import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Listener
@@ -44,7 +44,7 @@ _WITH_BATCHES = ("openai", "openai_compatible")
 async def run_batch(
     asks: Mapping[str, Iterable[Ask]],
     providers: Mapping[str, Provider],
-    store: Store,
+    store: AnswerStore,
     budget: Budget,
     *,
     progress: Listener,
@@ -52,7 +52,7 @@ async def run_batch(
     poll_s: float = 30.0,
     retry_final: bool = False,
     keep_going: bool = False,
-) -> Outcome:
+) -> AskOutcome:
     """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
 
     The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
@@ -93,7 +93,7 @@ class _Batcher:
     def __init__(
         self,
         provider: ServerProvider,
-        store: Store,
+        store: AnswerStore,
         budget: Budget,
         meter: Meter,
         poll_s: float,
@@ -103,7 +103,7 @@ class _Batcher:
         self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
         self._poll_s, self._retry_final = poll_s, retry_final
         self._server = OpenAiBatches(provider, poll_s)
-        self._portion = Portion()  # what is handed in next
+        self._portion = BatchDraft()  # what is handed in next
         self._held: dict[str, Reservation] = {}  # by custom id: room held by batches of this process
         self._collected: set[AskKey] = set()  # answered by batches of an earlier process
         self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
@@ -179,7 +179,7 @@ class _Batcher:
             misfits = 0
         await self._hand_in()
 
-    def _reserve(self, bound: Usage) -> Reservation | None:
+    def _reserve(self, bound: TokenUsage) -> Reservation | None:
         return self._budget.reserve(self._provider.name, bound, self._cost(bound), in_bulk=True)
 
     async def _make_room(self) -> None:
@@ -196,14 +196,14 @@ class _Batcher:
             return
         file_id = await self._server.prepare(portion)
         name, cost = self._provider.name, self._cost(portion.bound)
-        batch = Batch(name, portion.tag, _STARTING, portion.keys, portion.bound, cost)
+        batch = SubmittedBatch(name, portion.tag, _STARTING, portion.keys, portion.bound, cost)
         self._held |= portion.held
-        self._portion = Portion()
+        self._portion = BatchDraft()
         self._adopt(batch, await self._started(batch, portion, file_id))
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
 
-    async def _started(self, batch: Batch, portion: Portion, file_id: str) -> Seen:
+    async def _started(self, batch: SubmittedBatch, portion: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch, as soon as the server takes one more."""
         for _ in range(_TRIES):
             self._store.save_batch(batch)
@@ -231,7 +231,7 @@ class _Batcher:
                     self._store.forget_batch(batch.batch_id)
                     self._budget.correct(batch.most, Spending())
 
-    def _adopt(self, batch: Batch, seen: Seen) -> None:
+    def _adopt(self, batch: SubmittedBatch, seen: BatchStatus) -> None:
         known = replace(batch, batch_id=seen.batch_id, state=seen.state)
         self._store.save_batch(known, replaces=batch.batch_id)
 
@@ -249,10 +249,10 @@ class _Batcher:
             if waiting:
                 await asyncio.sleep(self._poll_s)
 
-    async def _collect(self, batch: Batch, seen: Seen) -> None:
+    async def _collect(self, batch: SubmittedBatch, seen: BatchStatus) -> None:
         if seen.state == "failed":
             self._store.forget_batch(batch.batch_id)
-            self._settle(batch, Results())
+            self._settle(batch, BatchResults())
             raise RemoteError(
                 f"llm {batch.llm}: the server did not take batch {batch.batch_id} "
                 f"({seen.problems or 'no reason given'}); fix what it says, then run the same command again"
@@ -264,7 +264,7 @@ class _Batcher:
         if results.problem is not None:
             raise results.problem
 
-    def _settle(self, batch: Batch, results: Results) -> None:
+    def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Put what a batch took in place of what was held for it, or counted by an earlier process."""
         charges = {name: charge(None, None) for name in results.failures}
         for name, answer in results.answers.items():
@@ -285,6 +285,6 @@ class _Batcher:
             else:
                 self._budget.release(reservation)
 
-    def _cost(self, bound: Usage) -> float | None:
+    def _cost(self, bound: TokenUsage) -> float | None:
         cost = self._provider.prices.cost(bound)
         return None if cost is None else cost * self._discount

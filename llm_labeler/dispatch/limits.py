@@ -93,13 +93,13 @@ class TokenBucket:
 
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 60.0
-PATIENCE_S = 600.0  # with nothing but 429s, or with a single wish of a server
-_LOOK_AGAIN_S = 1.0  # what is waited for may come sooner than it seemed
+MAX_WAIT_S = 600.0  # with nothing but 429s, or a single wait that a server asks for
+_POLL_S = 1.0  # what is waited for may come sooner than it seemed
 _SMOOTHING = 0.1  # weight of the newest call in the expected number of tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class Admission:
     """A call that the limiter let through."""
 
     started_at: float
@@ -127,7 +127,7 @@ class RateLimiter:
         """Calls at a time that the server's answers allow now."""
         return max(1, int(self._allowed))
 
-    async def enter(self, bound: int) -> Pass:
+    async def enter(self, bound: int) -> Admission:
         """Wait for a turn."""
         time = asyncio.get_running_loop().time
         async with self._turnstile:
@@ -135,9 +135,9 @@ class RateLimiter:
                 self._freed.clear()
                 await self._freed.wait()
             while (wait_s := self._wait_s(time())) > 0:
-                await asyncio.sleep(min(wait_s, _LOOK_AGAIN_S))
+                await asyncio.sleep(min(wait_s, _POLL_S))
             tokens = float(bound) if self._expected is None else min(float(bound), self._expected)
-            entered = Pass(time(), tokens)
+            entered = Admission(time(), tokens)
             self._inside += 1
             self._requests.start(entered.started_at)
             self._tokens.start(entered.started_at, tokens)
@@ -148,7 +148,7 @@ class RateLimiter:
         self._inside -= 1
         self._freed.set()
 
-    def answered(self, entered: Pass, tokens: int) -> None:
+    def answered(self, entered: Admission, tokens: int) -> None:
         """The server answered and counted so many tokens."""
         self._tokens.correct(tokens - entered.tokens)
         before = float(tokens) if self._expected is None else self._expected
@@ -158,19 +158,20 @@ class RateLimiter:
         self._answered += 1
         self._end_round()
 
-    def refused(self, entered: Pass, retry_after_s: float | None) -> None:
+    def refused(self, entered: Admission, retry_after_s: float | None) -> None:
         """The server answered 429."""
         now = asyncio.get_running_loop().time()
         self._tokens.correct(-entered.tokens)
         if self._refused_since is None:
             self._refused_since = now
-        wish_s = retry_after_s or 0.0
-        if max(wish_s, now - self._refused_since) > PATIENCE_S:
+        requested_s = retry_after_s or 0.0
+        if max(requested_s, now - self._refused_since) > MAX_WAIT_S:
             raise RateLimited(
                 f"{self._llm}: its server takes no more calls for now (429"
-                f"{f', ask again in {wish_s:.0f} s' if wish_s else ''}); what was answered is kept: run the "
-                f"same command again later, or lower rpm, tpm or concurrency under [llm.{self._llm}]",
-                wish_s or _LONGEST_PAUSE_S,
+                f"{f', ask again in {requested_s:.0f} s' if requested_s else ''}); what was answered is kept:"
+                " run the same command again later, or lower rpm, tpm or concurrency under"
+                f" [llm.{self._llm}]",
+                requested_s or _LONGEST_PAUSE_S,
             )
         self._close(entered, now, retry_after_s)
         self._refused += 1
@@ -179,15 +180,15 @@ class RateLimiter:
     def _wait_s(self, now: float) -> float:
         return max(self._closed_until - now, self._requests.wait_s(now), self._tokens.wait_s(now))
 
-    def _close(self, entered: Pass, now: float, wish_s: float | None) -> None:
-        if wish_s is None:
+    def _close(self, entered: Admission, now: float, requested_s: float | None) -> None:
+        if requested_s is None:
             # Calls that were in flight when the limiter closed add nothing.
             if entered.started_at < self._closed_at:
                 return
-            wish_s = self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+            requested_s = self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
             self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
         self._closed_at = now
-        self._closed_until = max(self._closed_until, now + wish_s)
+        self._closed_until = max(self._closed_until, now + requested_s)
 
     def _end_round(self) -> None:
         calls = self._answered + self._refused

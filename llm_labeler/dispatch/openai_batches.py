@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Answer, Ask, AskKey, Failure, Reply, Usage, digest
-from llm_labeler.store import Batch
+from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage, digest
+from llm_labeler.store import SubmittedBatch
 from llm_labeler.store.budget import Reservation
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -43,7 +43,7 @@ def custom_id(key: AskKey) -> str:
 
 
 @dataclass(slots=True)
-class Portion:
+class BatchDraft:
     """The questions of one batch, growing."""
 
     tag: str = field(default_factory=lambda: f"label-{uuid4().hex}")
@@ -51,22 +51,22 @@ class Portion:
     size: int = 0
     keys: dict[str, AskKey] = field(default_factory=dict)
     held: dict[str, Reservation] = field(default_factory=dict)
-    bound: Usage = field(default_factory=lambda: Usage(0, 0))
+    bound: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
-    def add(self, ask: Ask, line: bytes, bound: Usage, reservation: Reservation) -> None:
+    def add(self, ask: Ask, line: bytes, bound: TokenUsage, reservation: Reservation) -> None:
         """Add a question."""
         name = custom_id(ask.key)
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
         self.keys[name], self.held[name] = ask.key, reservation
-        self.bound = Usage(
+        self.bound = TokenUsage(
             self.bound.prompt_tokens + bound.prompt_tokens,
             self.bound.completion_tokens + bound.completion_tokens,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BatchStatus:
     """A batch as the server describes it."""
 
     batch_id: str
@@ -77,7 +77,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ResultLine:
     """The result of one question of a batch."""
 
     custom_id: str
@@ -104,7 +104,7 @@ class OpenAiBatches:
         self._provider, self._channel = provider, provider.channel
         self._pause_s = min(1.0, poll_s)
 
-    def has_room_for(self, portion: Portion, line: bytes) -> bool:
+    def has_room_for(self, portion: BatchDraft, line: bytes) -> bool:
         """Whether one more line keeps within the limits."""
         return len(portion.keys) < self.most_requests and portion.size + len(line) <= self.most_bytes
 
@@ -114,13 +114,13 @@ class OpenAiBatches:
         line = {"custom_id": custom_id(ask.key), "method": "POST", "url": _ENDPOINT, "body": body}
         return json.dumps(line, ensure_ascii=False).encode()
 
-    async def prepare(self, portion: Portion) -> str:
+    async def prepare(self, portion: BatchDraft) -> str:
         """Upload the file; its id. A file alone costs nothing."""
         content = b"".join(line + b"\n" for line in portion.lines)
         upload = partial(self._channel.upload, "/files", "questions.jsonl", content, purpose="batch")
         return _identifier(_decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id")
 
-    async def create(self, portion: Portion, file_id: str) -> Seen:
+    async def create(self, portion: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch. It is never started twice: a call with an unknown end is looked up by its tag."""
         try:
             return await self.start(portion, file_id)
@@ -139,23 +139,25 @@ class OpenAiBatches:
             "to continue"
         )
 
-    async def start(self, portion: Portion, file_id: str) -> Seen:
+    async def start(self, portion: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch over the file."""
         metadata = {"tag": portion.tag}
         request = {"input_file_id": file_id, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        return _seen(_decoded(await self._channel.post("/batches", {**request, "metadata": metadata})))
+        return _batch_status(
+            _decoded(await self._channel.post("/batches", {**request, "metadata": metadata}))
+        )
 
-    async def look(self, batch_id: str) -> Seen:
+    async def look(self, batch_id: str) -> BatchStatus:
         """The state of a batch."""
-        return _seen(_decoded(await self._get(f"/batches/{batch_id}")))
+        return _batch_status(_decoded(await self._get(f"/batches/{batch_id}")))
 
-    async def find(self, tag: str) -> Seen | None:
+    async def find(self, tag: str) -> BatchStatus | None:
         """The batch with this tag, if one was started."""
         first = path = f"/batches?limit={_PAGE}"
         passed = set[str]()
         while True:
             page = _decoded(await self._get(path))
-            batches = [_seen(entry) for entry in _listed(page)]
+            batches = [_batch_status(entry) for entry in _listed(page)]
             if found := next((batch for batch in batches if batch.tag == tag), None):
                 return found
             if not batches or page.get("has_more") is not True:
@@ -165,7 +167,7 @@ class OpenAiBatches:
             passed.add(last)
             path = f"{first}&after={last}"
 
-    async def results(self, seen: Seen) -> list[Line]:
+    async def results(self, seen: BatchStatus) -> list[ResultLine]:
         """The lines of both result files; those that can't be read are left out."""
         files = [await self._get(f"/files/{name}/content", most_bytes=_MOST_RESULTS) for name in seen.files]
         return [line for content in files for line in read_lines(content)]
@@ -201,19 +203,19 @@ class OpenAiBatches:
 
 
 @dataclass(slots=True)
-class Results:
+class BatchResults:
     """The results of a batch, by custom id."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, StoredAnswer] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     problem: PairkitError | None = None
 
 
 async def read_results(
-    provider: ServerProvider, batch: Batch, state: str, lines: Iterable[Line], discount: float
-) -> Results:
+    provider: ServerProvider, batch: SubmittedBatch, state: str, lines: Iterable[ResultLine], discount: float
+) -> BatchResults:
     """Match lines with questions; the first answer to a question counts."""
-    results, hopeless = Results(), set[int]()
+    results, hopeless = BatchResults(), set[int]()
     for line in lines:
         if line.custom_id not in batch.keys or line.custom_id in results.answers:
             continue
@@ -238,7 +240,7 @@ async def read_results(
     return results
 
 
-def read_lines(content: bytes) -> Iterator[Line]:
+def read_lines(content: bytes) -> Iterator[ResultLine]:
     """The lines of an output or error file; those that can't be read are left out."""
     for text in content.splitlines():
         try:
@@ -249,12 +251,12 @@ def read_lines(content: bytes) -> Iterator[Line]:
             continue
         response = value.get("response", ())
         if response is None:
-            yield Line(name, None)
+            yield ResultLine(name, None)
         elif isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
-            yield Line(name, status, response.get("body"))
+            yield ResultLine(name, status, response.get("body"))
 
 
-def _reply(line: Line, state: str) -> Reply:
+def _reply(line: ResultLine, state: str) -> LlmReply:
     if line.status is None:
         raise _unasked(state)
     if line.status != 200:
@@ -266,24 +268,26 @@ def _unasked(state: str) -> CallFailed:
     return CallFailed("timeout", f"the batch was {state} before it was answered")
 
 
-def _answer(provider: ServerProvider, batch: Batch, line: Line, reply: Reply, discount: float) -> Answer:
+def _answer(
+    provider: ServerProvider, batch: SubmittedBatch, line: ResultLine, reply: LlmReply, discount: float
+) -> StoredAnswer:
     usage = reply.usage or _share(batch)
     cost = provider.prices.cost(usage)
     price = None if cost is None else cost * discount
-    return Answer(batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None)
+    return StoredAnswer(batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None)
 
 
-def _share(batch: Batch) -> Usage:
+def _share(batch: SubmittedBatch) -> TokenUsage:
     """A question's share of the batch's bound, if the server reports no usage."""
     count = len(batch.keys)
-    return Usage(-(-batch.bound.prompt_tokens // count), -(-batch.bound.completion_tokens // count))
+    return TokenUsage(-(-batch.bound.prompt_tokens // count), -(-batch.bound.completion_tokens // count))
 
 
-def _failure(batch: Batch, name: str, failed: CallFailed) -> Failure:
+def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
     return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)
 
 
-def _seen(value: dict[str, Any]) -> Seen:
+def _batch_status(value: dict[str, Any]) -> BatchStatus:
     metadata, errors = value.get("metadata"), value.get("errors")
     tag = metadata.get("tag") if isinstance(metadata, dict) else None
     problems = errors.get("data") if isinstance(errors, dict) else None
@@ -293,7 +297,7 @@ def _seen(value: dict[str, Any]) -> Seen:
         if isinstance(problem, dict) and isinstance(problem.get("message"), str)
     ]
     files = (name for name in ("output_file_id", "error_file_id") if value.get(name) is not None)
-    return Seen(
+    return BatchStatus(
         _identifier(value, "id"),
         _identifier(value, "status"),
         tag if isinstance(tag, str) else "",

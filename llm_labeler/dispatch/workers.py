@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from llm_labeler.clients.provider import CallFailed, Provider
-from llm_labeler.dispatch.limits import PATIENCE_S, Breaker, RateLimiter
-from llm_labeler.records import Answer, Ask, Failure, Reply, Usage
+from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
+from llm_labeler.records import Ask, Failure, LlmReply, StoredAnswer, TokenUsage
 from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import Store, chunks
+from llm_labeler.store import AnswerStore, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
@@ -26,7 +26,7 @@ _EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AskOutcome:
     """How a run ended."""
 
     done: int  # answered by this session
@@ -41,39 +41,39 @@ class Outcome:
 class Meter:
     """Counts calls and reports progress a few times a second."""
 
-    def __init__(self, tell: Listener, total: int | None, stage: str = "asking") -> None:
+    def __init__(self, listener: Listener, total: int | None, stage: str = "asking") -> None:
         self.done = self.failed = self.cached = self.retried = self.in_flight = 0
         self.spent = Spending()
         self.stopped_by: str | None = None
-        self._tell, self._total, self._stage = tell, total, stage
-        self._told_at = float("-inf")
+        self._listener, self._total, self._stage = listener, total, stage
+        self._reported_at = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
         """Report progress, unless it was just reported; the last report is always made."""
         now = asyncio.get_running_loop().time()
-        if last or now - self._told_at >= _EVERY_S:
-            self._told_at = now
+        if last or now - self._reported_at >= _EVERY_S:
+            self._reported_at = now
             known = self.done + self.cached + self.failed
-            self._tell(Progress(self._stage, known, self._total, self._note(), ended=last))
+            self._listener(Progress(self._stage, known, self._total, self._note(), ended=last))
 
-    def outcome(self, problems: Mapping[str, PairkitError]) -> Outcome:
+    def outcome(self, problems: Mapping[str, PairkitError]) -> AskOutcome:
         """The final counts."""
         counts = (self.done, self.failed, self.cached, self.retried)
-        return Outcome(*counts, self.spent, self.stopped_by, problems)
+        return AskOutcome(*counts, self.spent, self.stopped_by, problems)
 
     def _note(self) -> str:
         counts = {"under way": self.in_flight, "failed": self.failed, "repeated": self.retried}
-        told = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *told))
+        parts = [f"{count:,} {name}" for name, count in counts.items() if count]
+        return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *parts))
 
 
 def together(problems: Sequence[PairkitError]) -> PairkitError:
     """One error that names all problems; a ConfigError if one of them is."""
     if len(problems) == 1:
         return problems[0]
-    told = "; ".join(str(problem) for problem in problems)
+    parts = "; ".join(str(problem) for problem in problems)
     is_config = any(isinstance(problem, ConfigError) for problem in problems)
-    return (ConfigError if is_config else RemoteError)(f"{len(problems)} LLMs can't be asked: {told}")
+    return (ConfigError if is_config else RemoteError)(f"{len(problems)} LLMs can't be asked: {parts}")
 
 
 def by_llm(ends: Mapping[str, object]) -> dict[str, PairkitError]:
@@ -89,12 +89,12 @@ def by_llm(ends: Mapping[str, object]) -> dict[str, PairkitError]:
 class Caller:
     """Makes the calls of all LLMs, which share one budget and one store."""
 
-    def __init__(self, store: Store, budget: Budget, meter: Meter) -> None:
+    def __init__(self, store: AnswerStore, budget: Budget, meter: Meter) -> None:
         self.calling: set[asyncio.Task[None]] = set()  # whose call is under way
         self.meter = meter
         self._store, self._budget = store, budget
 
-    async def call(self, provider: Provider, ask: Ask, bound: Usage) -> Usage:
+    async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
         """Ask once and keep the answer.
 
         If this is cancelled while the server works, the call stays written down as in flight: it may be on
@@ -108,7 +108,7 @@ class Caller:
             self._budget.release(reservation)
             raise
         # However the call ends, others wait for its room: unless more is known it took all that it could.
-        usage: Usage | None = bound
+        usage: TokenUsage | None = bound
         estimated = True
         try:
             reply = await self._under_way(provider, ask)
@@ -120,13 +120,13 @@ class Caller:
             usage, estimated = reply.usage or bound, reply.usage is None
             cost = provider.prices.cost(usage)
             known = replace(reply, usage=usage) if estimated else reply
-            self._store.save_answer(Answer(ask.key, known, cost, estimated), attempt)
+            self._store.save_answer(StoredAnswer(ask.key, known, cost, estimated), attempt)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)
             self.meter.spent += charge(usage, cost, estimated=estimated)
 
-    async def _under_way(self, provider: Provider, ask: Ask) -> Reply:
+    async def _under_way(self, provider: Provider, ask: Ask) -> LlmReply:
         if (task := asyncio.current_task()) is not None:
             self.calling.add(task)
         self.meter.in_flight += 1
@@ -154,7 +154,7 @@ class LlmWorkers:
         self,
         provider: Provider,
         asks: Iterable[Ask],
-        store: Store,
+        store: AnswerStore,
         caller: Caller,
         breaker: BreakerSettings,
         *,
@@ -241,7 +241,7 @@ class LlmWorkers:
                     not failed.retry
                     or tried >= self._provider.attempts
                     or refused >= _MOST_REFUSALS
-                    or (failed.retry_after_s or 0.0) > PATIENCE_S
+                    or (failed.retry_after_s or 0.0) > MAX_WAIT_S
                 ):
                     self._fail(ask, failed, tried + refused)
                     return
@@ -285,16 +285,16 @@ class LlmWorkers:
             self._store.save_failure(replace(self._doubtful.pop(), final=True))
 
 
-def _backoff_s(tried: int, wish_s: float | None) -> float:
+def _backoff_s(tried: int, requested_s: float | None) -> float:
     """Seconds before the next attempt: doubling, with jitter."""
     longest = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** min(tried - 1, 10))
-    return max(wish_s or 0.0, longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+    return max(requested_s or 0.0, longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
 
 
 async def ask_all(
     asks: Mapping[str, Iterable[Ask]],
     providers: Mapping[str, Provider],
-    store: Store,
+    store: AnswerStore,
     budget: Budget,
     *,
     breaker: BreakerSettings,
@@ -303,7 +303,7 @@ async def ask_all(
     total: int | None = None,
     retry_final: bool = False,
     keep_going: bool = False,
-) -> Outcome:
+) -> AskOutcome:
     """Ask what is not answered yet, and store every answer at once.
 
     Each LLM goes at its own speed through its own stream, of which only a few questions are in memory. What

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from llm_labeler.judging.judges import Judges, cast_votes, share_of_votes
-from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Vote
+from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings.kinds import load, strategy_of
 from llm_labeler.settings.labelling import EnsembleSettings
 from pairkit.app.errors import DataError
@@ -30,7 +30,7 @@ from pairkit.app.errors import DataError
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
-class Decision(NamedTuple):
+class LabelDecision(NamedTuple):
     """What becomes of a candidate; `reason` says why it is turned down."""
 
     polarity: Polarity
@@ -39,36 +39,36 @@ class Decision(NamedTuple):
 
 
 _Belief = tuple[float, float, float]  # in same, opposite, unrelated
-Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], Decision]
+Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], LabelDecision]
 
 
 def label(
     candidates: Sequence[Candidate],
-    votes: Mapping[str, Sequence[Judgement]],
+    votes: Mapping[str, Sequence[JudgeVote]],
     settings: EnsembleSettings,
     judges: Judges | None = None,
     decide: Decide | None = None,
-) -> list[Pair]:
+) -> list[LabelledPair]:
     """Label candidates by `settings.strategy`; each comes back once, in their order."""
     decide = decide or load(strategy_of(settings.strategy).place)
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
         outcome = decide(candidate, cast_votes(cast), settings, judges)
-        pairs.append(Pair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
+        pairs.append(LabelledPair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
     return pairs
 
 
 def union(
     candidate: Candidate, _cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-) -> Decision:
+) -> LabelDecision:
     """All that passed the filters."""
     return _hard(candidate.polarity, None)
 
 
 def vote(
     candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
-) -> Decision:
+) -> LabelDecision:
     """What more judges confirm than say anything else."""
     polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
     if not cast:
@@ -78,20 +78,20 @@ def vote(
 
 def weighted(
     candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, judges: Judges | None
-) -> Decision:
+) -> LabelDecision:
     """The same of votes weighed by the judges' accuracies; labels are graded."""
     belief = judges.belief(cast) if judges else share_of_votes(cast)
     soft = min(1.0, belief[0])
     polarity, reason, confidence = _rule(candidate.polarity, belief, settings)
     if not cast:
-        return Decision(candidate.polarity, soft, "undecided")
+        return LabelDecision(candidate.polarity, soft, "undecided")
     if confidence < settings.min_confidence:
-        return Decision(candidate.polarity, soft, "unsure")
-    return Decision(polarity, soft, reason)
+        return LabelDecision(candidate.polarity, soft, "unsure")
+    return LabelDecision(polarity, soft, reason)
 
 
-def _hard(polarity: Polarity, reason: str | None) -> Decision:
-    return Decision(polarity, float(polarity == "positive"), reason)
+def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:
+    return LabelDecision(polarity, float(polarity == "positive"), reason)
 
 
 def _rule(
@@ -142,16 +142,16 @@ def own_strategy(function: StrategyFunction, text: str) -> Decide:
 
     def decide(
         candidate: Candidate, cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-    ) -> Decision:
+    ) -> LabelDecision:
         said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
         usual = float(candidate.polarity == "positive")
         if said is None or isinstance(said, bool):
-            return Decision(candidate.polarity, usual, None if said else "own_strategy")
+            return LabelDecision(candidate.polarity, usual, None if said else "own_strategy")
         if not (isinstance(said, int | float) and 0 <= said <= 1):
             raise DataError(
                 f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"
                 " None or a label from 0 to 1"
             )
-        return Decision(candidate.polarity, float(said), None)
+        return LabelDecision(candidate.polarity, float(said), None)
 
     return decide

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler.records import VOTES, Judgement, Vote
+from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 from pairkit.system.seeded import keyed_hash
 
@@ -55,7 +55,7 @@ class Ballots:
         return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
 
 
-def collect(judgements: Iterable[Judgement]) -> Ballots:
+def collect(judgements: Iterable[JudgeVote]) -> Ballots:
     """Count the ballots; a judge that said two things of one candidate abstains there.
 
     In memory a judgement takes 13 bytes, since candidates are known by 64 bits of a hash.
@@ -76,7 +76,7 @@ def collect(judgements: Iterable[Judgement]) -> Ballots:
     return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
 
 
-def cast_votes(votes: Iterable[Judgement]) -> dict[str, Vote]:
+def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
     """What each judge says of one candidate, in order of their names; those that abstain are left out."""
     said: dict[str, set[Vote]] = {}
     for vote in votes:
@@ -163,7 +163,7 @@ def _change(one: Iterable[Floats], other: Iterable[Floats]) -> float:
 Method = Literal["dawid-skene", "majority"]
 
 _FEWEST_JUDGES = 3  # two that differ tell nothing of which one errs
-_STRANGER = 0.5  # accuracy of a judge that was not fitted: what smoothing gives one without votes
+_UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted: what smoothing gives one without votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Judges:
         scores = np.log([self.prior[name] for name in CLASSES])
         for judge in sorted(votes):
             known = self.by_name.get(judge)
-            accuracy = np.array(known.accuracy if known else _STRANGER)
+            accuracy = np.array(known.accuracy if known else _UNKNOWN_JUDGE)
             scores[CLASSES.index(votes[judge])] += gain(accuracy, len(CLASSES))
         same, opposite, unrelated = classes_given(scores).tolist()
         return same, opposite, unrelated
@@ -217,7 +217,7 @@ class Judges:
         return asdict(self)
 
 
-def fit_judges(judgements: Iterable[Judgement], settings: EnsembleSettings) -> Judges:
+def fit_judges(judgements: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges:
     """Estimate the judges from all judgements of a run, by one-coin Dawid-Skene where that can work."""
     ballots = collect(judgements)
     compared = int(ballots.counts[ballots.voters >= 2].sum())

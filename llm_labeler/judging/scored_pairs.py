@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from llm_labeler.records import POLARITIES, VOTES, Candidate, Judgement
+from llm_labeler.records import POLARITIES, VOTES, Candidate, JudgeVote
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line, without_apostrophes
 
@@ -29,31 +29,31 @@ _EXAMPLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PairExamples:
     """How many gold pairs something holds of, with a few of them."""
 
     count: int
     examples: tuple[str, ...]
 
     @classmethod
-    def of(cls, pairs: pl.DataFrame) -> Finding:
+    def of(cls, pairs: pl.DataFrame) -> PairExamples:
         """Count pairs and show the first, shortened."""
         shown = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
         return cls(len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown))
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class GoldPairs:
     """Gold pairs, each once."""
 
     pairs: pl.DataFrame
     repeated: int
-    contradictory: Finding
+    contradictory: PairExamples
     graded: bool
     threshold: float
 
 
-def read_gold(rows: pl.DataFrame, threshold: float | None) -> Gold:
+def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Check gold rows and tell `same` from the rest."""
     labels = _checked(rows)
     graded = not labels.is_in([0.0, 1.0]).all()
@@ -65,7 +65,7 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> Gold:
     contradictory = known.filter(several).unique("key", keep="first", maintain_order=True)
     consistent = known.filter(~several)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
-    return Gold(pairs, len(consistent) - len(pairs), Finding.of(contradictory), graded, least)
+    return GoldPairs(pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, least)
 
 
 def normalised(column: str) -> pl.Expr:
@@ -116,20 +116,20 @@ _REMEDY = "write the table anew with `label parse`"
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
 
 
-class Matched(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """One candidate with people's label."""
 
     same: bool
     grade: float
     candidate: Candidate
-    votes: tuple[Judgement, ...]
+    votes: tuple[JudgeVote, ...]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Matched:
+    def of(cls, row: Mapping[str, Any]) -> ScoredCandidate:
         """From a row of gold pairs joined with candidates."""
         candidate = Candidate(row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"]))
         votes = tuple(
-            Judgement(candidate.candidate_id, vote["judge"], vote["vote"]) for vote in row["votes"] or ()
+            JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"]) for vote in row["votes"] or ()
         )
         return cls(row["same"], row["label"], candidate, votes)
 
@@ -159,12 +159,12 @@ def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
     return whole.select(pl.exclude("text"), key=key)
 
 
-def all_votes(known: pl.DataFrame) -> Iterator[Judgement]:
+def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
     """Every judgement of the table."""
     for text_id, candidate, votes in known.select("text_id", "candidate", "votes").iter_rows():
         if votes:
             id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
-            yield from (Judgement(id_, vote["judge"], vote["vote"]) for vote in votes)
+            yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
 
 
 def _check(found: pl.Series, known: tuple[str, ...]) -> None:

@@ -10,7 +10,14 @@ import polars as pl
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
-from llm_labeler.judging.scored_pairs import Finding, Gold, Matched, all_votes, read_candidates, read_gold
+from llm_labeler.judging.scored_pairs import (
+    GoldPairs,
+    PairExamples,
+    ScoredCandidate,
+    all_votes,
+    read_candidates,
+    read_gold,
+)
 from llm_labeler.records import POLARITIES, Polarity
 from llm_labeler.settings.kinds import STRATEGIES
 from llm_labeler.settings.labelling import EnsembleSettings
@@ -123,8 +130,8 @@ class ScoreReport:
     rows: tuple[ScoreRow, ...]
     gold: int
     found: int
-    not_found: Finding
-    contradictory: Finding
+    not_found: PairExamples
+    contradictory: PairExamples
     repeated: int
     graded: bool
     threshold: float
@@ -205,7 +212,7 @@ def score(
     table = read_candidates(candidates)
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
     both = people.pairs.join(table, on="key", maintain_order="left_right")
-    matched = [Matched.of(row) for row in both.iter_rows(named=True)]
+    matched = [ScoredCandidate.of(row) for row in both.iter_rows(named=True)]
     need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
     skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
     strategies = [name for name in STRATEGIES if name not in skipped]
@@ -219,7 +226,7 @@ def score(
 
 
 def _report(
-    people: Gold,
+    people: GoldPairs,
     both: pl.DataFrame,
     rows: Sequence[ScoreRow],
     skipped: Mapping[str, str],
@@ -230,7 +237,7 @@ def _report(
         rows=tuple(rows),
         gold=len(people.pairs),
         found=len(people.pairs) - len(missing),
-        not_found=Finding.of(missing),
+        not_found=PairExamples.of(missing),
         contradictory=people.contradictory,
         repeated=people.repeated,
         graded=people.graded,
@@ -276,7 +283,7 @@ def _row(
     )
 
 
-def _as_proposed(matched: list[Matched], llm: str) -> list[_Labelled]:
+def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
     return [
         _Labelled(one.same, one.grade, one.candidate.polarity, float(one.candidate.polarity == "positive"))
         for one in matched
@@ -285,7 +292,7 @@ def _as_proposed(matched: list[Matched], llm: str) -> list[_Labelled]:
 
 
 def _by_strategy(
-    matched: list[Matched], name: str, settings: EnsembleSettings, judges: Judges | None
+    matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
 ) -> list[_Labelled]:
     votes = {one.candidate.candidate_id: one.votes for one in matched}
     chosen = settings.model_copy(update={"strategy": name})
@@ -296,5 +303,5 @@ def _by_strategy(
     ]
 
 
-def _llms(matched: list[Matched]) -> list[str]:
+def _llms(matched: list[ScoredCandidate]) -> list[str]:
     return sorted({llm for one in matched for llm in one.candidate.llms})

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from llm_labeler.judging.questions import CANDIDATES, Scale
-from llm_labeler.records import VOTES, Ask, Candidate, Ending, Judgement, ending_of
+from llm_labeler.records import VOTES, Ask, Candidate, Ending, JudgeVote, ending_of
 from pairkit.app.printable import normalize
 
 Claim = tuple[int, str]  # a number and a word, which need not be one of the four
@@ -129,7 +129,7 @@ _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
 def read_votes(
     ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str, scale: Scale = CANDIDATES
-) -> list[Judgement]:
+) -> list[JudgeVote]:
     """One judgement for each candidate of the ask, in their order; never raises.
 
     Reads JSON (`{"1": "same"}`, `[{"id": 1, "verdict": "same"}]`, a list of words) and lines (`1: same`,
@@ -138,7 +138,7 @@ def read_votes(
     """
     found = _words(ask, len(candidates), raw, finish, scale)
     return [
-        Judgement(candidate.candidate_id, ask.key.llm, scale.votes[found.get(number, "unsure")])
+        JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[found.get(number, "unsure")])
         for number, candidate in enumerate(candidates, 1)
     ]
 

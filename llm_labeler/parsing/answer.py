@@ -19,10 +19,10 @@ from llm_labeler.parsing.words import (
     ECHO,
     HEAD,
     LABEL,
-    Source,
-    aside,
+    SourceText,
     has_words,
     tidy,
+    why_no_sentence,
 )
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
@@ -142,7 +142,7 @@ def parse_answer(
     A function of its arguments alone that raises on no string and takes time linear in its length. Sentences
     come with single spaces; of pieces turned down the first 500 characters are kept.
     """
-    source, ending = Source.of(text), ending_of(finish)
+    source, ending = SourceText.of(text), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer
     found = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
@@ -170,7 +170,7 @@ def _plain(raw: str) -> str:
     return _BROKEN.sub("\ufffd", _ENDS.sub("\n", raw)).translate(_SPACES)
 
 
-def _read(text: str, source: Source, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
     """The items of JSON, of what is between fences, or of all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
@@ -199,13 +199,13 @@ def _read(text: str, source: Source, size: int | None, polarity: Polarity | None
     return [*_outside(found.before, source), *items, *_outside(found.after, source)]
 
 
-def _outside(text: str, source: Source) -> list[Item]:
+def _outside(text: str, source: SourceText) -> list[Item]:
     """Paragraphs around JSON or a fence."""
     blocks = [tidy(_FENCE.sub("", block)) for block in text.split("\n\n")]
-    return [Item(said, aside(said, source) or "outside_list") for said in blocks if has_words(said)]
+    return [Item(said, why_no_sentence(said, source) or "outside_list") for said in blocks if has_words(said)]
 
 
-def _split_turns(raw: str, source: Source) -> tuple[list[Item], str, str]:
+def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
     """What comes before the answer, the answer, and what the model made up behind it."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
     thought, said = raw[: ends[-1] if ends else 0], raw[ends[-1] if ends else 0 :]
@@ -228,7 +228,7 @@ def _split_turns(raw: str, source: Source) -> tuple[list[Item], str, str]:
     return [item for item in before if has_words(item.text)], answer[:end], answer[end:] + tail
 
 
-def _between_marks(said: str, source: Source) -> tuple[str, str, str]:
+def _between_marks(said: str, source: SourceText) -> tuple[str, str, str]:
     """Prompt, answer and rest of what is said between the marks of a chat template."""
     said = _NO_MARK.sub(" ", said)
     if not (marks := [*_CHAT.finditer(said)]):
@@ -245,7 +245,7 @@ def _between_marks(said: str, source: Source) -> tuple[str, str, str]:
     return _CHAT.sub(" ", before), _CHAT.sub(" ", answer), _CHAT.sub(" ", tail)
 
 
-def _turn_end(text: str, source: Source) -> int:
+def _turn_end(text: str, source: SourceText) -> int:
     """Where the answer ends and a made-up turn begins: a question below or behind a sentence."""
     has_sentence, place = False, 0
     lines = text.split("\n")
@@ -263,20 +263,20 @@ def _turn_end(text: str, source: Source) -> int:
     return len(text)
 
 
-def _is_sentence(line: str, source: Source) -> bool:
+def _is_sentence(line: str, source: SourceText) -> bool:
     said = tidy(line[:2000].strip(_RULES))
     said = said.partition(":")[2] or said if LABEL.match(said) else said
-    return has_words(said) and aside(said, source) is None and not _SENTENCE.match(said)
+    return has_words(said) and why_no_sentence(said, source) is None and not _SENTENCE.match(said)
 
 
-def _is_about(said: str, source: Source) -> bool:
+def _is_about(said: str, source: SourceText) -> bool:
     """Whether a question is about the text asked about."""
     match = ECHO.match(said) or _SENTENCE.match(said)
     about = said[match.end() :].strip("\"'“”「」*_ ").casefold() if match else ""
     return bool(about) and about.startswith(source.text[:40].casefold())
 
 
-def _opens(line: str, bare: str, below: list[str], source: Source) -> bool:
+def _opens(line: str, bare: str, below: list[str], source: SourceText) -> bool:
     """Whether a line below a sentence begins another turn."""
     if source.begins(_TURN, bare) or source.begins(_TURN, line):
         return True
@@ -297,7 +297,7 @@ def _after_refusal(items: list[Item]) -> list[Item]:
     return [item if item.reason else replace(item, reason="refusal") for item in items]
 
 
-def _compared(items: list[Item], source: Source) -> list[Item]:
+def _compared(items: list[Item], source: SourceText) -> list[Item]:
     """Items without those, and without signs, that only the others betray."""
     places = [place for place, item in enumerate(items) if item.reason is None]
     taken_back = max(

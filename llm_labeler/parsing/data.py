@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from llm_labeler.parsing.words import Source, has_words, polarity_of, side_of
+from llm_labeler.parsing.words import SourceText, has_words, polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
 # An opening bracket that begins a line or follows a colon, with a string, a key or a bracket behind it.
@@ -24,14 +24,15 @@ _DECODER = json.JSONDecoder(strict=False)
 _MAX_CHARS, _MAX_SIGNS = 20_000, 500
 _SIGN = re.compile(r"[\[\]{}\"'“”‘’\\]")
 _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
-_RULE = re.compile(r"\|?(?:\s{0,9}:?-{2,200}:?\s{0,9}\|?){1,50}")
+# Possessive, as a run of dashes could else be parted among the columns in very many ways.
+_RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
 _DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedData:
     """Decoded data and the text around it."""
 
     before: str
@@ -40,7 +41,7 @@ class Found:
     is_closed: bool = True  # False: it breaks off within a string or a bracket
 
 
-def read_data(text: str, source: Source) -> Found | None:
+def read_data(text: str, source: SourceText) -> ParsedData | None:
     """The first JSON in a text with the JSON that follows at once, or its table; None without either.
 
     If the text asked about contains JSON, only JSON at the beginning counts: sentences may have some.
@@ -52,12 +53,16 @@ def read_data(text: str, source: Source) -> Found | None:
     values, end = _decoded(text, start)
     if values:
         # `[]string{ "…" }` is code.
-        return Found(text[:start], values, text[end:]) if any(values) or not has_words(text[end:]) else None
+        return (
+            ParsedData(text[:start], values, text[end:]) if any(values) or not has_words(text[end:]) else None
+        )
     end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
     broken = text[start : end if end > start else len(text)]
     value = _quoted_list(broken) or _repaired(broken)
     is_closed = broken.rstrip(_FENCE)[-1:] in tuple("]}\"'”")
-    return None if value is None else Found(text[:start], [value], text[start + len(broken) :], is_closed)
+    return (
+        None if value is None else ParsedData(text[:start], [value], text[start + len(broken) :], is_closed)
+    )
 
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
@@ -96,7 +101,7 @@ def _repaired(text: str) -> Any:
     return value if isinstance(value, list | dict) and value else None
 
 
-def _table(text: str, source: Source) -> Found | None:
+def _table(text: str, source: SourceText) -> ParsedData | None:
     """The rows of a Markdown table as records, if one of its cells is as long as a sentence."""
     lines = text.split("\n")
     rule = next(
@@ -110,14 +115,14 @@ def _table(text: str, source: Source) -> Found | None:
     if not any(source.is_as_long_as(cell) for row in rows for cell in row.values()):
         return None
     is_closed = end < len(lines) or lines[-1].rstrip()[-1:] == lines[rule].rstrip()[-1:]
-    return Found("\n".join(lines[: rule - 1]), [rows], "\n".join(lines[end:]), is_closed)
+    return ParsedData("\n".join(lines[: rule - 1]), [rows], "\n".join(lines[end:]), is_closed)
 
 
 def _cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
-def items_of(value: Any, source: Source, polarity: Polarity | None, depth: int = 0) -> Iterator[Item]:
+def items_of(value: Any, source: SourceText, polarity: Polarity | None, depth: int = 0) -> Iterator[Item]:
     """Every string in a value: sentences without a reason, others with theirs."""
     if isinstance(value, str):
         yield Item(value)
@@ -133,7 +138,7 @@ def items_of(value: Any, source: Source, polarity: Polarity | None, depth: int =
 
 
 def _items_of_fields(
-    fields: dict[str, Any], source: Source, polarity: Polarity | None, depth: int
+    fields: dict[str, Any], source: SourceText, polarity: Polarity | None, depth: int
 ) -> Iterator[Item]:
     sides = {name: side_of(name) for name in fields}
     has_named = any(value and sides[name] == "" for name, value in fields.items())

@@ -19,8 +19,7 @@ from llm_labeler.parsing.sentence import (
 from llm_labeler.parsing.words import (
     HEAD,
     LABEL,
-    Source,
-    aside,
+    SourceText,
     has_words,
     is_heading,
     lead_end,
@@ -28,6 +27,7 @@ from llm_labeler.parsing.words import (
     side_of,
     size_of,
     tidy,
+    why_no_sentence,
 )
 from llm_labeler.records import Item, Polarity
 
@@ -69,7 +69,7 @@ class _Line:
     mark: str = ""  # number, bullet or none
 
 
-def read_lines(text: str, source: Source, size: int | None, polarity: Polarity | None) -> list[Item]:
+def read_lines(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
     """The items of a list, or of lines without marks if the marked ones hold no sentence."""
     lines = _lines(text, source)
     items = _read(lines, source, size, polarity)
@@ -79,7 +79,7 @@ def read_lines(text: str, source: Source, size: int | None, polarity: Polarity |
     return items
 
 
-def _lines(text: str, source: Source) -> list[_Line]:
+def _lines(text: str, source: SourceText) -> list[_Line]:
     """The lines of a text with their marks; a mark alone stays, as what is below may be its sentence."""
     if source.lacks("<") and "<" in text:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
@@ -116,7 +116,7 @@ def _kind(match: re.Match[str], line: str, last: int) -> tuple[str, int]:
     return ("", 0) if is_within else ("number", ordinal)
 
 
-def _opened(text: str, source: Source) -> str:
+def _opened(text: str, source: SourceText) -> str:
     """A text with introductions on lines of their own, and without labels such as `Output:`."""
     introductions: list[str] = []
     for _ in range(4):
@@ -133,7 +133,7 @@ def _opened(text: str, source: Source) -> str:
     return "\n".join((*introductions, text))
 
 
-def _split_inline(line: str, source: Source) -> list[str]:
+def _split_inline(line: str, source: SourceText) -> list[str]:
     """A line of several marked items as one each: `1. A. 2. B.`; other lines as they are."""
     found: list[re.Match[str]] = []
     for match in islice(_INLINE.finditer(line), 200):
@@ -156,7 +156,7 @@ def _split_inline(line: str, source: Source) -> list[str]:
     return [*([before] if before else []), *pieces] if all(size_of(piece) > 2 for piece in pieces) else [line]
 
 
-def _read(lines: list[_Line], source: Source, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
     """Lines with the reasons why they are no sentences, and the sentences of the others."""
     pieces: list[tuple[str, str | None]] = []
     marked = [line for line in lines if line.mark]
@@ -170,14 +170,14 @@ def _read(lines: list[_Line], source: Source, size: int | None, polarity: Polari
         if not has_words(said):
             is_title = True
             continue
-        reason = aside(said, source, in_list=bool(line.mark))
+        reason = why_no_sentence(said, source, in_list=bool(line.mark))
         label = LABEL.match(said) if polarity in spoken else None
         if label and polarity_of(label.group()) not in (None, polarity):
             reason = "other_polarity"
         prefix = _PREFIX.match(said) if is_labelled and reason in (None, "preamble") else None
         if prefix and prefix.end() < len(said) and polarity_of(prefix.group()) in (None, polarity):
             said = said[prefix.end() :]
-            reason = aside(said, source, in_list=True)
+            reason = why_no_sentence(said, source, in_list=True)
         may_head = reason in ("preamble", "closing_note") or (line.mark and said.endswith((":", "：")))
         if may_head and is_heading(said, source):
             section, is_title = _section(said, section, polarity), True
@@ -216,18 +216,18 @@ def _read(lines: list[_Line], source: Source, size: int | None, polarity: Polari
     ]
 
 
-def _goes_on(said: str, above: tuple[str, str | None], source: Source) -> bool:
+def _goes_on(said: str, above: tuple[str, str | None], source: SourceText) -> bool:
     """Whether a line is the rest of the broken sentence, or of the refusal, above it."""
     is_broken = said[:1].islower() and not ENDED.search(above[0]) and ENDED.search(source.text) is not None
     return above[1] == "refusal" or (above[1] is None and is_broken and not above[0].endswith((",", ";")))
 
 
-def _have_prefix(lines: list[str], source: Source) -> bool:
+def _have_prefix(lines: list[str], source: SourceText) -> bool:
     """Whether all lines that are as long as sentences begin with a label, and there are several."""
     long = [
         said
         for said in map(tidy, lines)
-        if source.is_as_long_as(said) and not aside(said, source, in_list=True)
+        if source.is_as_long_as(said) and not why_no_sentence(said, source, in_list=True)
     ]
     matches = [_PREFIX.match(said) for said in long]
     if len({match.group().split()[-1] for match in matches if match}) < 2:
@@ -246,7 +246,7 @@ def _section(heading: str, section: str | None, polarity: Polarity | None) -> st
     return None if section == "closing_note" else section
 
 
-def _without_titles(pieces: list[tuple[str, str | None]], source: Source) -> list[tuple[str, str | None]]:
+def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) -> list[tuple[str, str | None]]:
     """Plain lines without those far shorter than the text, if others are as long as sentences."""
     whole = [said for said, reason in pieces if reason is None and source.is_as_long_as(said)]
     if len(whole) < 2:
@@ -259,7 +259,7 @@ def _without_titles(pieces: list[tuple[str, str | None]], source: Source) -> lis
     return found
 
 
-def _divided(said: str, source: Source, size: int | None) -> list[tuple[str, str | None]]:
+def _divided(said: str, source: SourceText, size: int | None) -> list[tuple[str, str | None]]:
     """A paragraph as several answers: parted by signs, or each of as many sentences as the text has."""
     parts = [part.strip() for part in _SEPARATORS.split(said)] if source.lacks(_SEPARATORS) else []
     if len(parts) > 1 and size in (None, len(parts)) and all(source.is_as_long_as(part) for part in parts):

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.words import BOLD_LABEL, LABEL, Source, aside, has_words, size_of, tidy
+from llm_labeler.parsing.words import BOLD_LABEL, LABEL, SourceText, has_words, size_of, tidy, why_no_sentence
 from llm_labeler.records import Item
 
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
@@ -46,7 +46,7 @@ _ANY_EMOJI = re.compile(_EMOJI)
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
-def refine(piece: str, source: Source, *, is_value: bool = False) -> list[Item]:
+def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
     """The items in one piece of an answer: its sentence, and what is with it and is none.
 
     A value of JSON is the sentence itself, whatever it quotes.
@@ -55,7 +55,7 @@ def refine(piece: str, source: Source, *, is_value: bool = False) -> list[Item]:
     if not has_words(said):
         return [Item(said, "unparsable")] if said else []
     echo, said = _after_echo(said, source)
-    if (reason := aside(said, source, in_list=True)) is not None:
+    if (reason := why_no_sentence(said, source, in_list=True)) is not None:
         return [Item(said, reason)]
     items = [Item(echo, "echo")] if echo else []
     if not is_value and (quoted := offered(said, source)):
@@ -71,10 +71,10 @@ def refine(piece: str, source: Source, *, is_value: bool = False) -> list[Item]:
             break
     if not has_words(said):
         return [Item(tidy(piece), "preamble")]  # a label of nothing
-    return [*items, Item(said, aside(said, source, in_list=True)), *remarks]
+    return [*items, Item(said, why_no_sentence(said, source, in_list=True)), *remarks]
 
 
-def _after_echo(said: str, source: Source) -> tuple[str, str]:
+def _after_echo(said: str, source: SourceText) -> tuple[str, str]:
     """Both sides of `source -> sentence` or `Original: … Antonym: …`; no left side if it is neither."""
     stem = source.text.rstrip(".!?。！？").casefold()
     place = said[: 60 + len(source.text)].casefold().find(stem) if stem else -1
@@ -89,7 +89,7 @@ def _after_echo(said: str, source: Source) -> tuple[str, str]:
     return "", said
 
 
-def without_emphasis(said: str, source: Source) -> str:
+def without_emphasis(said: str, source: SourceText) -> str:
     """The sentence without bold and italic marks."""
     if source.lacks("*") and not BOLD_LABEL.match(said):
         said = re.sub(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}", "", said)
@@ -97,7 +97,7 @@ def without_emphasis(said: str, source: Source) -> str:
     return _EMOJIS.sub("", said) or said if not _ANY_EMOJI.search(source.text) else said
 
 
-def without_label(said: str, source: Source) -> str:
+def without_label(said: str, source: SourceText) -> str:
     """The sentence without a label such as `Positive:` before it."""
     for pattern in (BOLD_LABEL, LABEL, _CODE):
         match = source.begins(pattern, said)
@@ -130,7 +130,7 @@ def unquoted(said: str) -> str:
     return said[:-1].strip() if said[-1:] in _QUOTES and not {*_QUOTES} & {*said[:-1]} else said
 
 
-def offered(said: str, source: Source) -> list[Item]:
+def offered(said: str, source: SourceText) -> list[Item]:
     """Whole sentences that are quoted, and what is around them: `You could say "…" or "…"`."""
     if not source.lacks(_QUOTES) or unquoted(said) != said:
         return []
@@ -154,7 +154,7 @@ def offered(said: str, source: Source) -> list[Item]:
     return [item for item in items if has_words(item.text)]
 
 
-def _without_remark(said: str, source: Source) -> tuple[str, str]:
+def _without_remark(said: str, source: SourceText) -> tuple[str, str]:
     """A sentence and the remark behind it, told by where it is and by its words."""
     bare = said.rstrip('.。!?;, *_"”')
     opener = _OPENERS.get(bare[-1:], "")

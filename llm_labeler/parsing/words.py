@@ -215,7 +215,7 @@ def size_of(piece: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """The text asked about."""
 
     text: str
@@ -224,7 +224,7 @@ class Source:
     size: int
 
     @classmethod
-    def of(cls, text: str) -> Source:
+    def of(cls, text: str) -> SourceText:
         """The text with what is compared computed once."""
         text = tidy(text)
         return cls(text, fold(text), frozenset(words(text)), size_of(text))
@@ -258,7 +258,7 @@ class Source:
         return META.search(piece[:500]) is not None and self.lacks(META) and not self.is_like(piece)
 
 
-def aside(piece: str, source: Source, *, in_list: bool = False) -> str | None:
+def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
     """Why a tidy piece is not a sentence, by its words; None if they don't tell."""
     bare = piece.lstrip("#*_>[(（ ")
     if _NOTHING.fullmatch(piece[:120]) or (source.begins(REFUSAL, bare) and not source.is_like(piece)):
@@ -276,7 +276,7 @@ def aside(piece: str, source: Source, *, in_list: bool = False) -> str | None:
     return "preamble" if is_heading(piece, source) else None
 
 
-def is_heading(piece: str, source: Source) -> bool:
+def is_heading(piece: str, source: SourceText) -> bool:
     """Whether all of a piece introduces what follows."""
     bare = piece.strip("#*_ ")
     if bare.endswith((":", "：")) and not source.text.endswith((":", "：")):
@@ -288,7 +288,7 @@ def is_heading(piece: str, source: Source) -> bool:
     return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
 
 
-def lead_end(piece: str, source: Source) -> int:
+def lead_end(piece: str, source: SourceText) -> int:
     """Where the sentences begin in a piece that introduces them first; 0 if it doesn't."""
     match = None if LABEL.match(piece) or _COUNTED.match(piece) else source.begins(_LEAD, piece)
     if match is None or (match.group().endswith((":", "：")) and not ABOUT.search(match.group())):

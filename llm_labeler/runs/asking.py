@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from llm_labeler.clients.provider import Provider
 from llm_labeler.dispatch.batch import run_batch
-from llm_labeler.dispatch.workers import Outcome, ask_all, by_llm, together
+from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.tasks import TextCandidates, judge_questions, task_of
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Budget, Spending
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError, PairkitError
@@ -46,7 +46,7 @@ async def ask_everything(
     texts: Sequence[Text],
     screened: Iterable[TextCandidates],
     providers: Mapping[str, Provider],
-    store: Store,
+    store: AnswerStore,
     options: AskOptions,
     show: Listener,
 ) -> Asked:
@@ -71,7 +71,7 @@ async def ask_judges(
     record: RunRecord,
     questions: Mapping[str, Iterable[Ask]],
     providers: Mapping[str, Provider],
-    store: Store,
+    store: AnswerStore,
     options: AskOptions,
     show: Listener,
     *,
@@ -84,14 +84,14 @@ async def ask_judges(
         return _asked(store, record, [outcome], {**dead, **outcome.problems})
 
 
-_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[Outcome]]
+_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[AskOutcome]]
 
 
 @asynccontextmanager
 async def _asking(
     record: RunRecord,
     providers: Mapping[str, Provider],
-    store: Store,
+    store: AnswerStore,
     options: AskOptions,
     show: Listener,
 ) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
@@ -99,7 +99,7 @@ async def _asking(
     budget = Budget(record.settings.budget, store.spent())
     retry, go_on = options.retry_failed, options.keep_going
 
-    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> Outcome:
+    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> AskOutcome:
         where = (asks, providers, store, budget)
         if options.batch:
             return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
@@ -125,7 +125,7 @@ async def _asking(
         await asyncio.gather(*(provider.close() for provider in providers.values()))
 
 
-def _refuse_double_payment(record: RunRecord, store: Store, *, give_up: bool) -> None:
+def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
     """See that no question is asked beside a batch that holds it: both would be paid."""
     waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
     if waiting and not give_up:
@@ -146,7 +146,7 @@ async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError
 
 
 def _asked(
-    store: Store, record: RunRecord, outcomes: list[Outcome], problems: Mapping[str, PairkitError]
+    store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
 ) -> Asked:
     unanswered: Counter[str] = Counter()
     if any(outcome.failed for outcome in outcomes):

@@ -21,14 +21,14 @@ from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import TextCandidates, estimate_judges, task_of, with_votes
 from llm_labeler.settings.kinds import TASKS, strategy_of
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord
 from pairkit.app.progress import Listener, Progress
 
 _FEWEST = 3  # fewer tell nothing
 
 
-class Doubts:
+class QualityWarnings:
     """Counts of proposals and answers by LLM, text by text, and the warnings that follow."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Doubts:
         return found
 
 
-_TOLD_EVERY = 256  # texts
+_REPORT_EVERY = 256  # texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Assembled:
 
 
 def assemble(
-    store: Store,
+    store: AnswerStore,
     record: RunRecord,
     texts: Sequence[Text],
     screened: Iterable[TextCandidates],
@@ -100,10 +100,10 @@ def assemble(
     ids = sorted(by_id)
     owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
     dropped: Counter[str] = Counter()
-    doubts = Doubts()
+    doubts = QualityWarnings()
     answers = unjudged = proposals = 0
     for number, about in enumerate(with_votes(screened, store, record)):
-        if not number % _TOLD_EVERY:
+        if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(texts)))
         decide = own_strategy(strategy, about.text.text) if strategy else None
         pairs = label(about.candidates, about.votes, settings.ensemble, judges, decide)
@@ -122,14 +122,14 @@ def assemble(
     del sentences, owners
     wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
     rejected = _rejected(store, record)
-    told = {
+    counts = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
         **dropped,
         "answer_rejected": rejected,
         "not_answered": wanted - answers - rejected,
         "not_judged": unjudged,
     }
-    dropped_before = {reason: count for reason, count in sorted(told.items()) if count}
+    dropped_before = {reason: count for reason, count in sorted(counts.items()) if count}
     statistics = write(
         out,
         rows,
@@ -149,7 +149,7 @@ def assemble(
     return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
 
 
-def _rejected(store: Store, record: RunRecord) -> int:
+def _rejected(store: AnswerStore, record: RunRecord) -> int:
     """Questions that a server turned down for good."""
     task = task_of(record)
     return sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())

@@ -16,21 +16,21 @@ import polars as pl
 
 from llm_labeler.clients import build
 from llm_labeler.clients.provider import Provider
-from llm_labeler.judging.given_pairs import GIVEN, PAIR, GivenPairs, counts_of, read_given
+from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.prompts.templates import Template
-from llm_labeler.records import Judgement
+from llm_labeler.records import JudgeVote
 from llm_labeler.runs.asking import AskOptions, ask_judges
 from llm_labeler.runs.given import Own
-from llm_labeler.runs.judged_pairs import JudgedPairs, silver_card
-from llm_labeler.runs.plan import leaving
+from llm_labeler.runs.judged_pairs import JudgedPairs, judged_card
+from llm_labeler.runs.plan import remote_llms
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import check_prices
-from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, any_of, check_out
+from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener
@@ -71,21 +71,21 @@ def judge_pairs(
         )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    labels = _Words(settings)
-    given = read_given(source, columns, rules, settings.input, settings.seed, COLUMNS)
+    labels = _PairDecisions(settings)
+    given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
     for reason, count in given.dropped.items():
         tell(
             f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True
         )
-    if names := leaving(settings, providers):
+    if names := remote_llms(settings, providers):
         tell(f"the pairs may leave this machine: {', '.join(names)}", quiet=progress is not True)
     record = _record(settings, providers, given)
     run = _made_of(record)
     check_out(out, run, fresh=fresh)
     with (
         held_folder(work, IN_USE),
-        Store.open(work / STORE_FILE, create=True) as store,
+        AnswerStore.open(work / STORE_FILE, create=True) as store,
         Display(progress) as show,
     ):
         store.recover()
@@ -93,24 +93,25 @@ def judge_pairs(
         for digest, words in record.parameters.values():
             store.save_parameters(digest, words)
         questions = {
-            name: judge_questions(_gathered(given), name, record, PAIRS) for name in settings.proposers
+            name: judge_questions(_texts_of_pairs(given), name, record, PAIRS) for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
         asked = run_anywhere(ask_judges(record, questions, providers, store, options, show, total=total))
         if asked.unanswered and not options.keep_going:
             raise RemoteError(
-                f"{sum(asked.unanswered.values()):,} questions got no answer ({any_of(asked.unanswered)});"
-                " run the same command again to ask them, or do without them with keep_going (--keep-going)"
+                f"{sum(asked.unanswered.values()):,} questions got no answer"
+                f" ({format_counts(asked.unanswered)}); run the same command again to ask them, or do without"
+                " them with keep_going (--keep-going)"
             )
-        labels.hear(_gathered(given), store, record)
+        labels.hear(_texts_of_pairs(given), store, record)
         in_all = store.spent()
     statistics = _write(out, work, labels, given, run)
     sheet, seconds = work / CONTRADICTIONS_FILE, time.monotonic() - start
     return JudgedPairs(out, work, sheet, statistics, labels.judges, asked, in_all, seconds)
 
 
-def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: GivenPairs) -> RunRecord:
+def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: ExistingPairs) -> RunRecord:
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
     return RunRecord(settings, template, parameters, given.name, given.sha256, given.dropped)
@@ -123,7 +124,7 @@ def _made_of(record: RunRecord) -> dict[str, Any]:
     return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
 
 
-def _gathered(given: GivenPairs) -> Iterator[TextCandidates]:
+def _texts_of_pairs(given: ExistingPairs) -> Iterator[TextCandidates]:
     """Each first text with those beside it, as if they had been proposed."""
     for text, beside in given.about.items():
         yield TextCandidates(text, (), beside, Counter())
@@ -132,8 +133,8 @@ def _gathered(given: GivenPairs) -> Iterator[TextCandidates]:
 def _write(
     out: Path,
     work: Path,
-    labels: _Words,
-    given: GivenPairs,
+    labels: _PairDecisions,
+    given: ExistingPairs,
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
     judged = {split: labels.judged(rows, given) for split, rows in given.splits.items()}
@@ -150,7 +151,9 @@ def _write(
     }
     dropped = Counter(given.dropped) + Counter(everything["reason"].drop_nulls().to_list())
     if not any(rows.height for rows in splits.values()):
-        raise DataError(f"the judges decided on no pair ({any_of(dropped)}); name other LLMs", path=out)
+        raise DataError(
+            f"the judges decided on no pair ({format_counts(dropped)}); name other LLMs", path=out
+        )
     statistics = {
         "splits": {
             split: {"pairs": rows.height, **counts_of(rows, "judged")} for split, rows in splits.items()
@@ -163,7 +166,7 @@ def _write(
         "judges": labels.judges.to_dict(),
     }
     frames = {"default": splits}
-    card = silver_card(statistics, run, card_files(frames))
+    card = judged_card(statistics, run, card_files(frames))
     write_dataset(out, frames, card=card, statistics=statistics, run=run)
     return statistics
 
@@ -179,16 +182,16 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
 
 
-class _Words:
+class _PairDecisions:
     """What judges said in words; the votes and what follows from them."""
 
     judges: Judges
 
     def __init__(self, settings: LabelSettings) -> None:
         self._settings = settings
-        self._votes: dict[str, list[Judgement]] = {}
+        self._votes: dict[str, list[JudgeVote]] = {}
 
-    def hear(self, texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> None:
+    def hear(self, texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> None:
         """Take in what the judges said of each text's pairs."""
         for about in texts:
             add_votes(about, self._settings.proposers, store, record, PAIRS)
@@ -196,7 +199,7 @@ class _Words:
         everything = (vote for cast in self._votes.values() for vote in cast)
         self.judges = fit_judges(everything, self._settings.ensemble)
 
-    def judged(self, rows: pl.DataFrame, given: GivenPairs) -> pl.DataFrame:
+    def judged(self, rows: pl.DataFrame, given: ExistingPairs) -> pl.DataFrame:
         """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
         decided = [self._decision(self._votes.get(pair, [])) for pair in rows[PAIR]]
         words = pl.Series("judged", [one.word for one in decided], pl.String)
@@ -217,20 +220,20 @@ class _Words:
         first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
         return found.select(*first, pl.exclude(first))
 
-    def _decision(self, cast: list[Judgement]) -> _Decision:
+    def _decision(self, cast: list[JudgeVote]) -> _PairDecision:
         heard = cast_votes(cast)
         if not heard:
-            return _Decision(reason="unsure" if cast else "not_judged")
+            return _PairDecision(reason="unsure" if cast else "not_judged")
         belief = self.judges.belief(heard)
         best, same = max(belief), belief[CLASSES.index("same")]
         if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
-            return _Decision(None, best, same, "undecided")
+            return _PairDecision(None, best, same, "undecided")
         if best < self._settings.ensemble.min_confidence:
-            return _Decision(None, best, same, "unsure")
-        return _Decision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
+            return _PairDecision(None, best, same, "unsure")
+        return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
 
 
-class _Decision(NamedTuple):
+class _PairDecision(NamedTuple):
     """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
 
     word: str | None = None

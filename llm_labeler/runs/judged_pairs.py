@@ -46,7 +46,7 @@ _LIMITS = """
 """
 
 
-def silver_card(
+def judged_card(
     statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> str:
     """The README of the dataset."""

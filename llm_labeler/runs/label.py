@@ -9,19 +9,27 @@ from pathlib import Path
 
 from llm_labeler.clients import build
 from llm_labeler.clients.provider import Provider
-from llm_labeler.dataset.texts import Texts, read_texts
+from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.prompts.templates import load_template
 from llm_labeler.runs.asking import Asked, AskOptions, ask_everything
 from llm_labeler.runs.assemble import Assembled, assemble
 from llm_labeler.runs.given import Own
 from llm_labeler.runs.labelled import Labelled
-from llm_labeler.runs.plan import Plan, estimate, leaving, refuse_fruitless
+from llm_labeler.runs.plan import Plan, check_strategy_can_work, estimate, remote_llms
 from llm_labeler.runs.tasks import ScreenedTexts
 from llm_labeler.settings.kinds import OWN
 from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Spending, check_prices
-from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, any_of, check_out, recall, remember
+from llm_labeler.store.run_folder import (
+    IN_USE,
+    STORE_FILE,
+    RunRecord,
+    check_out,
+    format_counts,
+    load_run,
+    save_run,
+)
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.app.terminal import say as tell
@@ -48,15 +56,15 @@ def generate(
     work = work or work_beside(out)
     check_apart(out, work)
     record, texts, providers = prepare(source, column, settings, own)
-    notes.add_of(texts, leaving(settings, providers))
+    notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.made_of(), fresh=fresh)
     with (
         held_folder(work, IN_USE),
-        Store.open(work / STORE_FILE, create=True) as store,
+        AnswerStore.open(work / STORE_FILE, create=True) as store,
         Display(progress) as show,
     ):
-        remember(work, record, texts.texts)
-        begin(store, record, providers, notes)
+        save_run(work, record, texts.texts)
+        prepare_store(store, record, providers, notes)
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
         asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
         asked = run_anywhere(asking)
@@ -89,13 +97,13 @@ def parse(
     """See `llm_labeler.parse`."""
     start = time.monotonic()
     check_apart(out, work)
-    recorded, texts = recall(work)
-    _refuse_lost(settings, own)
+    recorded, texts = load_run(work)
+    _check_own_strategy(settings, own)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
     with (
         held_folder(work, IN_USE),
-        Store.open(work / STORE_FILE) as store,
+        AnswerStore.open(work / STORE_FILE) as store,
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
@@ -118,7 +126,7 @@ def plan(
     record, found, providers = prepare(source, column, settings, own)
     if not (work / STORE_FILE).exists():
         return estimate(record, found.texts, providers, None)
-    with Store.open(work / STORE_FILE) as store:
+    with AnswerStore.open(work / STORE_FILE) as store:
         return estimate(record, found.texts, providers, store)
 
 
@@ -133,17 +141,17 @@ class Notes(list[str]):
         self.append(words)
         tell(words, quiet=self._is_quiet)
 
-    def add_of(self, texts: Texts, leaving: Sequence[str]) -> None:
-        """What is not asked about, and who may be told the rest."""
+    def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
+        """Which rows are not used, and which LLMs may send the others to another machine."""
         for reason, count in texts.dropped.items():
             self.add(
                 f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
                 " settings)"
             )
-        if leaving:
-            self.add(f"the sentences may leave this machine: {', '.join(leaving)}")
+        if remote:
+            self.add(f"the sentences may leave this machine: {', '.join(remote)}")
 
-    def add_rejected(self, store: Store, record: RunRecord) -> None:
+    def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
         """What is not asked again by itself."""
         if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
             self.add(
@@ -152,7 +160,9 @@ class Notes(list[str]):
             )
 
 
-def begin(store: Store, record: RunRecord, providers: Mapping[str, Provider], notes: Notes) -> None:
+def prepare_store(
+    store: AnswerStore, record: RunRecord, providers: Mapping[str, Provider], notes: Notes
+) -> None:
     """Settle what an earlier session left, and see that limits can be kept, before anything is asked."""
     if cut_off := store.recover():
         notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
@@ -162,23 +172,23 @@ def begin(store: Store, record: RunRecord, providers: Mapping[str, Provider], no
 
 def prepare(
     source: Source, column: str | None, settings: LabelSettings, own: Own
-) -> tuple[RunRecord, Texts, dict[str, Provider]]:
+) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
-    _refuse_lost(settings, own)
-    refuse_fruitless(settings)
+    _check_own_strategy(settings, own)
+    check_strategy_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
     providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
-    leaving(settings, providers)
+    remote_llms(settings, providers)
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
 
 
-def _refuse_lost(settings: LabelSettings, own: Own) -> None:
+def _check_own_strategy(settings: LabelSettings, own: Own) -> None:
     """See that a strategy which is a function was given."""
     name = settings.ensemble.strategy
     if name.startswith(OWN) and own.strategy is None:
@@ -188,7 +198,7 @@ def _refuse_lost(settings: LabelSettings, own: Own) -> None:
         )
 
 
-def _keep_words(store: Store, record: RunRecord) -> None:
+def _keep_words(store: AnswerStore, record: RunRecord) -> None:
     """What the hashes in the answers' keys stand for, so that the store explains itself."""
     for digest, words in record.parameters.values():
         store.save_parameters(digest, words)
@@ -202,8 +212,8 @@ def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
     if asked.unanswered:
         number = sum(asked.unanswered.values())
         raise RemoteError(
-            f"{number:,} questions got no answer ({any_of(asked.unanswered)}); run the same command again to"
-            f" ask them{otherwise}"
+            f"{number:,} questions got no answer ({format_counts(asked.unanswered)}); run the same"
+            f" command again to ask them{otherwise}"
         )
 
 

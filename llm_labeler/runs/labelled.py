@@ -11,7 +11,7 @@ from typing import Any
 from llm_labeler.judging.judges import Judges
 from llm_labeler.runs.asking import Asked
 from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.run_folder import any_of
+from llm_labeler.store.run_folder import format_counts
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable
 from pairkit.dataset.reader import read_pairs
@@ -35,12 +35,12 @@ def judges_table(judges: Judges) -> ResultTable:
     return found
 
 
-def missing(asked: Asked) -> str:
+def describe_missing(asked: Asked) -> str:
     """Whose answers a run lacks since asking failed, and why; nothing where none failed."""
-    told = [f"{llm} ({error})" for llm, error in asked.problems.items()]
+    missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
     if asked.unanswered:
-        told.append(f"{sum(asked.unanswered.values()):,} questions ({any_of(asked.unanswered)})")
-    return "; ".join(told)
+        missing.append(f"{sum(asked.unanswered.values()):,} questions ({format_counts(asked.unanswered)})")
+    return "; ".join(missing)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,10 +97,10 @@ class Labelled:
     @property
     def problem(self) -> RemoteError | None:
         """What the dataset lacks; None where nothing failed."""
-        told = missing(self.asked)
-        if not told:
+        missing = describe_missing(self.asked)
+        if not missing:
             return None
-        return RemoteError(f"{self.out} is made without all answers of {told}; run the same command again")
+        return RemoteError(f"{self.out} is made without all answers of {missing}; run the same command again")
 
     def summary(self) -> dict[str, Any]:
         """The result as one object for scripts."""

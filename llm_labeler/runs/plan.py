@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from llm_labeler.clients.provider import Provider
-from llm_labeler.records import Ask, Text, Usage
+from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.tasks import task_of
 from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
 from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import PROMISE, money
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
@@ -101,7 +101,7 @@ class Plan:
         }
 
 
-def refuse_fruitless(settings: LabelSettings) -> None:
+def check_strategy_can_work(settings: LabelSettings) -> None:
     """See that the strategy can give a pair at all, before anything is paid for."""
     strategy, proposers = settings.ensemble.strategy, settings.proposers
     judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
@@ -114,7 +114,7 @@ def refuse_fruitless(settings: LabelSettings) -> None:
     )
 
 
-def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
     """The LLMs that may send text to another machine."""
     names = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and names:
@@ -126,14 +126,16 @@ def leaving(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[
 
 
 def estimate(
-    record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: Store | None
+    record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: AnswerStore | None
 ) -> Plan:
     """Count what is missing and guess what it takes."""
     estimates = tuple(_of(record, texts, provider, store) for provider in providers.values())
     return Plan(len(texts), record.dropped_texts, estimates)
 
 
-def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: Store | None) -> Estimate:
+def _of(
+    record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: AnswerStore | None
+) -> Estimate:
     settings = record.settings
     task = task_of(record)
     is_proposer = provider.name in settings.proposers
@@ -159,26 +161,26 @@ def _of(record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: S
         missing,
         prompt + completion,
         prompt_bound + completion_bound,
-        0.0 if bound_is_free else provider.prices.cost(Usage(prompt, completion)),
-        0.0 if bound_is_free else provider.prices.cost(Usage(prompt_bound, completion_bound)),
+        0.0 if bound_is_free else provider.prices.cost(TokenUsage(prompt, completion)),
+        0.0 if bound_is_free else provider.prices.cost(TokenUsage(prompt_bound, completion_bound)),
         provider.leaves_machine,
     )
 
 
-def _likely(ask: Ask) -> Usage:
+def _likely(ask: Ask) -> TokenUsage:
     words = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
     answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _LONGER
-    return Usage(round(words / _BYTES_A_TOKEN), round(answer / _BYTES_A_TOKEN))
+    return TokenUsage(round(words / _BYTES_A_TOKEN), round(answer / _BYTES_A_TOKEN))
 
 
-def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_share: float) -> Usage:
+def _judging(record: RunRecord, texts: tuple[Text, ...], others: int, missing_share: float) -> TokenUsage:
     """Every candidate of the others, once."""
     settings = record.settings
     candidates = settings.size * settings.samples * len(settings.prompt.polarities) * others
     if not candidates:
-        return Usage(0, 0)
+        return TokenUsage(0, 0)
     calls = -(-candidates // settings.judge.candidates_per_call)
     instructions, vote = 250, 6  # tokens of a judge's prompt without its sentences; of a vote
     characters = sum(len(text.text) for text in texts)
     prompt = calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_A_TOKEN
-    return Usage(round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share))
+    return TokenUsage(round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share))

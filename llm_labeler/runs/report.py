@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.runs.assemble import Doubts
+from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.runs.tasks import screen_texts
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, read_private, recall
+from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, load_run, read_private
 from pairkit.app.result_table import Cell, ResultTable
 from pairkit.dataset.card import table
 
@@ -137,10 +137,10 @@ def report(work: Path) -> Report:
         ConfigError: not a working folder, or no dataset was made yet.
         DataError: damaged.
     """
-    record, texts = recall(work)
+    record, texts = load_run(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
-    doubts = Doubts()
-    with Store.open(work / STORE_FILE) as store:
+    doubts = QualityWarnings()
+    with AnswerStore.open(work / STORE_FILE) as store:
         for about in screen_texts(store, record, {text.text_id: text for text in texts}):
             doubts.add(about.proposals, about.answers)
             for name, answers in about.answers.items():

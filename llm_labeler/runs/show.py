@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_labeler.judging.ensemble import label
-from llm_labeler.records import POLARITIES, Answer, Failure, Pair, Text
+from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.tasks import TextCandidates, estimate_judges, screen_texts, with_votes
 from llm_labeler.settings.kinds import OWN
-from llm_labeler.store import Store
-from llm_labeler.store.run_folder import STORE_FILE, RunRecord, recall
+from llm_labeler.store import AnswerStore
+from llm_labeler.store.run_folder import STORE_FILE, RunRecord, load_run
 from pairkit.app.errors import DataError
 
 
@@ -30,10 +30,10 @@ class Shown:
 
     text: Text
     prompts: dict[str, list[tuple[str, str]]]
-    answers: tuple[Answer, ...]
+    answers: tuple[StoredAnswer, ...]
     failures: tuple[Failure, ...]
     gathered: TextCandidates | None
-    pairs: tuple[Pair, ...]
+    pairs: tuple[LabelledPair, ...]
 
     def parts(self) -> Iterator[tuple[str, list[str]]]:
         """Titles and what stands below each."""
@@ -44,8 +44,8 @@ class Shown:
             title = f"answer of {key.llm}, {key.task} ({reply.finish}; prompt {key.prompt_hash})"
             yield title, [reply.raw or "(empty)"]
         for failure in self.failures:
-            told = f"{failure.reason} after {failure.attempts} calls: {failure.detail}"
-            yield f"no answer of {failure.key.llm}, {failure.key.task}", [told]
+            line = f"{failure.reason} after {failure.attempts} calls: {failure.detail}"
+            yield f"no answer of {failure.key.llm}, {failure.key.task}", [line]
         if self.gathered is not None:
             yield (
                 "proposals",
@@ -62,7 +62,7 @@ class Shown:
         return "\n".join((f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts))
 
 
-def _line(pair: Pair) -> str:
+def _line(pair: LabelledPair) -> str:
     votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
     mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
     return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
@@ -79,9 +79,9 @@ def show(work: Path, wanted: str) -> Shown:
         ConfigError: not a working folder.
         DataError: no such sentence, or several.
     """
-    record, texts = recall(work)
+    record, texts = load_run(work)
     text = find(texts, wanted, work)
-    with Store.open(work / STORE_FILE) as store:
+    with AnswerStore.open(work / STORE_FILE) as store:
         one = screen_texts(store, record, {text.text_id: text})
         about = next(with_votes(one, store, record), None)
         return Shown(
@@ -116,8 +116,8 @@ def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[st
 
 
 def _pairs(
-    store: Store, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
-) -> tuple[Pair, ...]:
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
+) -> tuple[LabelledPair, ...]:
     settings = record.settings.ensemble
     if about is None or settings.strategy.startswith(OWN):
         return ()

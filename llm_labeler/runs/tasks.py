@@ -28,20 +28,20 @@ from llm_labeler.prompts.templates import Template
 from llm_labeler.prompts.words import PAPER_NAME
 from llm_labeler.records import (
     POLARITIES,
-    Answer,
     Ask,
     AskKey,
     Candidate,
     ChangeKind,
     Item,
-    Judgement,
+    JudgeVote,
     Polarity,
     Proposal,
+    StoredAnswer,
     Text,
 )
 from llm_labeler.settings.kinds import LLM_KINDS
 from llm_labeler.settings.labelling import FilterSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.system.database import scratch_database, scratch_errors
 
@@ -100,7 +100,7 @@ class GenerationTask:
             and self.record.asks(key)
         )
 
-    def screen(self, text: Text, answers: Sequence[Answer]) -> Screened:
+    def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
         """Each sentence of each answer, kept or turned down."""
         items = [(answer.key, self.items(text, answer)) for answer in answers]
         return screen(text, items, self.record.settings.filters, self.turned_down)
@@ -113,7 +113,7 @@ class GenerationTask:
         """The kinds of hard negatives that are asked for; none where negatives have no kinds."""
         return ()
 
-    def items(self, text: Text, answer: Answer) -> list[Item]:
+    def items(self, text: Text, answer: StoredAnswer) -> list[Item]:
         """What one answer holds; where it has both polarities, of the one that was asked for."""
         task, reply = answer.key.task, answer.reply
         polarity = None if task == "judge" else task
@@ -154,7 +154,7 @@ class TripletTask(GenerationTask):
         """The kinds in the settings."""
         return self.record.settings.prompt.changes
 
-    def items(self, text: Text, answer: Answer) -> list[Item]:
+    def items(self, text: Text, answer: StoredAnswer) -> list[Item]:
         """As of the papers' task, negatives with their kinds."""
         if answer.key.task != "negative":
             return super().items(text, answer)
@@ -234,11 +234,13 @@ class TextCandidates:
     proposals: tuple[Proposal, ...]
     candidates: tuple[Candidate, ...]
     answers: Counter[str]
-    votes: dict[str, list[Judgement]] = field(default_factory=dict)
+    votes: dict[str, list[JudgeVote]] = field(default_factory=dict)
     unjudged: int = 0
 
 
-def screen_texts(store: Store, record: RunRecord, texts: Mapping[str, Text]) -> Iterator[TextCandidates]:
+def screen_texts(
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+) -> Iterator[TextCandidates]:
     """Each text that has an answer of this run, not of an earlier one in the folder, in order of text_id."""
     task = task_of(record)
     stored = store.answers(POLARITIES, texts)
@@ -255,7 +257,7 @@ class ScreenedTexts:
     Each answer is parsed once; of a run with judges, the candidates are kept in a scratch database.
     """
 
-    def __init__(self, store: Store, record: RunRecord, texts: Mapping[str, Text]) -> None:
+    def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
         self._screened, self._kept = screen_texts(store, record, texts), 0
         table = "CREATE TABLE texts (place INTEGER PRIMARY KEY, pickled BLOB);"
         self._scratch = scratch_database(table) if record.settings.judges else None
@@ -280,7 +282,9 @@ class ScreenedTexts:
                 return
 
 
-def with_votes(texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> Iterator[TextCandidates]:
+def with_votes(
+    texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
+) -> Iterator[TextCandidates]:
     """The texts with the judges' votes on each candidate."""
     for text in texts:
         add_votes(text, record.settings.judges, store, record)
@@ -288,7 +292,11 @@ def with_votes(texts: Iterable[TextCandidates], store: Store, record: RunRecord)
 
 
 def add_votes(
-    text: TextCandidates, judges: Iterable[str], store: Store, record: RunRecord, scale: Scale = CANDIDATES
+    text: TextCandidates,
+    judges: Iterable[str],
+    store: AnswerStore,
+    record: RunRecord,
+    scale: Scale = CANDIDATES,
 ) -> None:
     """Add the judges' votes on a text's candidates, and count the questions without an answer."""
     for judge in judges:
@@ -301,7 +309,7 @@ def add_votes(
                 text.votes.setdefault(vote.candidate_id, []).append(vote)
 
 
-def estimate_judges(texts: Iterable[TextCandidates], store: Store, record: RunRecord) -> Judges | None:
+def estimate_judges(texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> Judges | None:
     """The judges' accuracies by all votes; None if there are no judges."""
     if not record.settings.judges:
         return None

@@ -19,7 +19,7 @@ class LlmKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class EnsembleStrategy:
     """How proposals and judgements become labels."""
 
     place: str
@@ -46,14 +46,16 @@ LLM_KINDS: Mapping[str, LlmKind] = {
     "wordnet": LlmKind("clients.wordnet:WordnetProvider", is_llm=False),
 }
 
-STRATEGIES: Mapping[str, Strategy] = {
-    "union": Strategy("judging.ensemble:union", "every proposal that passed the filters, whoever made it"),
-    "vote": Strategy(
+STRATEGIES: Mapping[str, EnsembleStrategy] = {
+    "union": EnsembleStrategy(
+        "judging.ensemble:union", "every proposal that passed the filters, whoever made it"
+    ),
+    "vote": EnsembleStrategy(
         "judging.ensemble:vote",
         "proposals that more judges confirmed than denied, each judging blind and none its own",
         is_judged=True,
     ),
-    "weighted": Strategy(
+    "weighted": EnsembleStrategy(
         "judging.ensemble:weighted",
         "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
         " judges' estimated accuracy; the label follows from the probabilities that result",
@@ -69,10 +71,10 @@ TASKS: Mapping[str, LabellingKind] = {
 }
 
 
-def strategy_of(name: str) -> Strategy:
+def strategy_of(name: str) -> EnsembleStrategy:
     """A strategy by its name, or what is known of a function that a person gave."""
     if name.startswith(OWN):
-        return Strategy("", "what the function `{strategy}`, given from Python, decided to keep")
+        return EnsembleStrategy("", "what the function `{strategy}`, given from Python, decided to keep")
     return STRATEGIES[name]
 
 

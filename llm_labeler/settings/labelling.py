@@ -174,14 +174,14 @@ class BreakerSettings(Settings):
     refusals: int = Field(default=10, ge=1)
 
 
-class SplitSettings(Settings):
+class TextSplitSettings(Settings):
     """Shares of the source texts; train gets the rest."""
 
     validation: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
     test: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
 
     @model_validator(mode="after")
-    def _leaves_train(self) -> SplitSettings:
+    def _leaves_train(self) -> TextSplitSettings:
         if self.validation + self.test >= 1:
             raise ValueError("validation and test leave nothing for train")
         return self
@@ -222,7 +222,7 @@ class LabelSettings(Settings):
     ensemble: EnsembleSettings = EnsembleSettings()
     budget: BudgetSettings = BudgetSettings()
     breaker: BreakerSettings = BreakerSettings()
-    split: SplitSettings = SplitSettings()
+    split: TextSplitSettings = TextSplitSettings()
     llm: dict[str, LlmSettings] = Field(default_factory=dict)
 
     @model_validator(mode="before")

@@ -20,7 +20,7 @@ from fractions import Fraction
 from math import ceil
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.records import Usage
+from llm_labeler.records import TokenUsage
 from llm_labeler.settings.labelling import BudgetSettings
 from pairkit.app.errors import ConfigError
 
@@ -83,7 +83,7 @@ class Spending:
         return None if self.unpriced else self.known_cost
 
 
-def charge(usage: Usage | None, cost: float | None, *, estimated: bool = False) -> Spending:
+def charge(usage: TokenUsage | None, cost: float | None, *, estimated: bool = False) -> Spending:
     """One attempt as spending."""
     if usage is None:
         return Spending(requests=1)
@@ -104,7 +104,7 @@ def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: 
     """See that a limit in dollars can be kept at all; an unknown price is not zero."""
     if settings.max_cost is None:
         return
-    unknown = sorted(llm for llm, price in prices.items() if price.cost(Usage(1, 1)) is None)
+    unknown = sorted(llm for llm, price in prices.items() if price.cost(TokenUsage(1, 1)) is None)
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
@@ -148,7 +148,7 @@ class Budget:
         ] = {}  # by LLM: most that one took of its bound
 
     def reserve(
-        self, llm: str, bound: Usage, cost: float | None, *, in_bulk: bool = False
+        self, llm: str, bound: TokenUsage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
         """Hold room for a call."""
         if cost is None and self._limits[2] is not None:
@@ -174,7 +174,7 @@ class Budget:
         self._flying[llm] += 1
         return Reservation(llm, wanted, plain)
 
-    async def room(self, llm: str, bound: Usage, cost: float | None) -> Reservation:
+    async def room(self, llm: str, bound: TokenUsage, cost: float | None) -> Reservation:
         """Hold room for a call, as soon as it fits; see `reserve`.
 
         Whoever gets it settles or releases it however the call ends: others wait for that.
@@ -188,7 +188,7 @@ class Budget:
         self._changed.clear()
         await self._changed.wait()
 
-    def settle(self, reservation: Reservation, actual: Usage | None, cost: float | None) -> None:
+    def settle(self, reservation: Reservation, actual: TokenUsage | None, cost: float | None) -> None:
         """Put what a call took in place of what was held for it."""
         self.release(reservation)
         taken = _amounts(charge(actual, cost))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llm_labeler.records import Answer, AskKey, Failure, Reply, Usage
+from llm_labeler.records import AskKey, Failure, LlmReply, StoredAnswer, TokenUsage
 from pairkit.system.database import Schema
 
 _APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
@@ -74,7 +74,7 @@ def row_key(row: Row) -> AskKey:
     return AskKey(text_id, llm, task, prompt_hash, parameters)
 
 
-def answer_row(answer: Answer) -> Row:
+def answer_row(answer: StoredAnswer) -> Row:
     """The columns of `ANSWER`."""
     reply, usage = answer.reply, answer.reply.usage
     tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
@@ -85,11 +85,13 @@ def answer_row(answer: Answer) -> Row:
     )
 
 
-def row_answer(row: Row) -> Answer:
+def row_answer(row: Row) -> StoredAnswer:
     """The answer of a row with the columns of `ANSWER`."""
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
-    usage = None if prompt_tokens is None else Usage(prompt_tokens, completion_tokens)
-    return Answer(row_key(row), Reply(text(raw), text(finish), usage, text(model)), cost, bool(estimated))
+    usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
+    return StoredAnswer(
+        row_key(row), LlmReply(text(raw), text(finish), usage, text(model)), cost, bool(estimated)
+    )
 
 
 def failure_row(failure: Failure) -> Row:

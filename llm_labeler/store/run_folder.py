@@ -130,7 +130,7 @@ class RunRecord:
         return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
 
 
-def remember(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
+def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     """Write down what the run is about, for its owner alone: the sentences may be confidential."""
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
     frame = pl.DataFrame(columns, schema=_TEXTS)
@@ -147,12 +147,12 @@ def remember(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
 
 
-def recall(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
+def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """The run that last worked in this folder, and its sentences."""
-    return recall_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
+    return load_run_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
 
 
-def recall_record(work: Path) -> RunRecord:
+def load_run_record(work: Path) -> RunRecord:
     """The same without the sentences."""
     path = work / RUN_FILE
     if not path.is_file():
@@ -206,6 +206,6 @@ def read_private(path: Path) -> pl.DataFrame:
         raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
 
 
-def any_of(values: Mapping[str, Any]) -> str:
+def format_counts(values: Mapping[str, Any]) -> str:
     """Counts by name as one phrase: `empty 3, repeated 1`."""
     return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_labeler.records import Answer, Ask, AskKey, Failure, Task, Usage
+from llm_labeler.records import Ask, AskKey, Failure, StoredAnswer, Task, TokenUsage
 from llm_labeler.store.budget import MOST, Spending, charge, picodollars
 from llm_labeler.store.rows import (
     ANSWER,
@@ -34,14 +34,14 @@ _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_toke
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SubmittedBatch:
     """Questions handed in together; until they are collected they count as spent at their bound."""
 
     llm: str
     batch_id: str  # the server's name for it
     state: str  # as the server says
     keys: Mapping[str, AskKey]  # custom id to question: answers come in any order
-    bound: Usage  # the most tokens that all of it can take
+    bound: TokenUsage  # the most tokens that all of it can take
     cost: float | None  # the most US dollars; None: the price is unknown
 
     @property
@@ -51,7 +51,7 @@ class Batch:
         return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
 
 
-def _save_batch(connection: sqlite3.Connection, batch: Batch) -> None:
+def _save_batch(connection: sqlite3.Connection, batch: SubmittedBatch) -> None:
     """Write a batch down, in place of what was known of it."""
     keys = {name: key_row(key) for name, key in batch.keys.items()}
     money = None if batch.cost is None else picodollars(batch.cost)
@@ -64,7 +64,7 @@ def _save_batch(connection: sqlite3.Connection, batch: Batch) -> None:
     )
 
 
-def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[Batch]:
+def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[SubmittedBatch]:
     """Batches in order of their ids; of one LLM or of all."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id",  # noqa: S608
@@ -73,12 +73,12 @@ def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[Ba
     return [_batch(row) for row in rows]
 
 
-def _batch(row: tuple[Any, ...]) -> Batch:
+def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
-    return Batch(
+    return SubmittedBatch(
         *(name, batch_id, state),
         {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
-        Usage(prompt_tokens, completion_tokens),
+        TokenUsage(prompt_tokens, completion_tokens),
         None if money is None else money / 1e12,
     )
 
@@ -164,7 +164,7 @@ def _unanswered(connection: sqlite3.Connection, asks: Sequence[Ask], *, retry_fi
 
 def _stored_answers(
     connection: sqlite3.Connection, tasks: Collection[Task], text_ids: Collection[str] | None = None
-) -> Iterator[Answer]:
+) -> Iterator[StoredAnswer]:
     """Answers in order of text, task, LLM, prompt and parameters, those of a few texts at a time in memory.
 
     Nothing is left open between two chunks: SQLite's log could not be folded in while calls go on beside it.
@@ -207,7 +207,7 @@ _BEGIN = (
 )
 
 
-class Store:
+class AnswerStore:
     """A labelling run's store, for one thread at a time."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -215,7 +215,7 @@ class Store:
         self._connection = connection
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = False) -> Store:
+    def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
         """Open the store at `path`."""
         absent = "no label store there; run `label generate` first or name its folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
@@ -243,20 +243,20 @@ class Store:
         with database_errors(self.path):
             return _unanswered(self._connection, asks, retry_final=retry_final)
 
-    def begin(self, key: AskKey, bound: Usage, cost: float | None) -> int:
+    def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
         """Write down that a call is about to leave; committed when this returns."""
         money = None if cost is None else picodollars(cost)
         row = (*key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
-    def save_answer(self, answer: Answer, attempt: int | None = None) -> None:
+    def save_answer(self, answer: StoredAnswer, attempt: int | None = None) -> None:
         """Keep an answer and charge it, in one step; a failure noted earlier is forgotten."""
         with self._writing() as connection:
             _keep(connection, answer)
             _end(connection, attempt)
 
-    def end(self, attempt: int, llm: str, usage: Usage | None, cost: float | None) -> None:
+    def end(self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None) -> None:
         """Close an attempt that brought no answer."""
         with self._writing() as connection:
             _add_spending(connection, llm, charge(usage, cost, estimated=True))
@@ -277,12 +277,14 @@ class Store:
 
     # What came of them.
 
-    def answers(self, tasks: Collection[Task], text_ids: Collection[str] | None = None) -> Iterator[Answer]:
+    def answers(
+        self, tasks: Collection[Task], text_ids: Collection[str] | None = None
+    ) -> Iterator[StoredAnswer]:
         """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         with database_errors(self.path):
             yield from _stored_answers(self._connection, tasks, text_ids)
 
-    def answer(self, key: AskKey) -> Answer | None:
+    def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
         row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *key_row(key))  # noqa: S608
         return None if row is None else row_answer(row)
@@ -325,19 +327,21 @@ class Store:
 
     # Batches.
 
-    def save_batch(self, batch: Batch, *, replaces: str | None = None) -> None:
+    def save_batch(self, batch: SubmittedBatch, *, replaces: str | None = None) -> None:
         """Write a batch down, or what is new of it."""
         with self._writing() as connection:
             if replaces is not None:
                 _forget_batch(connection, replaces)
             _save_batch(connection, batch)
 
-    def batches(self, llm: str | None = None) -> list[Batch]:
+    def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
         """Batches that are not collected yet, in order of their ids; of one LLM or of all."""
         with database_errors(self.path):
             return _waiting_batches(self._connection, llm)
 
-    def collect_batch(self, batch: Batch, answers: Iterable[Answer], failures: Iterable[Failure]) -> None:
+    def collect_batch(
+        self, batch: SubmittedBatch, answers: Iterable[StoredAnswer], failures: Iterable[Failure]
+    ) -> None:
         """Keep and charge all that a batch brought and strike it out, in one step: a kill repeats nothing."""
         with self._writing() as connection:
             for answer in answers:
@@ -347,7 +351,7 @@ class Store:
                 _add_spending(connection, batch.llm, charge(None, None))
             _forget_batch(connection, batch.batch_id)
 
-    def give_up_batch(self, batch: Batch) -> None:
+    def give_up_batch(self, batch: SubmittedBatch) -> None:
         """Strike out a batch that nobody collects, and charge it at its bound."""
         with self._writing() as connection:
             _add_spending(connection, batch.llm, batch.most)
@@ -377,7 +381,7 @@ class Store:
             yield connection
 
 
-def _keep(connection: sqlite3.Connection, answer: Answer) -> None:
+def _keep(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
     connection.execute(_SAVE_ANSWER, answer_row(answer))
     connection.execute(_FORGET_FAILURE, key_row(answer.key))
     spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)

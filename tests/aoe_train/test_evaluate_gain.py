@@ -19,7 +19,7 @@ from aoe_train.evaluation.correlation import Correlation
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.resample import Comparison, Interval
 from llm_labeler.judging.judges import CLASSES, cast_votes, fit_judges
-from llm_labeler.records import Judgement, Vote
+from llm_labeler.records import JudgeVote, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 from tests.aoe_train.tiny import save_bert
 
@@ -115,13 +115,13 @@ def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
     one, other = (mean * truth + 0.8 * shared + 0.6 * draw.normal(size=pairs) for mean in (1.6, 1.3))
     right = draw.random((pairs, 3)) < accuracy
     wrong = draw.integers(2, size=(pairs, 3))  # which of the other two words
-    votes: list[list[Judgement]] = []
+    votes: list[list[JudgeVote]] = []
     for pair in range(pairs):
         true = CLASSES.index("same" if truth[pair] else "unrelated")
         words: list[Vote] = [
             CLASSES[true if right[pair, judge] else (true + 1 + wrong[pair, judge]) % 3] for judge in range(3)
         ]
-        votes.append([Judgement(f"{pair}", "abc"[judge], word) for judge, word in enumerate(words)])
+        votes.append([JudgeVote(f"{pair}", "abc"[judge], word) for judge, word in enumerate(words)])
     judges = fit_judges((vote for cast in votes for vote in cast), EnsembleSettings())
     likely = np.array([judges.belief(cast_votes(cast))[CLASSES.index("same")] for cast in votes])
     labels = (likely > 0.5).astype(float)

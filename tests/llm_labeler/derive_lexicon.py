@@ -15,7 +15,7 @@ from pathlib import Path
 
 from llm_labeler.clients.wordnet.lexicon import Pos, lemmas
 from llm_labeler.clients.wordnet.sentence import word_set
-from llm_labeler.clients.wordnet.substitutions import Table, read_table
+from llm_labeler.clients.wordnet.substitutions import PhraseTable, read_table
 
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined
@@ -135,7 +135,7 @@ def derive(folder: Path = DEBIAN) -> str:
     """The text of `lexicon.tsv`."""
     wordnet = WordNet(folder)
     rows: list[str] = []
-    known = {word.rstrip("*+") for rule in Table(read_table("contrasts")).rules for word in rule.left}
+    known = {word.rstrip("*+") for rule in PhraseTable(read_table("contrasts")).rules for word in rule.left}
     for lemma, pos in sorted(wordnet.senses):
         if len(lemma) < 3 or not _is_word(lemma):
             continue

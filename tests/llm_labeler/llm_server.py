@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.clients.server import ServerProvider
-from llm_labeler.records import Ask, AskKey, Message, Reply, digest
+from llm_labeler.records import Ask, AskKey, LlmReply, Message, digest
 from llm_labeler.settings.labelling import LlmSettings
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ def finished(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
     return run(_with(asked, call))
 
 
-def reply_of(asked: ServerProvider, ask: Ask | None = None) -> Reply:
+def reply_of(asked: ServerProvider, ask: Ask | None = None) -> LlmReply:
     return finished(asked, asked.reply(ask or an_ask()))
 
 
@@ -77,11 +77,11 @@ def check(asked: ServerProvider) -> None:
     finished(asked, asked.check())
 
 
-async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[Reply]:
+async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[LlmReply]:
     """All replies, with the plainest of retries, 16 calls at a time."""
     places = asyncio.Semaphore(16)
 
-    async def one(ask: Ask) -> Reply:
+    async def one(ask: Ask) -> LlmReply:
         for _ in range(tries):
             try:
                 async with places:

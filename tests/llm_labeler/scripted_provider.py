@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.dispatch.workers import Outcome, ask_all
-from llm_labeler.records import Ask, AskKey, Message, Reply, Usage, digest
+from llm_labeler.dispatch.workers import AskOutcome, ask_all
+from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage, digest
 from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Budget
 from pairkit.app.progress import Progress
 
 T = TypeVar("T")
 
-BOUND = Usage(100, 50)
-ACTUAL = Usage(80, 20)
+BOUND = TokenUsage(100, 50)
+ACTUAL = TokenUsage(80, 20)
 PRICES = Prices(1.0, 2.0)
 
 
@@ -34,15 +34,15 @@ def asks(count: int, llm: str = "tester") -> Iterable[Ask]:
     return (an_ask(number, llm) for number in range(count))
 
 
-def answer_at_once(ask: Ask, attempt: int) -> Reply | Exception:
-    return Reply(f"answer to {ask.text}", usage=ACTUAL)
+def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
+    return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
 
 
 @dataclass
 class Scripted:
     """Answers `script(ask, attempt)`, or raises it; attempts of a question count from 1."""
 
-    script: Callable[[Ask, int], Reply | BaseException] = answer_at_once
+    script: Callable[[Ask, int], LlmReply | BaseException] = answer_at_once
     latency_s: float = 0.0
     name: str = "tester"
     model: str = "scripted"
@@ -55,14 +55,14 @@ class Scripted:
     attempts: int = 3
     key_variable: str | None = None
     leaves_machine: bool = False
-    bounds: Callable[[Ask], Usage] = lambda ask: BOUND
+    bounds: Callable[[Ask], TokenUsage] = lambda ask: BOUND
     journal: Path | None = None  # a line for each question that is asked
     asked: Counter[AskKey] = field(default_factory=Counter)
     starts: list[float] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
 
-    def bound(self, ask: Ask) -> Usage:
+    def bound(self, ask: Ask) -> TokenUsage:
         return self.bounds(ask)
 
     async def check(self) -> None:
@@ -71,7 +71,7 @@ class Scripted:
     async def close(self) -> None:
         return
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         self.asked[ask.key] += 1
         self.starts.append(asyncio.get_running_loop().time())
         if self.journal is not None:
@@ -119,7 +119,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def ask_in(
-    store: Store,
+    store: AnswerStore,
     *providers: Scripted,
     count: int = 10,
     questions: Callable[[str], Iterable[Ask]] | None = None,
@@ -127,7 +127,7 @@ async def ask_in(
     breaker: BreakerSettings | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
     **options: Any,
-) -> Outcome:
+) -> AskOutcome:
     """`ask_all` with `count` questions to each provider, or those that are given."""
     streams = {p.name: asks(count, p.name) if questions is None else questions(p.name) for p in providers}
     return await ask_all(

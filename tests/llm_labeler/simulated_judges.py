@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from llm_labeler.judging.judges import CLASSES
-from llm_labeler.records import Judgement, Vote
+from llm_labeler.records import JudgeVote, Vote
 
 
 def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
@@ -22,7 +22,7 @@ def judgements(
     *,
     unsure: float = 0.0,
     leave_out: bool = False,
-) -> list[Judgement]:
+) -> list[JudgeVote]:
     """What judges say; `leave_out` has each candidate proposed, and so not judged, by one of them in turn."""
     chance = random.Random(seed)
     said = []
@@ -32,5 +32,5 @@ def judgements(
             vote: Vote = right if chance.random() < skill else chance.choice(wrong)
             if leave_out and place % len(accuracy) == number:
                 continue
-            said.append(Judgement(id_, judge, "unsure" if chance.random() < unsure else vote))
+            said.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
     return said

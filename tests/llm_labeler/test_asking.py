@@ -12,8 +12,8 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Usage
-from llm_labeler.store import Batch, Store
+from llm_labeler.records import TokenUsage
+from llm_labeler.store import AnswerStore, SubmittedBatch
 from pairkit.app.errors import ConfigError, RemoteError
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
@@ -56,9 +56,11 @@ def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
 
 def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
     made = generate(tmp_path / "out")
-    with Store.open(made.work / "answers.sqlite") as store:
+    with AnswerStore.open(made.work / "answers.sqlite") as store:
         (answer, *_) = store.answers(("positive",))
-        store.save_batch(Batch("ann", "batch_1", "in_progress", {"a": answer.key}, Usage(10, 10), None))
+        store.save_batch(
+            SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
+        )
     with pytest.raises(
         ConfigError, match=r"1 questions wait in a batch of ann .* batch \(--batch\), or give"
     ):

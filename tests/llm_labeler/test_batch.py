@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from llm_labeler.dispatch.batch import run_batch
-from llm_labeler.dispatch.openai_batches import Line, OpenAiBatches, custom_id, read_lines, read_results
-from llm_labeler.dispatch.workers import Outcome
-from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.dispatch.openai_batches import OpenAiBatches, ResultLine, custom_id, read_lines, read_results
+from llm_labeler.dispatch.workers import AskOutcome
+from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings.labelling import BudgetSettings
-from llm_labeler.store import Batch, Store
+from llm_labeler.store import AnswerStore, SubmittedBatch
 from llm_labeler.store.budget import Budget
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
@@ -29,8 +29,8 @@ PRICES = {"price_in": 1.0, "price_out": 2.0}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "answers.sqlite", create=True) as store:
+def store(tmp_path: Path) -> Iterator[AnswerStore]:
+    with AnswerStore.open(tmp_path / "answers.sqlite", create=True) as store:
         yield store
 
 
@@ -42,18 +42,18 @@ def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def batch(
     base_url: str,
-    store: Store,
+    store: AnswerStore,
     asks: Iterable[Ask] | int = 20,
     *,
     budget: BudgetSettings | None = None,
     progress: Callable[[Any], None] = lambda progress: None,
     **fields: Any,
-) -> Outcome:
+) -> AskOutcome:
     """One process's run."""
     asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
     questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
 
-    async def main() -> Outcome:
+    async def main() -> AskOutcome:
         limits = Budget(budget or BudgetSettings(), store.spent())
         try:
             return await run_batch(
@@ -65,12 +65,12 @@ def batch(
     return run(main())
 
 
-def answered(store: Store) -> int:
+def answered(store: AnswerStore) -> int:
     return len(list(store.answers(("positive",))))
 
 
 @pytest.mark.usefixtures("half_price")
-def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> None:
+def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore) -> None:
     with serve(Options(batch_s=0.05)) as server:
         seen: list[Any] = []
         outcome = batch(server.base_url, store, progress=seen.append)
@@ -93,7 +93,7 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: Store) -> N
     assert any("19 under way" in progress.note for progress in seen)
 
 
-def test_a_second_run_asks_nothing(store: Store) -> None:
+def test_a_second_run_asks_nothing(store: AnswerStore) -> None:
     with serve() as server:
         batch(server.base_url, store)
         outcome = batch(server.base_url, store, 25)
@@ -103,9 +103,9 @@ def test_a_second_run_asks_nothing(store: Store) -> None:
         assert server.stats.requests == 25
 
 
-def test_no_question_at_all(store: Store) -> None:
+def test_no_question_at_all(store: AnswerStore) -> None:
     with serve() as server:
-        assert batch(server.base_url, store, 0) == Outcome(0, 0, 0, 0, store.spent(), None)
+        assert batch(server.base_url, store, 0) == AskOutcome(0, 0, 0, 0, store.spent(), None)
         assert server.requests == []
 
 
@@ -127,7 +127,7 @@ POINTS: dict[str, tuple[str, int]] = {
 def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
     """Have `end` called right after a step was done for the so many-th time."""
     name, times = POINTS[point]
-    owner: Any = Store if hasattr(Store, name) else OpenAiBatches
+    owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
     plain = getattr(owner, name)
     left = [times]
 
@@ -146,12 +146,12 @@ def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, An
         count()
         return found
 
-    patch(owner, name, synchronous if owner is Store else asynchronous)
+    patch(owner, name, synchronous if owner is AnswerStore else asynchronous)
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
-    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    point: str, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end() -> None:
         raise Killed
@@ -194,7 +194,7 @@ def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
         command = [sys.executable, "-c", CHILD, server.base_url, str(path), point]
         killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, timeout=60)
         assert killed.returncode == -signal.SIGKILL
-        with Store.open(path) as store:
+        with AnswerStore.open(path) as store:
             store.recover()
             batch(server.base_url, store)
             assert answered(store) == 20
@@ -203,7 +203,7 @@ def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_found_behind_many_others(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
     def end() -> None:
@@ -214,7 +214,7 @@ def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.M
             end_after("started", end, patched.setattr)
             with pytest.raises(Killed):
                 batch(server.base_url, store)
-        with Store.open(store.path.with_name("other.sqlite"), create=True) as other:
+        with AnswerStore.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
                 batch(server.base_url, other, asks)  # one is as large as ours
@@ -224,7 +224,7 @@ def test_a_batch_is_found_behind_many_others(store: Store, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: Store) -> None:
+def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: AnswerStore) -> None:
     with serve(Options(batch_ends=ends)) as server:
         outcome = batch(server.base_url, store)  # one at once, of the other 19 each second one
         assert (outcome.done, outcome.failed) == (11, 9)
@@ -236,7 +236,7 @@ def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store:
 
 
 def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end() -> None:
         raise Killed
@@ -252,7 +252,7 @@ def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(
         assert answered(store) == 16
 
 
-def test_a_batch_that_the_server_does_not_take(store: Store) -> None:
+def test_a_batch_that_the_server_does_not_take(store: AnswerStore) -> None:
     with serve(Options(batch_ends="failed")) as server:
         with pytest.raises(RemoteError, match=r"did not take batch batch_1 \(emulated\)"):
             batch(server.base_url, store)
@@ -260,7 +260,7 @@ def test_a_batch_that_the_server_does_not_take(store: Store) -> None:
         assert store.spent().requests == 1
 
 
-def test_faults_of_single_lines(store: Store) -> None:
+def test_faults_of_single_lines(store: AnswerStore) -> None:
     with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
         outcome = batch(server.base_url, store, 60)
         assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
@@ -274,7 +274,7 @@ def test_faults_of_single_lines(store: Store) -> None:
     assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
 
 
-def test_questions_that_the_server_rejects_are_not_asked_again(store: Store) -> None:
+def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStore) -> None:
     long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
     odd = Ask(an_ask(6).key, (Message("user", "\ud800"),))
     asks = [long if n == 5 else odd if n == 6 else an_ask(n) for n in range(10)]
@@ -285,7 +285,7 @@ def test_questions_that_the_server_rejects_are_not_asked_again(store: Store) -> 
         assert batch(server.base_url, store, asks).cached == 10
 
 
-def test_the_first_question_shows_what_the_server_does_not_take(store: Store) -> None:
+def test_the_first_question_shows_what_the_server_does_not_take(store: AnswerStore) -> None:
     schema = {"type": "object", "properties": {}}
     asks = [an_ask(number, schema=schema) for number in range(10)]
     with serve(Options(refuses=frozenset(("response_format", "max_completion_tokens")))) as server:
@@ -294,7 +294,7 @@ def test_the_first_question_shows_what_the_server_does_not_take(store: Store) ->
         assert server.stats.requests == 10
 
 
-def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: Store) -> None:
+def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStore) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError, match="OTHER_KEY"):
             batch(server.base_url, store, api_key_env="OTHER_KEY")
@@ -302,7 +302,7 @@ def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: Store) -> 
         assert store.batches() == []
 
 
-def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_the_server_has_forgotten(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def end() -> None:
         raise Killed
 
@@ -316,7 +316,7 @@ def test_a_batch_that_the_server_has_forgotten(store: Store, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("half_price")
-def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
+def test_the_budget_bounds_what_is_handed_in(store: AnswerStore) -> None:
     bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
     one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
     asks = [an_ask(number) for number in range(11, 31)]
@@ -334,7 +334,7 @@ def test_the_budget_bounds_what_is_handed_in(store: Store) -> None:
 
 @pytest.mark.parametrize(("step", "least"), [("prepare", 20), ("create", 10)])
 def test_what_a_dead_llm_held_does_not_stop_the_others(
-    step: str, least: int, store: Store, monkeypatch: pytest.MonkeyPatch
+    step: str, least: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = getattr(OpenAiBatches, step)
 
@@ -345,7 +345,7 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
 
     monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
 
-    async def main(base_url: str) -> Outcome:
+    async def main(base_url: str) -> AskOutcome:
         llms = {name: provider(base_url, name=name, kind="openai") for name in ("dead", "alive")}
         questions = {name: [an_ask(number, llm=name) for number in range(20)] for name in llms}
         budget = Budget(BudgetSettings(max_requests=30), store.spent())
@@ -368,7 +368,7 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
     assert store.spent().requests == (30 if step == "create" else 21)
 
 
-def test_only_openai_is_known_to_give_a_discount(store: Store) -> None:
+def test_only_openai_is_known_to_give_a_discount(store: AnswerStore) -> None:
     with serve() as server:
         batch(server.base_url, store, 5)
     for answer in store.answers(("positive",)):
@@ -379,7 +379,7 @@ def test_only_openai_is_known_to_give_a_discount(store: Store) -> None:
 
 @pytest.mark.parametrize("point", ["written down", "adopted"])
 def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
-    point: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    point: str, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts at its bound until it is looked at, or found out to have never begun."""
 
@@ -398,7 +398,7 @@ def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
         assert outcome.spent.tokens < limit / 2
 
 
-def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
@@ -410,7 +410,7 @@ def test_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("room", [1, 0])
 def test_a_server_that_takes_few_batches_at_a_time(
-    room: int, store: Store, monkeypatch: pytest.MonkeyPatch
+    room: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
     plain = OpenAiBatches.start
@@ -433,14 +433,14 @@ def test_a_server_that_takes_few_batches_at_a_time(
     assert answered(store) == 20
 
 
-def test_who_has_no_batches(store: Store) -> None:
+def test_who_has_no_batches(store: AnswerStore) -> None:
     with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
         batch("http://localhost:1/v1", store, kind="glm")
 
 
 @pytest.mark.parametrize("times", [3, 100])
 def test_a_server_that_is_overloaded_for_a_while(
-    times: int, store: Store, monkeypatch: pytest.MonkeyPatch
+    times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, left = Channel.upload, [times]
 
@@ -462,7 +462,9 @@ def test_a_server_that_is_overloaded_for_a_while(
         assert answered(store) == 20
 
 
-def test_a_start_whose_end_is_unknown_is_looked_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_whose_end_is_unknown_is_looked_up(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = OpenAiBatches.start
 
     async def lost(*given: Any) -> Any:
@@ -487,7 +489,7 @@ def test_lines_that_can_not_be_read_are_left_out() -> None:
         json.dumps(expired),
     ]
     content = "\n".join(lines).encode() + b"\n\xff\n\n"
-    assert list(read_lines(content)) == [Line("a", 200, {"x": 1}), Line("b", None)]
+    assert list(read_lines(content)) == [ResultLine("a", 200, {"x": 1}), ResultLine("b", None)]
 
 
 def test_a_line_says_all_and_is_known_by_its_question() -> None:
@@ -499,7 +501,7 @@ def test_a_line_says_all_and_is_known_by_its_question() -> None:
     assert custom_id(an_ask(1).key) != custom_id(an_ask(2).key) != custom_id(an_ask(2, llm="x").key)
 
 
-def test_thousands_of_questions_in_one_batch(store: Store) -> None:
+def test_thousands_of_questions_in_one_batch(store: AnswerStore) -> None:
     with serve() as server:
         assert batch(server.base_url, store, 3_000).done == 3_000
     assert answered(store) == 3_000
@@ -510,7 +512,7 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
 
     keys = {name: an_ask(number).key for number, name in enumerate("abcdef")}
-    waiting = Batch("llama", "batch_1", "completed", keys, Usage(601, 60), 1.0)
+    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(601, 60), 1.0)
     said = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
@@ -523,7 +525,7 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     assert list(results.answers) == ["f"]
     answer = results.answers["f"]
     # nobody told the usage: its share of the bound, rounded up, at half the price
-    assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], Usage(101, 10), True)
+    assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], TokenUsage(101, 10), True)
     assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
     assert reasons == {
@@ -544,7 +546,7 @@ def test_an_answer_outweighs_a_failure_of_the_same_question() -> None:
         return json.dumps({"custom_id": "a", "response": {"status_code": status, "body": body}}).encode()
 
     said = {"choices": [{"message": {"content": "1. yes"}}]}
-    waiting = Batch("llama", "batch_1", "completed", {"a": an_ask().key}, Usage(10, 10), None)
+    waiting = SubmittedBatch("llama", "batch_1", "completed", {"a": an_ask().key}, TokenUsage(10, 10), None)
     files = [line(500, "busy"), line(200, said)]
     asked = provider("http://localhost:1/v1")
     lines = [line for content in files for line in read_lines(content)]

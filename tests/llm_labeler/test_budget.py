@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.records import Usage
+from llm_labeler.records import TokenUsage
 from llm_labeler.settings.labelling import BudgetSettings
 from llm_labeler.store.budget import (
     Budget,
@@ -49,7 +49,7 @@ def test_picodollars(cost: float, expected: int) -> None:
 def test_a_price_in_millionths_of_a_dollar_is_exact(
     prompt: int, completion: int, micro: tuple[int, int]
 ) -> None:
-    cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(Usage(prompt, completion))
+    cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(TokenUsage(prompt, completion))
     assert cost is not None
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
     # A double holds 15 digits: a call of more than some dollars may be noted a trifle dearer.
@@ -57,10 +57,12 @@ def test_a_price_in_millionths_of_a_dollar_is_exact(
 
 
 def test_spending_adds_up() -> None:
-    total = charge(Usage(3, 4), 0.5) + charge(None, None) + charge(Usage(1, 1), None, estimated=True)
+    total = (
+        charge(TokenUsage(3, 4), 0.5) + charge(None, None) + charge(TokenUsage(1, 1), None, estimated=True)
+    )
     assert total == Spending(3, 4, 5, 5 * 10**11, unpriced=1, estimated=1)
     assert (total.tokens, total.cost, total.known_cost) == (9, None, 0.5)
-    assert charge(Usage(3, 4), 0.5).cost == 0.5
+    assert charge(TokenUsage(3, 4), 0.5).cost == 0.5
 
 
 def test_an_unknown_price_is_not_zero() -> None:
@@ -77,7 +79,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
     with pytest.raises(ConfigError, match="a's price is unknown"):
-        Budget(limited, Spending()).reserve("a", Usage(1, 1), None)
+        Budget(limited, Spending()).reserve("a", TokenUsage(1, 1), None)
 
 
 @pytest.mark.parametrize(
@@ -89,52 +91,52 @@ def test_an_unknown_price_is_not_zero() -> None:
     ],
 )
 def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
-    budget = Budget(settings, charge(Usage(4, 6), 0.1))
-    one, two = (budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) for _ in range(2))
+    budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
+    one, two = (budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) for _ in range(2))
     assert one is not None
     assert two is not None
-    assert budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) is None  # not now
-    budget.settle(one, Usage(4, 6), 0.1)
-    assert budget.reserve("a", Usage(4, 6), 0.1, in_bulk=True) is None
-    budget.settle(two, Usage(4, 6), 0.1)
+    assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
+    budget.settle(one, TokenUsage(4, 6), 0.1)
+    assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None
+    budget.settle(two, TokenUsage(4, 6), 0.1)
     with pytest.raises(BudgetSpent) as spent:
-        budget.reserve("a", Usage(4, 6), 0.1)
+        budget.reserve("a", TokenUsage(4, 6), 0.1)
     assert spent.value.limit == limit
 
 
 def test_room_that_was_not_used_is_used_by_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=10), Spending())
-    first = budget.reserve("a", Usage(4, 6), None)
+    first = budget.reserve("a", TokenUsage(4, 6), None)
     assert first is not None
-    assert budget.reserve("a", Usage(1, 1), None) is None
-    budget.settle(first, Usage(4, 2), None)
-    second = budget.reserve("a", Usage(2, 2), None)
+    assert budget.reserve("a", TokenUsage(1, 1), None) is None
+    budget.settle(first, TokenUsage(4, 2), None)
+    second = budget.reserve("a", TokenUsage(2, 2), None)
     assert second is not None
     budget.release(second)
-    assert budget.reserve("a", Usage(2, 2), None) is not None
+    assert budget.reserve("a", TokenUsage(2, 2), None) is not None
 
 
 def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
-    held = budget.reserve("a", Usage(6, 4), 0.0)
+    held = budget.reserve("a", TokenUsage(6, 4), 0.0)
     assert held is not None
     budget.write_off(held)
     with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
-        budget.reserve("a", Usage(31, 0), 0.0)
-    assert budget.reserve("a", Usage(30, 0), 0.0) is not None
+        budget.reserve("a", TokenUsage(31, 0), 0.0)
+    assert budget.reserve("a", TokenUsage(30, 0), 0.0) is not None
 
 
 def test_free_calls_go_on_when_the_money_is_spent() -> None:
-    budget = Budget(BudgetSettings(max_cost=1.0), charge(Usage(1, 1), 3.0))
-    assert budget.reserve("a", Usage(5, 5), 0.0) is not None
+    budget = Budget(BudgetSettings(max_cost=1.0), charge(TokenUsage(1, 1), 3.0))
+    assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
     with pytest.raises(BudgetSpent):
-        budget.reserve("a", Usage(5, 5), 1e-9)
+        budget.reserve("a", TokenUsage(5, 5), 1e-9)
 
 
 def test_no_limit_is_no_limit_and_zero_is_one() -> None:
-    assert Budget(BudgetSettings(), Spending()).reserve("a", Usage(10**9, 10**9), None) is not None
+    assert Budget(BudgetSettings(), Spending()).reserve("a", TokenUsage(10**9, 10**9), None) is not None
     with pytest.raises(BudgetSpent, match="max_requests"):
-        Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", Usage(0, 0), 0.0)
+        Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", TokenUsage(0, 0), 0.0)
 
 
 class Shop:
@@ -150,14 +152,14 @@ class Shop:
             max_requests=draw.choice([None, draw.randint(0, 40)]),
         )
         self.budget = Budget(self.settings, Spending())
-        self.flying: list[tuple[Reservation, Usage]] = []
+        self.flying: list[tuple[Reservation, TokenUsage]] = []
         self.bill = [0, 0, Fraction(0)]
 
-    def exact(self, usage: Usage) -> Fraction:
+    def exact(self, usage: TokenUsage) -> Fraction:
         dollars = usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1]
         return Fraction(dollars, 10**12)
 
-    def begin(self, bound: Usage) -> None:
+    def begin(self, bound: TokenUsage) -> None:
         reservation = self.budget.reserve("a", bound, self.prices.cost(bound))
         if reservation is None:
             self.land()
@@ -167,12 +169,12 @@ class Shop:
     def land(self) -> None:
         """A call ends: answered with usage, without it, failed and maybe billed, or not billed."""
         reservation, bound = self.flying.pop(self.draw.randrange(len(self.flying)))
-        taken = Usage(
+        taken = TokenUsage(
             self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
         )
-        told: Usage | None = self.draw.choice([taken, taken, bound, None])
+        told: TokenUsage | None = self.draw.choice([taken, taken, bound, None])
         if told is None:
-            taken = Usage(0, 0)
+            taken = TokenUsage(0, 0)
         self.budget.settle(reservation, told, None if told is None else self.prices.cost(told))
         self.bill[0] += 1
         self.bill[1] += taken.prompt_tokens + taken.completion_tokens
@@ -185,7 +187,7 @@ class Shop:
             for used, limit in zip(self.bill, limits, strict=True)
         )
 
-    def fits(self, bound: Usage, spent: Spending) -> bool:
+    def fits(self, bound: TokenUsage, spent: Spending) -> bool:
         s = self.settings
         cost = Fraction(spent.picodollars, 10**12) + self.exact(bound)
         tokens = spent.tokens + bound.prompt_tokens + bound.completion_tokens
@@ -202,7 +204,7 @@ def test_a_thousand_runs_with_calls_in_flight_stay_within_their_limits(block: in
     for seed in range(block * 100, block * 100 + 100):
         shop = Shop(random.Random(seed))
         for _ in range(100):
-            bound = Usage(shop.draw.randint(0, 500), shop.draw.randint(0, 500))
+            bound = TokenUsage(shop.draw.randint(0, 500), shop.draw.randint(0, 500))
             try:
                 if shop.flying and shop.draw.random() < 0.4:
                     shop.land()
@@ -225,49 +227,49 @@ def test_an_llm_begins_with_one_call_and_doubles() -> None:
     rounds = []
     for _ in range(6):
         flying = []
-        while (held := budget.reserve("a", Usage(4, 6), None)) is not None:
+        while (held := budget.reserve("a", TokenUsage(4, 6), None)) is not None:
             flying.append(held)
         rounds.append(len(flying))
         for held in flying:
-            budget.settle(held, Usage(4, 2), None)
+            budget.settle(held, TokenUsage(4, 2), None)
     assert rounds == [1, 1, 2, 4, 8, 16]
-    assert budget.reserve("b", Usage(4, 6), None) is not None
-    assert budget.reserve("b", Usage(4, 6), None) is None
+    assert budget.reserve("b", TokenUsage(4, 6), None) is not None
+    assert budget.reserve("b", TokenUsage(4, 6), None) is None
     free = Budget(BudgetSettings(max_cost=1.0), Spending())
-    assert None not in [free.reserve("a", Usage(4, 6), 0.0) for _ in range(100)]
+    assert None not in [free.reserve("a", TokenUsage(4, 6), 0.0) for _ in range(100)]
 
 
 def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     for _ in range(40):
-        held = budget.reserve("a", Usage(5, 5), None)
+        held = budget.reserve("a", TokenUsage(5, 5), None)
         assert held is not None
-        budget.settle(held, Usage(5, 5), None)
-    flying = [budget.reserve("a", Usage(5, 5), None) for _ in range(20)]
+        budget.settle(held, TokenUsage(5, 5), None)
+    flying = [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(20)]
     assert sum(held is not None for held in flying) == 15  # of 600
     alone = Budget(BudgetSettings(max_tokens=1000), Spending())
-    assert alone.reserve("a", Usage(500, 500), None) is not None
+    assert alone.reserve("a", TokenUsage(500, 500), None) is not None
 
 
 def test_calls_in_flight_may_hold_all_requests_that_are_left() -> None:
     budget = Budget(BudgetSettings(max_requests=4), Spending())
-    assert None not in [budget.reserve("a", Usage(5, 5), None) for _ in range(4)]
+    assert None not in [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(4)]
 
 
 def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
-    held = budget.reserve("a", Usage(5, 5), None)
+    held = budget.reserve("a", TokenUsage(5, 5), None)
     assert held is not None
-    budget.settle(held, Usage(30, 5), None)
-    raised = budget.reserve("a", Usage(5, 5), None)
+    budget.settle(held, TokenUsage(30, 5), None)
+    raised = budget.reserve("a", TokenUsage(5, 5), None)
     assert raised is not None
     assert raised.amounts == (1, 35, 0)
-    other = budget.reserve("b", Usage(5, 5), None)
+    other = budget.reserve("b", TokenUsage(5, 5), None)
     assert other is not None
     assert other.amounts == (1, 10, 0)
-    budget.settle(raised, Usage(1, 1), None)
+    budget.settle(raised, TokenUsage(1, 1), None)
     with pytest.raises(BudgetSpent):
-        budget.reserve("a", Usage(140, 140), None)
+        budget.reserve("a", TokenUsage(140, 140), None)
 
 
 @given(
@@ -285,13 +287,15 @@ def test_a_limit_is_exceeded_by_no_more_than_a_moments_excess(
     taken = excess = 0
     for ratio in ratios:
         try:
-            while len(flying) < most and (held := budget.reserve("a", Usage(bound, 0), None)) is not None:
+            while (
+                len(flying) < most and (held := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
+            ):
                 flying.append((held, bound * ratio // 10))
         except BudgetSpent:
             break
         excess = max(excess, sum(max(0, took - held.amounts[1]) for held, took in flying))
         held, took = flying.pop(0)
-        budget.settle(held, Usage(took, 0), None)
+        budget.settle(held, TokenUsage(took, 0), None)
         taken += took
     taken += sum(took for _, took in flying)
     assert taken <= limit + excess

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.rows import DatasetRows
-from llm_labeler.dataset.write import DealtRows, write
-from llm_labeler.records import Candidate, Judgement, Pair, Polarity, Text
+from llm_labeler.dataset.write import SplitRows, write
+from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store.run_folder import check_out, run_record
 from pairkit.app.errors import ConfigError, DataError
@@ -41,14 +41,14 @@ def pair(
     label: float | None = None,
     llms: tuple[str, ...] = ("chatgpt",),
     reason: str | None = None,
-    votes: tuple[Judgement, ...] = (),
-) -> Pair:
+    votes: tuple[JudgeVote, ...] = (),
+) -> LabelledPair:
     hard = float(polarity == "positive")
     source = Candidate(of.text_id, candidate, polarity, llms, ("aa", "bb"))
-    return Pair(source, polarity, hard if label is None else label, votes, reason)
+    return LabelledPair(source, polarity, hard if label is None else label, votes, reason)
 
 
-def pairs_of(of: Text, positives: int = 3, negatives: int = 2) -> list[Pair]:
+def pairs_of(of: Text, positives: int = 3, negatives: int = 2) -> list[LabelledPair]:
     return [pair(of, f"{of.text} Same {n}.", "positive") for n in range(positives)] + [
         pair(of, f"{of.text} Other {n}.", "negative", llms=("chatgpt", "llama")) for n in range(negatives)
     ]
@@ -69,7 +69,7 @@ def frames(
     rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
 ) -> dict[str, dict[str, pl.DataFrame]]:
     """Configuration to split to rows, all in memory."""
-    dealt = DealtRows(rows, split_of, graded=graded)
+    dealt = SplitRows(rows, split_of, graded=graded)
     return {config: {split: rows for split, _, _, rows in dealt.shards(config)} for config in dealt.sizes}
 
 
@@ -87,7 +87,7 @@ def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
 def test_rows_say_where_they_come_from() -> None:
     one = text(1)
     rows = DatasetRows("vote", 0)
-    votes = (Judgement("x", "chatgpt", "same"), Judgement("x", "llama", "unsure"))
+    votes = (JudgeVote("x", "chatgpt", "same"), JudgeVote("x", "llama", "unsure"))
     rows.add(one, [pair(one, "The first sentence.", "positive", votes=votes)])
     frame = frames(rows, {one.text_id: "train"})["default"]["train"]
     assert frame.schema == {
@@ -199,7 +199,7 @@ def test_a_configuration_without_rows_is_left_out() -> None:
 
 def test_counts() -> None:
     texts = [text(number) for number in range(1, 11)]
-    counts = DealtRows(collected(texts), split_of(texts), graded=False).counts()
+    counts = SplitRows(collected(texts), split_of(texts), graded=False).counts()
     assert counts == {
         "splits": {
             "train": {"texts": 8, "positive": 24, "negative": 16, "total": 40, "triplets": 24},

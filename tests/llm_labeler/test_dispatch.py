@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Answer, Ask, Reply
+from llm_labeler.records import Ask, LlmReply, StoredAnswer
 from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from llm_labeler.store.budget import Spending
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
@@ -26,11 +26,11 @@ PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
 
 @pytest.fixture
 def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
 
 
-def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: Store) -> None:
+def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerStore) -> None:
     provider = Scripted(latency_s=0.1)
     outcome = run(ask_in(store, provider, count=700))
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
@@ -43,7 +43,7 @@ def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: Store) 
     assert (again.done, again.cached, again.spent.requests) == (10, 700, 10)
 
 
-def test_llms_do_not_wait_for_each_other(store: Store) -> None:
+def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
     quick, slow = Scripted(name="quick", latency_s=0.1), Scripted(name="slow", latency_s=100.0)
     run(ask_in(store, quick, slow, count=40))
     assert quick.starts[-1] < 2
@@ -53,13 +53,13 @@ def test_llms_do_not_wait_for_each_other(store: Store) -> None:
     }
 
 
-def test_no_llm_and_no_question(store: Store) -> None:
+def test_no_llm_and_no_question(store: AnswerStore) -> None:
     assert run(ask_in(store)).done == 0
     assert run(ask_in(store, Scripted(), count=0)).spent == Spending()
 
 
-def test_failures_are_tried_again_after_longer_and_longer_pauses(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return CallFailed("timeout", "") if attempt < 6 else answer_at_once(ask, attempt)
 
     provider = Scripted(script, attempts=6)
@@ -69,8 +69,8 @@ def test_failures_are_tried_again_after_longer_and_longer_pauses(store: Store) -
     assert all(longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True))
 
 
-def test_the_servers_wish_is_honoured(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_the_servers_wish_is_honoured(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if attempt == 1:
             return CallFailed("server_error", "503", retry_after_s=40)
         return answer_at_once(ask, attempt)
@@ -80,8 +80,8 @@ def test_the_servers_wish_is_honoured(store: Store) -> None:
     assert provider.starts == [0, 40]
 
 
-def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if int(ask.text) % 10 == 0 and attempt == 1:
             return CallFailed("server_error", "503", retry_after_s=0.6)
         return answer_at_once(ask, attempt)
@@ -91,8 +91,8 @@ def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: Store) -> 
     assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is perfect
 
 
-def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if ask.text == "2":
             return CallFailed("rejected", "too long", retry=False, final=True)
         if ask.text == "4":
@@ -120,8 +120,8 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store)
 @pytest.mark.parametrize(
     ("said", "charged"),
     [
-        (Reply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
-        (Reply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
+        (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
+        (LlmReply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
         (
             CallFailed("timeout", "", retry=False, maybe_billed=True),
             Spending(1, 100, 50, PICO_BOUND, estimated=1),
@@ -130,19 +130,19 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Store)
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],
 )
-def test_what_a_call_is_charged(store: Store, said: Reply | Exception, charged: Spending) -> None:
+def test_what_a_call_is_charged(store: AnswerStore, said: LlmReply | Exception, charged: Spending) -> None:
     outcome = run(ask_in(store, Scripted(lambda ask, attempt: said), count=1))
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
-    if isinstance(said, Reply):
+    if isinstance(said, LlmReply):
         answer = store.answer(an_ask(0).key)
         assert answer is not None
         assert answer.estimated == bool(charged.estimated)
         assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
 
 
-def test_each_call_that_failed_is_logged(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_each_call_that_failed_is_logged(store: AnswerStore, caplog: pytest.LogCaptureFixture) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return CallFailed("server_error", "HTTP 500") if attempt == 1 else answer_at_once(ask, attempt)
 
     with caplog.at_level("INFO", "llm_labeler"):
@@ -152,7 +152,7 @@ def test_each_call_that_failed_is_logged(store: Store, caplog: pytest.LogCapture
     assert caplog.messages[0].endswith("server_error: HTTP 500")
 
 
-def test_an_unknown_price_is_said(store: Store) -> None:
+def test_an_unknown_price_is_said(store: AnswerStore) -> None:
     seen: list[Progress] = []
     provider = Scripted(prices=Prices(None, 1.0))
     outcome = run(ask_in(store, provider, count=3, progress=seen.append))
@@ -162,8 +162,8 @@ def test_an_unknown_price_is_said(store: Store) -> None:
         run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
 
 
-def test_what_is_about_no_question_in_particular_is_asked_again(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if int(ask.text) >= 60:  # the credit is spent; nobody knows these words
             return CallFailed("rejected", f"HTTP 400: see ticket {ask.text}", retry=False)
         return answer_at_once(ask, attempt)
@@ -178,10 +178,10 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: Store) ->
     assert list(store.failures()) == []
 
 
-def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: Store) -> None:
+def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: AnswerStore) -> None:
     words = ("too hot", "too cold", "too wet")
 
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if int(ask.text) % 10 < 9:
             return (
                 answer_at_once(ask, attempt)
@@ -195,8 +195,8 @@ def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: 
     assert (outcome.done, outcome.failed) == (9, 81)
 
 
-def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if int(ask.text) < 20:
             return CallFailed("rejected", "the context is too long", retry=False, final=True)
         return answer_at_once(ask, attempt)
@@ -210,8 +210,8 @@ def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: 
     assert not late.asked
 
 
-def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return AuthError("refused key") if ask.text == "20" else answer_at_once(ask, attempt)
 
     failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
@@ -224,7 +224,7 @@ def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: Store) -> None
     assert not store.recover()
 
 
-def test_whoever_keeps_going_is_told_who_was_given_up(store: Store) -> None:
+def test_whoever_keeps_going_is_told_who_was_given_up(store: AnswerStore) -> None:
     dead = [Scripted(lambda ask, attempt: AuthError("refused"), name=name) for name in ("one", "two")]
     outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
     assert outcome.done == 10
@@ -235,12 +235,12 @@ def test_whoever_keeps_going_is_told_who_was_given_up(store: Store) -> None:
         run(ask_in(store, *dead, count=10))
 
 
-def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: Store) -> None:
+def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: AnswerStore) -> None:
     async def stuck(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
     class Stuck(Scripted):
-        async def reply(self, ask: Ask) -> Reply:
+        async def reply(self, ask: Ask) -> LlmReply:
             await stuck(0.1 if ask.text == "0" else 1e6)
             raise AuthError("refused")
 
@@ -250,8 +250,8 @@ def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: Store) -> No
     assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
 
 
-def test_a_server_that_only_fails_ends_the_run(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return answer_at_once(ask, attempt) if int(ask.text) < 30 else CallFailed("timeout", "60 s")
 
     provider = Scripted(script)
@@ -263,10 +263,10 @@ def test_a_server_that_only_fails_ends_the_run(store: Store) -> None:
     assert provider.asked.total() < 60
 
 
-def test_a_tenth_of_faults_loses_nothing(store: Store) -> None:
+def test_a_tenth_of_faults_loses_nothing(store: AnswerStore) -> None:
     kinds = ("timeout", "connection", "server_error", "broken_reply")
 
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         number = int(ask.text)
         if number % 10 == 0 and attempt < 3:
             return CallFailed(kinds[number // 10 % 4], "", maybe_billed=bool(number % 20))
@@ -278,14 +278,14 @@ def test_a_tenth_of_faults_loses_nothing(store: Store) -> None:
     assert store.spent().estimated == 50
 
 
-def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: Store) -> None:
+def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: AnswerStore) -> None:
     with pytest.raises(ZeroDivisionError):
         run(ask_in(store, Scripted(lambda ask, attempt: ZeroDivisionError()), count=50))
     assert list(store.failures()) == []
 
 
-def test_an_unwritable_store_ends_the_run(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_an_unwritable_store_ends_the_run(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if ask.text == "9":
             store._connection.execute("PRAGMA query_only = ON")
         return answer_at_once(ask, attempt)
@@ -297,7 +297,7 @@ def test_an_unwritable_store_ends_the_run(store: Store) -> None:
 
 
 @pytest.mark.parametrize("at_s", [0.0, 0.05, 0.35, 1.0])
-def test_cancelling_leaves_the_store_consistent(store: Store, at_s: float) -> None:
+def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float) -> None:
     provider = Scripted(latency_s=0.1)
 
     async def main() -> None:
@@ -318,7 +318,7 @@ def test_cancelling_leaves_the_store_consistent(store: Store, at_s: float) -> No
     assert not answered & again.asked.keys()
 
 
-def test_progress_is_told_now_and_then_and_at_the_end(store: Store) -> None:
+def test_progress_is_told_now_and_then_and_at_the_end(store: AnswerStore) -> None:
     seen: list[Progress] = []
     run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
     assert 5 < len(seen) < 15  # 100 rounds of 10 ms
@@ -329,7 +329,7 @@ def test_progress_is_told_now_and_then_and_at_the_end(store: Store) -> None:
     assert (seen[-1].total, seen[-1].done) == (None, 401)
 
 
-def test_questions_are_taken_from_the_stream_as_they_are_needed(store: Store) -> None:
+def test_questions_are_taken_from_the_stream_as_they_are_needed(store: AnswerStore) -> None:
     pulled = 0
 
     def stream(llm: str):
@@ -344,7 +344,7 @@ def test_questions_are_taken_from_the_stream_as_they_are_needed(store: Store) ->
     assert pulled < 2000
 
 
-def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store: Store) -> None:
+def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store: AnswerStore) -> None:
     beats = 0
 
     async def beat() -> None:
@@ -359,7 +359,7 @@ def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store:
         heart.cancel()
 
     for ask in asks(5000):
-        store.save_answer(Answer(ask.key, Reply("x"), None))
+        store.save_answer(StoredAnswer(ask.key, LlmReply("x"), None))
     run(main())
     assert beats >= 5000 // 256
 
@@ -373,14 +373,14 @@ for name in ("tests", "tests.llm_labeler"):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
     module.__path__ = [str(root.parent if name == "tests" else root)]
     sys.modules[name] = module
-from tests.llm_labeler.scripted_provider import Scripted, ask_in, Store
+from tests.llm_labeler.scripted_provider import AnswerStore, Scripted, ask_in
 class Forgetful(Scripted):
     async def reply(self, ask):
         said = await super().reply(ask)
         self.asked.clear()
         self.starts.clear()
         return said
-with Store.open(Path(sys.argv[2]), create=True) as store:
+with AnswerStore.open(Path(sys.argv[2]), create=True) as store:
     print(asyncio.run(ask_in(store, Forgetful(concurrency=64), count=int(sys.argv[3]))).done)
 # Not getrusage: its peak is inherited from whoever started this process.
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])

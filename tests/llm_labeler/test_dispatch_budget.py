@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.records import Ask, LlmReply, TokenUsage
 from llm_labeler.settings.labelling import BudgetSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from pairkit.app.errors import AuthError, ConfigError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run
@@ -26,7 +26,7 @@ class Billing:
         self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
         self.requests = self.tokens = 0
         self.dollars = Fraction(0)
-        sizes = [Usage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)]
+        sizes = [TokenUsage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)]
         self.provider = Scripted(
             self.script,
             name=name,
@@ -37,12 +37,14 @@ class Billing:
             bounds=lambda ask: sizes[int(ask.text)],
         )
 
-    def exact(self, usage: Usage) -> Fraction:
+    def exact(self, usage: TokenUsage) -> Fraction:
         return Fraction(usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12)
 
-    def script(self, ask: Ask, attempt: int) -> Reply | BaseException:
+    def script(self, ask: Ask, attempt: int) -> LlmReply | BaseException:
         bound = self.provider.bound(ask)
-        used = Usage(self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens))
+        used = TokenUsage(
+            self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
+        )
         self.requests += 1
         kind = self.draw.choice(["told", "told", "untold", "billed", "refused", "rejected"])
         if kind in ("told", "untold", "billed"):
@@ -54,10 +56,10 @@ class Billing:
             return CallFailed("rate_limited", "")
         if kind == "rejected":
             return CallFailed("rejected", "", retry=False)
-        return Reply("x", usage=used if kind == "told" else None)
+        return LlmReply("x", usage=used if kind == "told" else None)
 
 
-def check(store: Store, draw: random.Random) -> bool:
+def check(store: AnswerStore, draw: random.Random) -> bool:
     """One run; whether its budget ended it."""
     servers = [Billing(draw, name) for name in ("a", "b")]
     budget = BudgetSettings(
@@ -101,7 +103,7 @@ def test_no_bill_exceeds_its_budget_and_no_room_is_left_unused(tmp_path: Path, r
     stopped = 0
     for seed in range(runs):
         path = tmp_path / f"{seed}.sqlite"
-        with Store.open(path, create=True) as store:
+        with AnswerStore.open(path, create=True) as store:
             store._connection.execute("PRAGMA synchronous = OFF")
             stopped += check(store, random.Random(seed))
         path.unlink()
@@ -109,7 +111,7 @@ def test_no_bill_exceeds_its_budget_and_no_room_is_left_unused(tmp_path: Path, r
 
 
 def test_sessions_share_one_budget(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         budget = BudgetSettings(max_requests=10)
         first = run(ask_in(store, Scripted(), count=7, budget=budget))
         second = run(ask_in(store, Scripted(), count=20, budget=budget))
@@ -119,7 +121,7 @@ def test_sessions_share_one_budget(tmp_path: Path) -> None:
 
 def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> None:
     paid, free = Scripted(name="paid"), Scripted(name="free", prices=Prices(0.0, 0.0), latency_s=1.0)
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         outcome = run(ask_in(store, paid, free, count=50, budget=BudgetSettings(max_cost=0.001)))
     assert outcome.stopped_by == "max_cost"
     assert free.asked.total() == 50
@@ -129,8 +131,8 @@ def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> No
 
 
 def test_one_huge_question_does_not_stop_the_small_ones(tmp_path: Path) -> None:
-    provider = Scripted(bounds=lambda ask: Usage(10**6, 1) if ask.text == "0" else BOUND)
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    provider = Scripted(bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND)
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
     assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
 
@@ -145,7 +147,7 @@ def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: P
             yield an_ask(number, llm)
 
     provider = Scripted(answer_at_once, concurrency=2)
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
     assert not provider.asked
     assert pulled < 3000
@@ -154,18 +156,18 @@ def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: P
 class Dying(Scripted):
     """Two answers; then one call hangs, and another finds the key refused."""
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         self.asked[ask.key] += 1
         if self.asked.total() == 3:
             await asyncio.sleep(100_000)
         if self.asked.total() >= 4:
             raise AuthError("the key was withdrawn")
-        return Reply("x", usage=ACTUAL)
+        return LlmReply("x", usage=ACTUAL)
 
 
 def test_what_a_dead_llm_held_does_not_stop_the_others(tmp_path: Path) -> None:
     dead, alive = Dying(name="dead"), Scripted(name="alive", latency_s=1.0)
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         budget = BudgetSettings(max_tokens=2000)
         outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))
         assert isinstance(outcome.problems["dead"], AuthError)
@@ -179,16 +181,16 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_a_call_that_can_not_be_written_down_holds_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = Store.begin
+    begin = AnswerStore.begin
 
-    def fails_for_one(store: Store, key, bound: Usage, cost: float | None) -> int:
+    def fails_for_one(store: AnswerStore, key, bound: TokenUsage, cost: float | None) -> int:
         if key.llm == "dead":
             raise ConfigError("no space left on the device")
         return begin(store, key, bound, cost)
 
-    monkeypatch.setattr(Store, "begin", fails_for_one)
+    monkeypatch.setattr(AnswerStore, "begin", fails_for_one)
     dead, alive = Scripted(name="dead"), Scripted(name="alive")
-    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
         budget = BudgetSettings(max_requests=10)
         outcome = run(ask_in(store, dead, alive, count=10, budget=budget, keep_going=True))
     assert list(outcome.problems) == ["dead"]

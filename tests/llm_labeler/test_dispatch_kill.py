@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.records import Answer
-from llm_labeler.store import Store
+from llm_labeler.records import StoredAnswer
+from llm_labeler.store import AnswerStore
 
 from .scripted_provider import ACTUAL, BOUND, an_ask
 
@@ -26,14 +26,14 @@ for name in ("tests", "tests.llm_labeler"):
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
     module.__path__ = [str(root.parent if name == "tests" else root)]
     sys.modules[name] = module
-from tests.llm_labeler.scripted_provider import Scripted, Store, answer_at_once, ask_in
+from tests.llm_labeler.scripted_provider import AnswerStore, Scripted, answer_at_once, ask_in
 from llm_labeler.clients.provider import CallFailed
 def script(ask, attempt):
     number = int(ask.text)
     if number % 7 == 0 and attempt == 1:
         return CallFailed("rate_limited" if number % 2 else "server_error", "", retry_after_s=0.01)
     return answer_at_once(ask, attempt)
-with Store.open(Path(sys.argv[2]), create=True) as store:
+with AnswerStore.open(Path(sys.argv[2]), create=True) as store:
     store.recover()
     print("ready", flush=True)
     provider = Scripted(script, latency_s=0.02, concurrency=16, journal=Path(sys.argv[3]))
@@ -55,8 +55,8 @@ def label(path: Path, journal: Path, kill_after_s: float | None) -> bool:
     return process.returncode == 0
 
 
-def kept(path: Path) -> list[Answer]:
-    with Store.open(path) as store:
+def kept(path: Path) -> list[StoredAnswer]:
+    with AnswerStore.open(path) as store:
         return list(store.answers(["positive"]))
 
 
@@ -80,14 +80,14 @@ def check(tmp_path: Path, kills: int) -> None:
         was_killed += not ended
         assert not answered & set(asked(journal)[before:]), "asked again for what was answered"
         answered = {answer.key.text_id for answer in kept(path)}
-        with Store.open(path) as store:
+        with AnswerStore.open(path) as store:
             ((in_flight,),) = store._connection.execute("SELECT COUNT(*) FROM in_flight")
             cut_off += in_flight
             # A call is noted before it is sent: one that was cut off may or may not have gone out.
             assert 0 <= store.spent().requests - len(asked(journal)) <= cut_off
     assert was_killed >= kills // 2
     assert kept(path) == expected
-    with Store.open(path) as store:
+    with AnswerStore.open(path) as store:
         spent = store.spent()
         assert store.recover() == 0
     assert spent.prompt_tokens == COUNT * ACTUAL.prompt_tokens + spent.estimated * BOUND.prompt_tokens

@@ -13,9 +13,9 @@ import pytest
 from benchmarks.mutated import mutated
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.dispatch.openai_batches import _decoded, _listed, _seen, read_lines, read_results
-from llm_labeler.records import Reply, Usage
-from llm_labeler.store import Batch
+from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
+from llm_labeler.records import LlmReply, TokenUsage
+from llm_labeler.store import SubmittedBatch
 from pairkit.app.errors import BadReply
 from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, RefusedCall, retry_after_s
 from tests.llm_labeler.llm_server import an_ask, provider, run
@@ -85,7 +85,7 @@ def reply(draw: random.Random) -> None:
         refused.refusal.message.encode()
         return
     assert isinstance(found.raw, str)
-    assert found.usage is None or isinstance(found.usage, Usage)
+    assert found.usage is None or isinstance(found.usage, TokenUsage)
 
 
 def refusal(draw: random.Random) -> None:
@@ -105,19 +105,19 @@ def models(draw: random.Random) -> None:
 def batches(draw: random.Random) -> None:
     with suppress(BadReply):
         found = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
-        _seen(found).batch_id.encode("ascii")
+        _batch_status(found).batch_id.encode("ascii")
     with suppress(BadReply):
         _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
 
 
 def lines(draw: random.Random) -> None:
     content = b"\n".join(as_bytes(mutated(LINE, draw, JUNK), draw) for _ in range(3))
-    waiting = Batch("llama", "b", "completed", {"a": an_ask().key}, Usage(10, 10), None)
+    waiting = SubmittedBatch("llama", "b", "completed", {"a": an_ask().key}, TokenUsage(10, 10), None)
     assert all(isinstance(line.custom_id, str) for line in read_lines(content))
     offline: Any = _Offline()
     results = run(read_results(offline, waiting, "completed", read_lines(content), 0.5))
     assert (results.answers.keys() | results.failures.keys()) == {"a"}
-    assert all(isinstance(answer.reply, Reply) for answer in results.answers.values())
+    assert all(isinstance(answer.reply, LlmReply) for answer in results.answers.values())
 
 
 def waits(draw: random.Random) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.judging.judges import CLASSES, cast_votes, collect, fit, fit_judges, krippendorff_alpha
-from llm_labeler.records import VOTES, Judgement, Vote
+from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 from tests.llm_labeler.simulated_judges import classes, judgements
 from tests.support.linear import assert_linear
@@ -20,11 +20,11 @@ SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
 
 
-def votes_of(*said: str) -> list[Judgement]:
+def votes_of(*said: str) -> list[JudgeVote]:
     """One candidate a string, one judge a letter; `-` was not asked."""
     words: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
     return [
-        Judgement(f"c{place}", f"j{number}", words[letter])
+        JudgeVote(f"c{place}", f"j{number}", words[letter])
         for place, letters in enumerate(said)
         for number, letter in enumerate(letters)
         if letter != "-"
@@ -33,7 +33,7 @@ def votes_of(*said: str) -> list[Judgement]:
 
 ANY_VOTES = st.lists(
     st.builds(
-        Judgement,
+        JudgeVote,
         st.integers(0, 6).map(str),
         st.sampled_from(["ann", "bob", "eve", "max"]),
         st.sampled_from(VOTES),
@@ -52,14 +52,14 @@ def test_ballots_are_counted() -> None:
 
 
 def test_who_contradicts_itself_abstains() -> None:
-    twice = [Judgement("c", "ann", "same"), Judgement("c", "ann", "opposite"), Judgement("c", "bob", "same")]
+    twice = [JudgeVote("c", "ann", "same"), JudgeVote("c", "ann", "opposite"), JudgeVote("c", "bob", "same")]
     assert cast_votes(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
     assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
 
 
 @given(ANY_VOTES)
-def test_one_candidate_and_all_are_read_alike(said: list[Judgement]) -> None:
+def test_one_candidate_and_all_are_read_alike(said: list[JudgeVote]) -> None:
     of_one = [vote for vote in said if vote.candidate_id == "0"]
     ballots = collect(of_one)
     row = ballots.votes[0].tolist() if of_one else []
@@ -70,7 +70,7 @@ def test_one_candidate_and_all_are_read_alike(said: list[Judgement]) -> None:
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
 
 
-def crowdkit_fit(said: list[Judgement]) -> tuple[dict[str, float], dict[str, list[float]]]:
+def crowdkit_fit(said: list[JudgeVote]) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Accuracies and posteriors as crowd-kit finds them."""
     aggregation = pytest.importorskip("crowdkit.aggregation")
     pandas = pytest.importorskip("pandas")
@@ -101,7 +101,7 @@ def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None
     assert ours.converged
     assert dict(zip(ballots.names, ours.accuracy.tolist(), strict=True)) == pytest.approx(accuracy, abs=1e-4)
     rows = {tuple(vote): p for vote, p in zip(ballots.votes.tolist(), ours.posterior.tolist(), strict=True)}
-    by_candidate: dict[str, list[Judgement]] = {}
+    by_candidate: dict[str, list[JudgeVote]] = {}
     for vote in said:
         by_candidate.setdefault(vote.candidate_id, []).append(vote)
     for id_, expected in posterior.items():
@@ -150,7 +150,7 @@ def test_beliefs_are_calibrated() -> None:
 
 
 @given(ANY_VOTES, st.randoms(use_true_random=False))
-def test_order_does_not_matter_and_figures_stay_in_range(said: list[Judgement], order: random.Random) -> None:
+def test_order_does_not_matter_and_figures_stay_in_range(said: list[JudgeVote], order: random.Random) -> None:
     settings = EnsembleSettings(min_items=1)
     shuffled = list(said)
     order.shuffle(shuffled)
@@ -175,7 +175,7 @@ def test_order_does_not_matter_and_figures_stay_in_range(said: list[Judgement], 
         (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # one vote compares nobody
     ],
 )
-def test_too_little_falls_back_to_the_majority(said: list[Judgement], words: str) -> None:
+def test_too_little_falls_back_to_the_majority(said: list[JudgeVote], words: str) -> None:
     judges = fit_judges(said, SETTINGS)
     assert judges.method == "majority"
     assert judges.reason is not None
@@ -232,7 +232,7 @@ def test_unrelated_judges_agree_by_chance_only() -> None:
     assert judges.alpha == pytest.approx(0, abs=0.05)
 
 
-def _judgements_of(items: int) -> list[Judgement]:
+def _judgements_of(items: int) -> list[JudgeVote]:
     return judgements(classes(items, PRIOR, 4), SKILLS | {"max": 0.7}, 4, unsure=0.05)
 
 

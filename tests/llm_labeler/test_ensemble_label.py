@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judge, Judges
-from llm_labeler.records import VOTES, Candidate, Judgement, Pair, Polarity, Vote
+from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings.labelling import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
@@ -21,8 +21,8 @@ def candidate(polarity: Polarity = "positive", *llms: str, words: str = "words")
     return Candidate("text", words, polarity, llms or ("ann",))
 
 
-def cast(letters: str, of: Candidate) -> list[Judgement]:
-    return [Judgement(of.candidate_id, f"j{n}", WORDS[letter]) for n, letter in enumerate(letters)]
+def cast(letters: str, of: Candidate) -> list[JudgeVote]:
+    return [JudgeVote(of.candidate_id, f"j{n}", WORDS[letter]) for n, letter in enumerate(letters)]
 
 
 def judges(prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3), **accuracy: float) -> Judges:
@@ -33,7 +33,7 @@ def judges(prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3), **accuracy
 
 def one(
     strategy: str, polarity: Polarity, letters: str, fitted: Judges | None = None, **settings: object
-) -> Pair:
+) -> LabelledPair:
     of = candidate(polarity)
     chosen = EnsembleSettings.model_validate({"strategy": strategy, **settings})
     (pair,) = label([of], {of.candidate_id: cast(letters, of)}, chosen, fitted)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.dispatch.limits import PATIENCE_S, Breaker, RateLimiter, TokenBucket
-from llm_labeler.records import Ask, Reply, Usage
+from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
+from llm_labeler.records import Ask, LlmReply, TokenUsage
 from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import Store
+from llm_labeler.store import AnswerStore
 from pairkit.app.errors import RateLimited, RemoteError
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, run
@@ -65,38 +65,38 @@ def test_a_pace_of_tokens_is_corrected() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
 
 
-def test_requests_a_minute(store: Store) -> None:
+def test_requests_a_minute(store: AnswerStore) -> None:
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=300))
     assert most_in_a_minute(provider.starts) in (119, 120)
     assert provider.starts[-1] == pytest.approx(150, rel=0.02)
 
 
-def test_tokens_a_minute_follow_what_calls_really_take(store: Store) -> None:
+def test_tokens_a_minute_follow_what_calls_really_take(store: AnswerStore) -> None:
     provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)  # bound 150, actual 100
     run(ask_in(store, provider, count=2000))
     assert provider.starts[-1] == pytest.approx(200, rel=0.05)
     assert most_in_a_minute(provider.starts, [100.0] * 2000) <= 60_000 * 1.05
 
 
-def test_a_call_larger_than_the_minute_is_made_all_the_same(store: Store) -> None:
+def test_a_call_larger_than_the_minute_is_made_all_the_same(store: AnswerStore) -> None:
     provider = Scripted(tpm=10, concurrency=2)
     assert run(ask_in(store, provider, count=3)).done == 3
 
 
-def test_at_most_so_many_at_a_time(store: Store) -> None:
+def test_at_most_so_many_at_a_time(store: AnswerStore) -> None:
     provider = Scripted(concurrency=7, latency_s=1.0)
     run(ask_in(store, provider, count=70))
     assert provider.most_in_flight == 7
     assert provider.starts[-1] == pytest.approx(9.0)
 
 
-def test_a_429_holds_all_calls_until_retry_after(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_a_429_holds_all_calls_until_retry_after(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if ask.text == "5" and attempt == 1:
             return CallFailed("rate_limited", "slow down", retry_after_s=30)
         return answer_at_once(ask, attempt)
@@ -116,7 +116,7 @@ class Server:
         self.refused = 0
         self.provider = Scripted(self.script, concurrency=64, latency_s=0.2)
 
-    def script(self, ask: Ask, attempt: int) -> Reply | Exception:
+    def script(self, ask: Ask, attempt: int) -> LlmReply | Exception:
         now = asyncio.get_running_loop().time()
         recent = sum(1 for at in self.taken[-(self.rpm or 1) :] if now - at < 60)
         if (self.limit is not None and self.provider.in_flight >= self.limit) or recent == self.rpm:
@@ -126,7 +126,7 @@ class Server:
         return answer_at_once(ask, attempt)
 
 
-def test_concurrency_settles_near_what_the_server_takes(store: Store) -> None:
+def test_concurrency_settles_near_what_the_server_takes(store: AnswerStore) -> None:
     server = Server(limit=5)
     outcome = run(ask_in(store, server.provider, count=2000))
     assert (outcome.done, outcome.failed) == (2000, 0)
@@ -135,7 +135,7 @@ def test_concurrency_settles_near_what_the_server_takes(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wish_s", [None, 2.0])
-def test_a_servers_own_rate_is_found_without_being_told(store: Store, wish_s: float | None) -> None:
+def test_a_servers_own_rate_is_found_without_being_told(store: AnswerStore, wish_s: float | None) -> None:
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
     assert (outcome.done, outcome.failed) == (1500, 0)
@@ -143,8 +143,8 @@ def test_a_servers_own_rate_is_found_without_being_told(store: Store, wish_s: fl
     assert server.refused < 1500
 
 
-def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if asyncio.get_running_loop().time() < 10:
             return CallFailed("rate_limited", "not yet")
         return answer_at_once(ask, attempt)
@@ -155,10 +155,10 @@ def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: Store) -> None:
     assert len(late) >= 140  # 160 a second is full speed
 
 
-def test_random_429s_lose_nothing_and_use_up_no_attempt(store: Store) -> None:
+def test_random_429s_lose_nothing_and_use_up_no_attempt(store: AnswerStore) -> None:
     draw = random.Random(1)
 
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return CallFailed("rate_limited", "") if draw.random() < 0.3 else answer_at_once(ask, attempt)
 
     provider = Scripted(script, concurrency=16, attempts=1, latency_s=0.05)
@@ -167,13 +167,13 @@ def test_random_429s_lose_nothing_and_use_up_no_attempt(store: Store) -> None:
     assert provider.starts[-1] < 120
 
 
-def test_a_wait_that_nobody_sits_through_ends_the_run(store: Store) -> None:
+def test_a_wait_that_nobody_sits_through_ends_the_run(store: AnswerStore) -> None:
     provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", "", retry_after_s=7200))
     with pytest.raises(RateLimited, match=r"tester: its server takes no more calls .* ask again in 7200 s"):
         run(ask_in(store, provider))
 
 
-def test_nothing_but_429s_end_the_run_after_some_minutes(store: Store) -> None:
+def test_nothing_but_429s_end_the_run_after_some_minutes(store: AnswerStore) -> None:
     provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", ""))
     with pytest.raises(RateLimited, match=r"for now \(429\); .* run the same command again later"):
         run(ask_in(store, provider))
@@ -181,8 +181,8 @@ def test_nothing_but_429s_end_the_run_after_some_minutes(store: Store) -> None:
     assert len(provider.starts) < 100
 
 
-def test_one_question_that_is_refused_for_ever_fails_alone(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_one_question_that_is_refused_for_ever_fails_alone(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         return CallFailed("rate_limited", "") if ask.text == "3" else answer_at_once(ask, attempt)
 
     outcome = run(ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000))
@@ -271,7 +271,7 @@ def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() 
 def test_an_answer_ends_a_spell_of_429s() -> None:
     async def main() -> None:
         limiter = RateLimiter("tester", 1, None, None)
-        for pause_s, answers in ((0.0, False), (0.0, True), (PATIENCE_S + 1, False)):
+        for pause_s, answers in ((0.0, False), (0.0, True), (MAX_WAIT_S + 1, False)):
             await asyncio.sleep(pause_s)
             entered = await limiter.enter(1)
             limiter.leave()
@@ -331,8 +331,8 @@ def test_the_breaker_opens_at_the_share_it_was_told(oks: list[bool], window: int
         assert not due
 
 
-def test_the_breaker_takes_one_broken_round_for_one_mishap(store: Store) -> None:
-    def script(ask: Ask, attempt: int) -> Reply | Exception:
+def test_the_breaker_takes_one_broken_round_for_one_mishap(store: AnswerStore) -> None:
+    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if asyncio.get_running_loop().time() < 0.1:
             return CallFailed("connection", "reset")
         return answer_at_once(ask, attempt)
@@ -341,10 +341,12 @@ def test_the_breaker_takes_one_broken_round_for_one_mishap(store: Store) -> None
     assert run(ask_in(store, provider, count=200, breaker=BreakerSettings(window=5))).done == 200
 
 
-def test_usage_is_small_change(store: Store) -> None:
+def test_usage_is_small_change(store: AnswerStore) -> None:
     """The bucket learns from the answers, whatever the bound says."""
     provider = Scripted(
-        lambda ask, attempt: Reply("x", usage=Usage(5, 5)), tpm=600, bounds=lambda ask: Usage(500, 500)
+        lambda ask, attempt: LlmReply("x", usage=TokenUsage(5, 5)),
+        tpm=600,
+        bounds=lambda ask: TokenUsage(500, 500),
     )
     run(ask_in(store, provider, count=50))
     assert provider.starts[-1] < 60  # at the bound, one call alone would take 100 s

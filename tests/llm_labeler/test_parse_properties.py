@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.parsing import MAX_CHARS, REASONS, parse_answer
-from llm_labeler.parsing.sentence import without_emphasis
-from llm_labeler.parsing.words import Source
+from llm_labeler.parsing.data import _RULE
+from llm_labeler.parsing.sentence import _LINK, without_emphasis
+from llm_labeler.parsing.words import _THINKS, CORRECTS, SourceText
 from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."
@@ -262,6 +264,7 @@ ADVERSARIES = {
     "spaces": " " * LONG,
     "blank lines": " \n" * (LONG // 2),
     "stars": "*a " * (LONG // 3),
+    "dashes": "a|b\n" + "-" * LONG + "x|",
     "quotes": '"a" ' * (LONG // 4),
     "apostrophes": "'a " * (LONG // 3),
     "backticks": "`" * LONG,
@@ -297,7 +300,7 @@ ADVERSARIES = {
 
 
 def test_a_run_of_emoji_within_a_sentence_takes_linear_time() -> None:
-    source = Source.of("A dog runs.")
+    source = SourceText.of("A dog runs.")
     assert_linear(lambda said: without_emphasis(said, source), repeated("✅", "Same", "x"), 16_000)
 
 
@@ -308,6 +311,25 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
 
     assert parse(ADVERSARIES[name][:50_000])
     assert_linear(parse, lambda size: ADVERSARIES[name][:size], 50_000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "unit", "end"),
+    [
+        (CORRECTS, "hmmm, ", "x"),
+        (CORRECTS, "oh well no ", "x"),
+        (_THINKS, "ok... hmmm ", "x"),
+        (_THINKS, "to write a b ", "x"),
+        (_LINK, "--> ", " "),
+        (_LINK, "vs. - *_ ", " "),
+        (_RULE, "-", "x|"),
+        (_RULE, ":-- --: |", "x"),
+        (_RULE, " -- ", ":"),
+    ],
+)
+def test_a_repeat_within_a_repeat_takes_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
+    match = pattern.fullmatch if pattern is _RULE else pattern.match
+    assert_linear(match, repeated(unit, after=end))
 
 
 def test_beyond_a_million_characters_nothing_is_read() -> None:

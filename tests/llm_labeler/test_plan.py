@@ -7,7 +7,7 @@ import pytest
 from llm_labeler.clients import build
 from llm_labeler.prompts.templates import Template
 from llm_labeler.records import Text
-from llm_labeler.runs.plan import estimate, refuse_fruitless
+from llm_labeler.runs.plan import check_strategy_can_work, estimate
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
@@ -73,9 +73,9 @@ def test_rules_cost_nothing() -> None:
 def test_a_strategy_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
     settings = LabelSettings.model_validate({"llms": ["a"], "llm": {"a": SERVER, "b": SERVER}, **tree})
     if not refused:
-        refuse_fruitless(settings)
+        check_strategy_can_work(settings)
         return
     with pytest.raises(ConfigError, match="no pair could come of it") as caught:
-        refuse_fruitless(settings)
+        check_strategy_can_work(settings)
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 from llm_labeler.clients import build
 from llm_labeler.clients.function import FunctionProvider
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Ask, Message, Reply, Usage
+from llm_labeler.records import Ask, LlmReply, Message, TokenUsage
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import an_ask
@@ -19,8 +19,8 @@ from tests.llm_labeler.llm_server import an_ask
 ENTRY = LlmSettings(kind="function", model="python:here.answer", concurrency=2)
 
 
-def replies(function: Any, *asks: Ask, entry: LlmSettings = ENTRY) -> list[Reply]:
-    async def main() -> list[Reply]:
+def replies(function: Any, *asks: Ask, entry: LlmSettings = ENTRY) -> list[LlmReply]:
+    async def main() -> list[LlmReply]:
         provider = build("mine", entry, function)
         try:
             await provider.check()
@@ -59,7 +59,7 @@ def test_it_is_told_all_that_a_server_would_be() -> None:
     replies(answer, ask)
     assert seen == ["Be brief.\n\nWrite."]
     provider = FunctionProvider("mine", ENTRY, answer)
-    assert provider.bound(ask) == Usage(len("Be brief.\n\nWrite."), 512)
+    assert provider.bound(ask) == TokenUsage(len("Be brief.\n\nWrite."), 512)
 
 
 def test_as_many_at_a_time_as_its_entry_says() -> None:
@@ -102,7 +102,7 @@ def test_what_is_no_text_or_no_function() -> None:
 
 def test_it_is_neither_free_nor_private_unless_its_entry_says_so() -> None:
     provider = build("mine", ENTRY, str.upper)
-    assert (provider.prices.cost(Usage(1, 1)), provider.leaves_machine) == (None, True)
+    assert (provider.prices.cost(TokenUsage(1, 1)), provider.leaves_machine) == (None, True)
     local = build("mine", ENTRY.model_copy(update={"local": True}), str.upper)
-    assert (local.prices.cost(Usage(1, 1)), local.leaves_machine) == (0.0, False)
+    assert (local.prices.cost(TokenUsage(1, 1)), local.leaves_machine) == (0.0, False)
     assert provider.parameters == local.parameters

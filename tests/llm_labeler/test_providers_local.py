@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from llm_labeler.clients.local import Batches, Completion, LocalProvider, Prompt, find_folder
+from llm_labeler.clients.local import BatchQueue, Completion, LocalProvider, TokenizedPrompt, find_folder
 from llm_labeler.clients.local_model import LocalModel, sampling
 from llm_labeler.clients.provider import CallFailed, Prices, Provider
-from llm_labeler.records import Ask, AskKey, Message, Reply, Usage
+from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 
@@ -87,8 +87,8 @@ def ask(*contents: str) -> Ask:
     return Ask(AskKey("t", "llm", "positive", "p", "q"), messages)
 
 
-def answers(wanted: LlmSettings, asks: Sequence[Ask]) -> list[Reply]:
-    async def main() -> list[Reply]:
+def answers(wanted: LlmSettings, asks: Sequence[Ask]) -> list[LlmReply]:
+    async def main() -> list[LlmReply]:
         provider: Provider = LocalProvider("mine", wanted)
         await provider.check()
         try:
@@ -128,7 +128,7 @@ def test_greedy_answers_are_those_of_plain_generation(chat_model: Path) -> None:
     own = loaded(chat_model)
     prompt = own.prompt_ids(ask(text).messages)
     assert list(prompt) == tokens[:-12]
-    (found,) = own.complete([Prompt(prompt, 0)])
+    (found,) = own.complete([TokenizedPrompt(prompt, 0)])
     assert found.text == own._tokenizer.decode(tokens[-12:])
     assert (found.tokens, found.finish) == (12, "length")
 
@@ -165,7 +165,7 @@ def test_the_chat_template_makes_the_prompt_and_is_no_part_of_the_answer(chat_mo
     assert model._tokenizer.decode(ids) == "<|system|>Be brief.<|user|>Hi<|bot|>!"
     (reply,) = answers(entry(chat_model), [ask("Hi")])
     assert "<|user|>" not in reply.raw
-    assert reply.usage == Usage(len("<|user|>Hi<|bot|>"), 12)
+    assert reply.usage == TokenUsage(len("<|user|>Hi<|bot|>"), 12)
 
 
 def test_a_model_without_template_reads_the_plain_text(bare_model: Path) -> None:
@@ -216,7 +216,7 @@ def test_an_answer_that_ends_is_told_from_one_that_is_cut(
         return found
 
     monkeypatch.setattr(model._model, "generate", ends_early)
-    prompts = [Prompt(model.prompt_ids(ask(text).messages), 0) for text in ("Hello", "Hi")]
+    prompts = [TokenizedPrompt(model.prompt_ids(ask(text).messages), 0) for text in ("Hello", "Hi")]
     first, second = model.complete(prompts)
     assert (first.finish, first.tokens, second.finish, second.tokens) == ("stop", 4, "length", 12)
     assert len(first.text) <= 3
@@ -225,19 +225,19 @@ def test_an_answer_that_ends_is_told_from_one_that_is_cut(
 # Memory
 
 
-def prompts_of(*lengths: int) -> list[Prompt]:
-    return [Prompt(tuple(range(length)), length) for length in lengths]
+def prompts_of(*lengths: int) -> list[TokenizedPrompt]:
+    return [TokenizedPrompt(tuple(range(length)), length) for length in lengths]
 
 
-def batches_over(complete: Callable[[Sequence[Prompt]], list[Completion]], size: int) -> Batches:
-    return Batches("mine", complete, size, ThreadPoolExecutor(1), lambda: None)
+def batches_over(complete: Callable[[Sequence[TokenizedPrompt]], list[Completion]], size: int) -> BatchQueue:
+    return BatchQueue("mine", complete, size, ThreadPoolExecutor(1), lambda: None)
 
 
-async def gather_answers(batches: Batches, prompts: list[Prompt]) -> list[Completion]:
+async def gather_answers(batches: BatchQueue, prompts: list[TokenizedPrompt]) -> list[Completion]:
     return await asyncio.gather(*(batches.answer(prompt) for prompt in prompts))
 
 
-def echo(prompts: Sequence[Prompt]) -> list[Completion]:
+def echo(prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
     return [Completion(str(prompt.seed), len(prompt.ids), "stop") for prompt in prompts]
 
 
@@ -260,7 +260,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(
 
 
 def test_out_of_memory_with_one_question_says_what_to_lower() -> None:
-    def full(_: Sequence[Prompt]) -> list[Completion]:
+    def full(_: Sequence[TokenizedPrompt]) -> list[Completion]:
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes")
 
     with pytest.raises(
@@ -270,7 +270,7 @@ def test_out_of_memory_with_one_question_says_what_to_lower() -> None:
 
 
 def test_another_failure_of_the_model_ends_the_run() -> None:
-    def broken(_: Sequence[Prompt]) -> list[Completion]:
+    def broken(_: Sequence[TokenizedPrompt]) -> list[Completion]:
         raise RuntimeError("size mismatch")
 
     with pytest.raises(ConfigError, match="RuntimeError: size mismatch"):
@@ -282,7 +282,7 @@ def test_another_failure_of_the_model_ends_the_run() -> None:
 def test_every_question_gets_its_own_answer_in_full_batches(lengths: list[int], size: int) -> None:
     seen: list[int] = []
 
-    def complete(prompts: Sequence[Prompt]) -> list[Completion]:
+    def complete(prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
         seen.append(len(prompts))
         return echo(prompts)
 
@@ -295,7 +295,7 @@ def test_every_question_gets_its_own_answer_in_full_batches(lengths: list[int], 
 def test_batches_hold_neighbours_in_length_and_the_oldest_first() -> None:
     seen: list[list[int]] = []
 
-    def complete(prompts: Sequence[Prompt]) -> list[Completion]:
+    def complete(prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
         seen.append([len(prompt.ids) for prompt in prompts])
         return echo(prompts)
 
@@ -449,4 +449,4 @@ def test_it_costs_nothing_stays_here_and_fills_batches(bare_model: Path) -> None
 def test_on_a_gpu_the_weights_are_bf16(chat_model: Path) -> None:
     model = loaded(chat_model)
     assert next(model._model.parameters()).dtype == torch.bfloat16
-    assert model.complete([Prompt(model.prompt_ids(ask("Hi").messages), 0)])[0].tokens == 12
+    assert model.complete([TokenizedPrompt(model.prompt_ids(ask("Hi").messages), 0)])[0].tokens == 12

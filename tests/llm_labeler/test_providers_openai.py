@@ -12,7 +12,7 @@ import pytest
 from llm_labeler.clients import build
 from llm_labeler.clients.provider import CallFailed, Provider
 from llm_labeler.clients.server import ServerProvider
-from llm_labeler.records import Ask, Message, Usage
+from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import (
@@ -210,7 +210,7 @@ def test_the_bound_counts_bytes_and_the_schema() -> None:
     short = Ask(an_ask().key, (Message("user", "é"),))
     long = Ask(an_ask().key, (Message("user", "é" * 101),))
     assert asked.bound(long).prompt_tokens - asked.bound(short).prompt_tokens == 200
-    assert asked.bound(short) == Usage(asked.bound(short).prompt_tokens, 9)
+    assert asked.bound(short) == TokenUsage(asked.bound(short).prompt_tokens, 9)
     with_schema = Ask(short.key, short.messages, SENTENCES)
     assert asked.bound(with_schema).prompt_tokens > asked.bound(short).prompt_tokens + 50
     plain = provider("http://localhost:1/v1", structured="off")

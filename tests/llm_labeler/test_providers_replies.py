@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.clients.chat_completions import read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Reply, Usage
+from llm_labeler.records import LlmReply, TokenUsage
 from pairkit.openai_api.refusals import RefusedCall
 
 
@@ -19,12 +19,12 @@ def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, A
 def test_a_plain_answer() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
     found = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
-    assert found == Reply("<think>x</think>1. a", "stop", Usage(5, 7), "m-1")
+    assert found == LlmReply("<think>x</think>1. a", "stop", TokenUsage(5, 7), "m-1")
 
 
 def test_thoughts_that_only_the_total_counts_are_charged() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}
-    assert reply_of(completion({"content": "1. a"}, usage=usage)).usage == Usage(5, 207)
+    assert reply_of(completion({"content": "1. a"}, usage=usage)).usage == TokenUsage(5, 207)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_json_is_a_reply_or_broken(value: Any) -> None:
     try:
-        outcome: Reply | str = reply_of(value)
+        outcome: LlmReply | str = reply_of(value)
     except CallFailed as failed:
         outcome = failed.reason
-    assert isinstance(outcome, Reply) or outcome == "broken_reply"
+    assert isinstance(outcome, LlmReply) or outcome == "broken_reply"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llm_labeler.clients.provider import Prices, Provider
 from llm_labeler.clients.wordnet import WordnetProvider
 from llm_labeler.clients.wordnet.annotator import candidates
-from llm_labeler.records import Ask, AskKey, Polarity, Task, Usage
+from llm_labeler.records import Ask, AskKey, Polarity, Task, TokenUsage
 from llm_labeler.settings.labelling import BUILT_IN_LLMS, LabelSettings, LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.support.linear import assert_linear, repeated
@@ -229,7 +229,7 @@ def test_it_answers_as_an_llm_does() -> None:
     asyncio.run(wordnet.check())
     reply = asyncio.run(wordnet.reply(ask("The doctor often treats a child.", size=2)))
     assert re.fullmatch(r"1\. The .+\n2\. The .+", reply.raw)
-    assert (reply.finish, reply.usage) == ("stop", Usage(0, 0))
+    assert (reply.finish, reply.usage) == ("stop", TokenUsage(0, 0))
     assert asyncio.run(wordnet.reply(ask("old house", "negative"))).raw == ""
     asyncio.run(wordnet.close())
 
@@ -238,7 +238,7 @@ def test_it_costs_nothing_and_stays_here() -> None:
     wordnet = provider()
     assert (wordnet.prices, wordnet.bound(ask("a")), wordnet.leaves_machine) == (
         Prices(0, 0),
-        Usage(0, 0),
+        TokenUsage(0, 0),
         False,
     )
     assert '"llm": false' in wordnet.parameters_text

@@ -17,8 +17,8 @@ from llm_labeler.clients.wordnet.lexicon import (
     synonyms,
     with_article_for,
 )
-from llm_labeler.clients.wordnet.sentence import Edit, Sentence
-from llm_labeler.clients.wordnet.substitutions import Table, parse, read_table
+from llm_labeler.clients.wordnet.sentence import Edit, TaggedSentence
+from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 
 # The lexicon
@@ -149,11 +149,11 @@ def test_articles(word: str, article: str) -> None:
     ],
 )
 def test_codes(text: str, codes: str) -> None:
-    assert Sentence(text).codes == codes
+    assert TaggedSentence(text).codes == codes
 
 
 def test_edits_fit_capitals_articles_and_blanks() -> None:
-    sentence = Sentence("Often a doctor is not late.")
+    sentence = TaggedSentence("Often a doctor is not late.")
     assert (
         sentence.apply([Edit(0, 1, "usually"), Edit(2, 3, "old doctor")])
         == "Usually an old doctor is not late."
@@ -165,7 +165,7 @@ def test_edits_fit_capitals_articles_and_blanks() -> None:
 
 
 def test_the_language_of_tables() -> None:
-    table = Table("""
+    table = PhraseTable("""
 # a remark
 @ 0.9
 go* away > disappear*; about {#} > around {}
@@ -175,7 +175,7 @@ doctor+ <> physician+; high {nI.} <> low {}
 """)
 
     def changed(text: str) -> list[tuple[str, float]]:
-        sentence = Sentence(text)
+        sentence = TaggedSentence(text)
         return [(sentence.apply(change.edits), change.confidence) for change in table.changes(sentence)]
 
     assert changed("Pain and physicians went away.") == [

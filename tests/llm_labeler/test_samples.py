@@ -14,7 +14,7 @@ from llm_labeler.clients.chat_completions import Dialect
 from llm_labeler.prompts.templates import MOST, MOST_CHARACTERS, Template, load_template, read_examples
 from llm_labeler.records import Ask, AskKey, Message
 from llm_labeler.settings.labelling import LlmSettings, PromptSettings
-from llm_labeler.store.run_folder import recall
+from llm_labeler.store.run_folder import load_run
 from pairkit.app.errors import ConfigError
 
 TEXT = "The old pump often leaks in winter."
@@ -107,7 +107,7 @@ def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_pa
         return "1. In winter the old pump leaks often."
 
     found = made(tmp_path / "out", mine, polarity="positive", examples=file)
-    record, _ = recall(found.work)
+    record, _ = load_run(found.work)
     assert record.template == load_template(PromptSettings(examples=file, polarities=("positive",)))
     told = (tmp_path / "out" / "run.json").read_text() + (tmp_path / "out" / "README.md").read_text()
     assert "secret" not in told

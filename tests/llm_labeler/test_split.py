@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from llm_labeler.dataset import split as _split
 from llm_labeler.dataset.split import normalised
-from llm_labeler.settings.labelling import SplitSettings
+from llm_labeler.settings.labelling import TextSplitSettings
 from tests.pairkit.peak import peak_mib
 
-EVEN = SplitSettings(validation=0.3, test=0.3)
+EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
 # A few words, so that texts are often equal, nearly equal or share candidates.
 SENTENCES = st.text(st.sampled_from("ab AＡß."), min_size=1, max_size=4)
@@ -22,7 +22,7 @@ WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_siz
 
 
 def split_texts(
-    texts: Mapping[str, str], candidates: Sequence[tuple[str, str]], settings: SplitSettings, seed: int
+    texts: Mapping[str, str], candidates: Sequence[tuple[str, str]], settings: TextSplitSettings, seed: int
 ) -> dict[str, str]:
     """The split of each text, by its id."""
     ids = sorted(texts)
@@ -95,9 +95,9 @@ def test_texts_with_near_identical_candidates_stay_together() -> None:
     texts = {str(number): f"text {number} about thing {number * 7919}" for number in range(400)}
     twin = "the old man walked slowly along the long river bank on a cold and grey winter morning in {}"
     candidates = [(str(number), twin.format("march" if number % 2 else "april")) for number in range(6)]
-    split_of = split_texts(texts, candidates, SplitSettings(validation=0.3, test=0.3), 1)
+    split_of = split_texts(texts, candidates, TextSplitSettings(validation=0.3, test=0.3), 1)
     assert len({split_of[str(number)] for number in range(6)}) == 1
-    without = split_texts(texts, [], SplitSettings(validation=0.3, test=0.3), 1)
+    without = split_texts(texts, [], TextSplitSettings(validation=0.3, test=0.3), 1)
     assert len({without[str(number)] for number in range(6)}) > 1
 
 
@@ -111,16 +111,16 @@ def test_near_identical_texts_stay_together() -> None:
 
 def test_shares_are_met_on_average() -> None:
     texts = unrelated(2000)
-    counts = Counter(split_texts(texts, [], SplitSettings(validation=0.1, test=0.2), 3).values())
+    counts = Counter(split_texts(texts, [], TextSplitSettings(validation=0.1, test=0.2), 3).values())
     # Four standard deviations of the draws: sqrt(2000 * 0.1 * 0.9) is 13.4, sqrt(2000 * 0.2 * 0.8) 17.9.
     assert abs(counts["validation"] - 200) < 54
     assert abs(counts["test"] - 400) < 72
-    assert split_texts(texts, [], SplitSettings(), 3) != split_texts(texts, [], SplitSettings(), 4)
+    assert split_texts(texts, [], TextSplitSettings(), 3) != split_texts(texts, [], TextSplitSettings(), 4)
 
 
 def test_added_texts_move_nobody() -> None:
-    before = split_texts(unrelated(400), [], SplitSettings(), 42)
-    after = split_texts(unrelated(700), [], SplitSettings(), 42)
+    before = split_texts(unrelated(400), [], TextSplitSettings(), 42)
+    after = split_texts(unrelated(700), [], TextSplitSettings(), 42)
     assert {text_id: after[text_id] for text_id in before} == before
     assert set(before.values()) == {"train", "validation", "test"}
 
@@ -136,7 +136,7 @@ def test_no_wanted_split_is_empty_from_twenty_groups(
     # Groups of `size` by a candidate that they share.
     candidates = [(text_id, f"shared by {place % groups}") for place, text_id in enumerate(texts)]
     found = set(
-        split_texts(texts, candidates, SplitSettings(validation=validation, test=test), seed).values()
+        split_texts(texts, candidates, TextSplitSettings(validation=validation, test=test), seed).values()
     )
     wanted = {"train": True, "validation": validation > 0, "test": test > 0}
     assert found == {split for split, is_wanted in wanted.items() if is_wanted}
@@ -144,7 +144,7 @@ def test_no_wanted_split_is_empty_from_twenty_groups(
 
 @given(st.integers(1, 19), st.integers(0, 1000))
 def test_train_is_never_empty(count: int, seed: int) -> None:
-    split_of = split_texts(unrelated(count), [], SplitSettings(validation=0.49, test=0.5), seed)
+    split_of = split_texts(unrelated(count), [], TextSplitSettings(validation=0.49, test=0.5), seed)
     assert "train" in split_of.values()
 
 
@@ -157,8 +157,8 @@ def test_the_largest_groups_go_to_train() -> None:
 
 
 def test_nothing_to_split() -> None:
-    assert split_texts({}, [], SplitSettings(), 0) == {}
-    assert split_texts({"a": "Tea is hot."}, [], SplitSettings(), 0) == {"a": "train"}
+    assert split_texts({}, [], TextSplitSettings(), 0) == {}
+    assert split_texts({"a": "Tea is hot."}, [], TextSplitSettings(), 0) == {"a": "train"}
 
 
 MANY = """

@@ -15,17 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.clients.provider import Prices
-from llm_labeler.records import MOST_PRICE, MOST_TOKENS, Answer, Ask, AskKey, Failure, Reply, Usage
-from llm_labeler.store import Batch, Store, chunks
+from llm_labeler.records import (
+    MOST_PRICE,
+    MOST_TOKENS,
+    Ask,
+    AskKey,
+    Failure,
+    LlmReply,
+    StoredAnswer,
+    TokenUsage,
+)
+from llm_labeler.store import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.store.budget import Spending
 from pairkit.app.errors import ConfigError, DataError
 
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
 
 
-def an_answer(key: AskKey = KEY, raw: str = "1. hello", **changes: object) -> Answer:
-    reply = Reply(raw, "stop", Usage(10, 5), "gpt")
-    return replace(Answer(key, reply, 0.25), **changes)  # type: ignore[arg-type]
+def an_answer(key: AskKey = KEY, raw: str = "1. hello", **changes: object) -> StoredAnswer:
+    reply = LlmReply(raw, "stop", TokenUsage(10, 5), "gpt")
+    return replace(StoredAnswer(key, reply, 0.25), **changes)  # type: ignore[arg-type]
 
 
 def a_failure(key: AskKey = KEY, *, final: bool) -> Failure:
@@ -42,7 +51,7 @@ def key_of(number: int, **changes: str) -> AskKey:
 
 @pytest.fixture
 def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
 
 
@@ -51,13 +60,13 @@ def store(tmp_path: Path):
 def test_an_answer_comes_back_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, raw: str, finish: str
 ) -> None:
-    answer = Answer(KEY, Reply(raw, finish, None, raw[:9]), None, estimated=True)
-    with Store.open(tmp_path_factory.mktemp("raw") / "store.sqlite", create=True) as store:
+    answer = StoredAnswer(KEY, LlmReply(raw, finish, None, raw[:9]), None, estimated=True)
+    with AnswerStore.open(tmp_path_factory.mktemp("raw") / "store.sqlite", create=True) as store:
         store.save_answer(answer)
         assert store.answer(KEY) == answer
 
 
-def test_lone_surrogates_and_nul_survive(store: Store) -> None:
+def test_lone_surrogates_and_nul_survive(store: AnswerStore) -> None:
     answer = an_answer(raw="half \ud83d and \udcff\x00 <tail>")
     store.save_answer(answer)
     assert list(store.answers(["positive"])) == [answer]
@@ -65,25 +74,25 @@ def test_lone_surrogates_and_nul_survive(store: Store) -> None:
     assert list(store.failures()) == [a_failure(key_of(2), final=False)]
 
 
-def test_sums_above_all_money_stay_at_their_highest(store: Store) -> None:
+def test_sums_above_all_money_stay_at_their_highest(store: AnswerStore) -> None:
     most = 1 << 62
     for number in range(3):
         answer = an_answer(key_of(number), cost=1e30)
-        store.save_answer(replace(answer, reply=replace(answer.reply, usage=Usage(most, most))))
-    store.begin(key_of(3), Usage(most, most), 1e30)
+        store.save_answer(replace(answer, reply=replace(answer.reply, usage=TokenUsage(most, most))))
+    store.begin(key_of(3), TokenUsage(most, most), 1e30)
     assert store.spent() == Spending(4, 2 * most, 2 * most, 2 * most, estimated=1)
     assert store.recover() == 1
     assert store.spent() == Spending(4, most, most, most, estimated=1)
 
 
-def test_the_dearest_calls_add_up(store: Store) -> None:
-    most = Usage(MOST_TOKENS, MOST_TOKENS)
+def test_the_dearest_calls_add_up(store: AnswerStore) -> None:
+    most = TokenUsage(MOST_TOKENS, MOST_TOKENS)
     cost = Prices(MOST_PRICE, MOST_PRICE).cost(most)
-    store.save_answer(replace(an_answer(cost=cost), reply=Reply("x", "stop", most, "gpt")))
+    store.save_answer(replace(an_answer(cost=cost), reply=LlmReply("x", "stop", most, "gpt")))
     assert store.spent() == Spending(1, MOST_TOKENS, MOST_TOKENS, 2 * 10**18)
 
 
-def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: Store) -> None:
+def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: AnswerStore) -> None:
     asks = [an_ask(key_of(number)) for number in range(4)]
     store.save_answer(an_answer(key_of(0)))
     store.save_failure(a_failure(key_of(1), final=True))
@@ -97,18 +106,18 @@ def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: 
 @pytest.mark.parametrize(
     "change", [{"llm": "x"}, {"task": "judge"}, {"prompt_hash": "x"}, {"parameters": "x"}, {"text_id": "x"}]
 )
-def test_every_part_of_the_key_makes_another_question(store: Store, change: dict[str, str]) -> None:
+def test_every_part_of_the_key_makes_another_question(store: AnswerStore, change: dict[str, str]) -> None:
     store.save_answer(an_answer())
     store.save_failure(a_failure(replace(KEY, llm="other"), final=True))
     other = an_ask(replace(KEY, **change))  # type: ignore[arg-type]
     assert list(store.missing([an_ask(KEY), other])) == [other]
 
 
-def test_a_question_that_occurs_twice_is_missing_once(store: Store) -> None:
+def test_a_question_that_occurs_twice_is_missing_once(store: AnswerStore) -> None:
     assert list(store.missing([an_ask(KEY), an_ask(KEY)])) == [an_ask(KEY)]
 
 
-def test_missing_reads_on_only_as_it_is_asked(store: Store) -> None:
+def test_missing_reads_on_only_as_it_is_asked(store: AnswerStore) -> None:
     read = []
 
     def asks():
@@ -136,13 +145,13 @@ KEYS = [
 def test_answers_do_not_depend_on_the_order_they_came_in(
     tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]
 ) -> None:
-    with Store.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
+    with AnswerStore.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
         for key in order:
             store.save_answer(an_answer(key))
         assert [answer.key for answer in store.answers(["positive", "negative"])] == KEYS
 
 
-def test_answers_of_some_tasks_and_texts(store: Store) -> None:
+def test_answers_of_some_tasks_and_texts(store: AnswerStore) -> None:
     numbers = range(600)
     for number in numbers:
         store.save_answer(an_answer(key_of(number)))
@@ -155,7 +164,7 @@ def test_answers_of_some_tasks_and_texts(store: Store) -> None:
     assert store.answer(key_of(7777)) is None
 
 
-def test_reading_goes_on_while_answers_come(store: Store) -> None:
+def test_reading_goes_on_while_answers_come(store: AnswerStore) -> None:
     for number in (1, 3):
         store.save_answer(an_answer(key_of(number)))
     reader = store.answers(["positive"])
@@ -164,7 +173,7 @@ def test_reading_goes_on_while_answers_come(store: Store) -> None:
     assert [answer.key for answer in (first, *reader)] == [key_of(1), key_of(3)]
 
 
-def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: Store) -> None:
+def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: AnswerStore) -> None:
     """While judges are asked proposals are read, for hours: in one transaction each call cost 23 kB."""
     for number in range(300):
         store.save_answer(an_answer(key_of(number)))
@@ -172,22 +181,22 @@ def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: S
     next(reader)
     for number in range(1000):
         key = key_of(number, task="judge")
-        store.save_answer(an_answer(key), store.begin(key, Usage(1, 1), 0.0))
+        store.save_answer(an_answer(key), store.begin(key, TokenUsage(1, 1), 0.0))
     assert store.path.with_name(f"{store.path.name}-wal").stat().st_size < 8 << 20
     assert sum(1 for _ in reader) == 299
 
 
-def test_what_is_spent(store: Store) -> None:
+def test_what_is_spent(store: AnswerStore) -> None:
     assert store.spent() == Spending()
-    attempt = store.begin(KEY, Usage(100, 50), 2.0)
+    attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
     assert store.spent() == Spending(1, 100, 50, 2 * 10**12, estimated=1)  # in flight, at its bound
     store.save_answer(an_answer(), attempt)
     assert store.spent() == Spending(1, 10, 5, 10**12 // 4)
-    store.end(store.begin(KEY, Usage(100, 50), 2.0), "chatgpt", None, None)  # nothing charged
-    store.end(store.begin(KEY, Usage(100, 50), 2.0), "chatgpt", Usage(100, 50), 2.0)  # maybe billed
+    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", None, None)  # nothing charged
+    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", TokenUsage(100, 50), 2.0)  # maybe billed
     assert store.spent() == Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1)
     local = replace(KEY, llm="local")
-    store.save_answer(an_answer(local, cost=None, estimated=True), store.begin(local, Usage(9, 9), None))
+    store.save_answer(an_answer(local, cost=None, estimated=True), store.begin(local, TokenUsage(9, 9), None))
     assert store.spent_by_llm() == {
         "chatgpt": Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1),
         "local": Spending(1, 10, 5, 0, unpriced=1, estimated=1),
@@ -196,12 +205,12 @@ def test_what_is_spent(store: Store) -> None:
     assert store.spent().known_cost == 2.25
 
 
-def test_calls_that_were_cut_off_are_charged_at_their_bound_once(store: Store) -> None:
-    store.begin(KEY, Usage(100, 50), 2.0)
-    store.begin(KEY, Usage(1, 1), None)
+def test_calls_that_were_cut_off_are_charged_at_their_bound_once(store: AnswerStore) -> None:
+    store.begin(KEY, TokenUsage(100, 50), 2.0)
+    store.begin(KEY, TokenUsage(1, 1), None)
     store.close()
     expected = Spending(2, 101, 51, 2 * 10**12, unpriced=1, estimated=2)
-    with Store.open(store.path) as again:
+    with AnswerStore.open(store.path) as again:
         assert again.spent() == expected
         assert again.recover() == 2
         assert again.spent() == expected
@@ -209,23 +218,23 @@ def test_calls_that_were_cut_off_are_charged_at_their_bound_once(store: Store) -
         assert again.spent() == expected
 
 
-def test_a_cent_is_not_lost_in_a_hundred_thousand(store: Store) -> None:
+def test_a_cent_is_not_lost_in_a_hundred_thousand(store: AnswerStore) -> None:
     for _ in range(1000):
         store.save_answer(an_answer(cost=1e-7))
     assert store.spent().picodollars == 1000 * 10**5
 
 
-def test_prompts_and_parameters(store: Store) -> None:
+def test_prompts_and_parameters(store: AnswerStore) -> None:
     store.save_prompt("p", "ask {text} \ud800")
     store.save_parameters("q", '{"temperature": 1}')
     assert (store.prompt("p"), store.prompt("x")) == ("ask {text} \ud800", None)
     assert (store.parameters("q"), store.parameters("x")) == ('{"temperature": 1}', None)
 
 
-BATCH = Batch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, Usage(200, 100), 4.0)
+BATCH = SubmittedBatch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0)
 
 
-def test_a_batch_counts_at_its_bound_until_it_is_collected(store: Store) -> None:
+def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -> None:
     store.save_batch(replace(BATCH, batch_id="mine", state="new"))
     store.save_batch(BATCH, replaces="mine")
     assert store.batches() == store.batches("chatgpt") == [BATCH]
@@ -239,7 +248,7 @@ def test_a_batch_counts_at_its_bound_until_it_is_collected(store: Store) -> None
     assert [failure.key for failure in store.failures()] == [key_of(2)]
 
 
-def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: Store) -> None:
+def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: AnswerStore) -> None:
     store.save_batch(BATCH)
     before = store.spent()
     store.give_up_batch(BATCH)
@@ -247,7 +256,7 @@ def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: Store) -> No
     assert store.spent() == before == BATCH.most
 
 
-def test_a_batch_whose_answers_break_off_is_collected_anew(store: Store) -> None:
+def test_a_batch_whose_answers_break_off_is_collected_anew(store: AnswerStore) -> None:
     def answers():
         yield an_answer()
         raise KeyboardInterrupt
@@ -261,15 +270,15 @@ def test_a_batch_whose_answers_break_off_is_collected_anew(store: Store) -> None
     assert store.spent() == Spending()
 
 
-def test_an_answer_and_its_charge_are_one_step(store: Store) -> None:
-    attempt = store.begin(KEY, Usage(100, 50), 2.0)
+def test_an_answer_and_its_charge_are_one_step(store: AnswerStore) -> None:
+    attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
     store._connection.execute("DROP TABLE spending")
     with pytest.raises(DataError):
         store.save_answer(an_answer(), attempt)
     assert store.answer(KEY) is None
 
 
-def test_only_its_owner_can_read_it(store: Store) -> None:
+def test_only_its_owner_can_read_it(store: AnswerStore) -> None:
     store.save_answer(an_answer())
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
     assert len(modes) >= 2
@@ -278,16 +287,16 @@ def test_only_its_owner_can_read_it(store: Store) -> None:
 
 def test_absent_store(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no label store there; run `label generate` first"):
-        Store.open(tmp_path / "store.sqlite")
+        AnswerStore.open(tmp_path / "store.sqlite")
     assert not list(tmp_path.iterdir())
 
 
-def test_store_of_a_newer_version(store: Store) -> None:
+def test_store_of_a_newer_version(store: AnswerStore) -> None:
     connection = sqlite3.connect(store.path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit"):
-        Store.open(store.path)
+        AnswerStore.open(store.path)
 
 
 @pytest.mark.parametrize("content", [b"garbage " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
@@ -295,10 +304,10 @@ def test_damaged_store(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "store.sqlite"
     path.write_bytes(content)
     with pytest.raises(DataError, match="move it away and run again"):
-        Store.open(path, create=True)
+        AnswerStore.open(path, create=True)
 
 
-def test_store_with_a_torn_page(store: Store) -> None:
+def test_store_with_a_torn_page(store: AnswerStore) -> None:
     for number in range(200):
         store.save_answer(an_answer(key_of(number), raw="x" * 3000))
     store.close()
@@ -306,7 +315,7 @@ def test_store_with_a_torn_page(store: Store) -> None:
     third = len(data) // 3
     data[third : 2 * third] = b"\xff" * third
     store.path.write_bytes(data)
-    with pytest.raises(DataError, match="move it away"), Store.open(store.path) as torn:
+    with pytest.raises(DataError, match="move it away"), AnswerStore.open(store.path) as torn:
         list(torn.answers(["positive"]))
 
 
@@ -316,31 +325,31 @@ def test_another_programs_database(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE songs (name)")
     connection.close()
     with pytest.raises(DataError, match="not a label store"):
-        Store.open(path, create=True)
+        AnswerStore.open(path, create=True)
 
 
 def test_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="can't be written"):
-        Store.open(tmp_path / "file" / "store.sqlite", create=True)
+        AnswerStore.open(tmp_path / "file" / "store.sqlite", create=True)
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda store: store.begin(KEY, Usage(1, 1), None),
+        lambda store: store.begin(KEY, TokenUsage(1, 1), None),
         lambda store: store.save_answer(an_answer()),
         lambda store: store.save_failure(a_failure(final=True)),
         lambda store: store.save_prompt("a", "b"),
     ],
 )
-def test_a_store_that_may_not_be_written(store: Store, write) -> None:
+def test_a_store_that_may_not_be_written(store: AnswerStore, write) -> None:
     store._connection.execute("PRAGMA query_only = ON")
     with pytest.raises(ConfigError, match=r"can't be read or written .* fix its permissions"):
         write(store)
 
 
-def test_a_store_that_another_process_writes_to(store: Store) -> None:
+def test_a_store_that_another_process_writes_to(store: AnswerStore) -> None:
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     store._connection.execute("PRAGMA busy_timeout = 10")
@@ -350,7 +359,7 @@ def test_a_store_that_another_process_writes_to(store: Store) -> None:
     store.save_answer(an_answer())
 
 
-def test_a_store_that_may_not_grow_keeps_what_it_has(store: Store) -> None:
+def test_a_store_that_may_not_grow_keeps_what_it_has(store: AnswerStore) -> None:
     store.save_answer(an_answer())
     store._connection.execute("PRAGMA max_page_count = 40")
 
@@ -366,16 +375,17 @@ def test_a_store_that_may_not_grow_keeps_what_it_has(store: Store) -> None:
 _FILL = """
 import resource, signal, sys
 from pathlib import Path
-from llm_labeler.records import Answer, AskKey, Reply
-from llm_labeler.store import Store
+from llm_labeler.records import AskKey, LlmReply, StoredAnswer
+from llm_labeler.store import AnswerStore
 from pairkit.app.errors import ConfigError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-store = Store.open(Path(sys.argv[1]), create=True)
+store = AnswerStore.open(Path(sys.argv[1]), create=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 kept = 0
 try:
     for kept in range(1000):
-        store.save_answer(Answer(AskKey(f"{kept:04}", "a", "judge", "b", "c"), Reply("x" * 5000), None))
+        key = AskKey(f"{kept:04}", "a", "judge", "b", "c")
+        store.save_answer(StoredAnswer(key, LlmReply("x" * 5000), None))
 except ConfigError as error:
     print(kept, error)
 """
@@ -388,11 +398,11 @@ def test_full_disk(tmp_path: Path) -> None:
     )
     kept, _, message = done.stdout.partition(" ")
     assert message.startswith(str(path))
-    with Store.open(path) as store:  # what was kept before is whole
+    with AnswerStore.open(path) as store:  # what was kept before is whole
         assert len(list(store.answers(["judge"]))) == int(kept) > 10
 
 
-def test_memory_does_not_grow_with_the_number_of_answers(store: Store) -> None:
+def test_memory_does_not_grow_with_the_number_of_answers(store: AnswerStore) -> None:
     raw = "x" * 100_000
     for number in range(300):
         store.save_answer(an_answer(key_of(number), raw=raw))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.texts import Texts, read_texts, tidy, why_unusable
+from llm_labeler.dataset.texts import InputTexts, read_texts, tidy, why_unusable
 from llm_labeler.records import digest
 from llm_labeler.settings.labelling import InputSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
@@ -17,11 +17,11 @@ from pairkit.app.errors import ConfigError, DataError, RemoteError
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 
 
-def read(path: Path | str, column: str | None = None, **settings: int) -> Texts:
+def read(path: Path | str, column: str | None = None, **settings: int) -> InputTexts:
     return read_texts(str(path), column=column, settings=InputSettings(**settings))
 
 
-def said(texts: Texts) -> list[str]:
+def said(texts: InputTexts) -> list[str]:
     return [text.text for text in texts.texts]
 
 

@@ -19,7 +19,7 @@ from llm_labeler.clients.provider import Prices
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.queries import queries
-from llm_labeler.records import Ask, Polarity, Reply, Usage, digest
+from llm_labeler.records import Ask, LlmReply, Polarity, TokenUsage, digest
 from llm_labeler.settings.labelling import LlmSettings
 from pairkit.app.errors import ConfigError
 
@@ -44,14 +44,14 @@ class WordnetProvider:
         self.key_variable: str | None = None
         self.leaves_machine = False
 
-    def bound(self, ask: Ask) -> Usage:  # noqa: ARG002 - a Provider
+    def bound(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
         """Nothing: rules use no tokens."""
-        return Usage(0, 0)
+        return TokenUsage(0, 0)
 
     async def check(self) -> None:
         """Nothing can be missing."""
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates, the surest first; empty where the rules find nothing safe."""
         if ask.key.task == "judge":
             raise ConfigError(
@@ -60,7 +60,7 @@ class WordnetProvider:
             )
         await asyncio.sleep(0)  # others get their turn: this one never waits for anything
         raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask, ask.key.task), 1))
-        return Reply(raw, "stop", Usage(0, 0), self.model)
+        return LlmReply(raw, "stop", TokenUsage(0, 0), self.model)
 
     async def close(self) -> None:
         """Nothing is held open."""

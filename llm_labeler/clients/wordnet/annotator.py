@@ -9,9 +9,9 @@ from itertools import combinations
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
 from llm_labeler.clients.wordnet.reorder import reorderings
-from llm_labeler.clients.wordnet.sentence import Change, Edit, Sentence, capital, word_set
+from llm_labeler.clients.wordnet.sentence import Change, Edit, TaggedSentence, capital, word_set
 from llm_labeler.clients.wordnet.substitutions import (
-    Table,
+    PhraseTable,
     antonym_changes,
     in_compound,
     parse,
@@ -66,7 +66,7 @@ _PAIRED = 6  # how many changes are tried two at a time
 
 def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     """Up to `size` sentences, none of them equal to the text or to one another."""
-    sentence = Sentence(" ".join(text.split()))
+    sentence = TaggedSentence(" ".join(text.split()))
     if not 0 < len(sentence.words) <= _LONGEST:
         return []
     changes = _same(sentence) if polarity == "positive" else opposites(sentence)
@@ -74,7 +74,7 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     return [candidate for candidate, _ in ranked[:size]]
 
 
-def _same(sentence: Sentence) -> Iterator[Change]:
+def _same(sentence: TaggedSentence) -> Iterator[Change]:
     whole = (0, len(sentence.words))
     yield from (Change(sure, (Edit(*whole, text),)) for text, sure in rephrased(sentence.text))
     yield from reorderings(sentence)
@@ -86,7 +86,7 @@ def _same(sentence: Sentence) -> Iterator[Change]:
             yield Change(one.confidence * other.confidence, (*one.edits, *other.edits))
 
 
-def opposites(sentence: Sentence) -> Iterator[Change]:
+def opposites(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that deny a sentence, or put an antonym into it."""
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
@@ -101,18 +101,18 @@ def opposites(sentence: Sentence) -> Iterator[Change]:
 
 
 @cache
-def _table(name: str) -> Table:
-    return Table(read_table(name))
+def _table(name: str) -> PhraseTable:
+    return PhraseTable(read_table(name))
 
 
-def _weighed(sentence: Sentence, change: Change) -> Change:
+def _weighed(sentence: TaggedSentence, change: Change) -> Change:
     """Less sure where it stands in a clause that another depends on, or in brackets: it says little there."""
     before = slice(1, change.edits[0].start)
     is_aside = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
     return Change(change.confidence * _ASIDE if is_aside else change.confidence, change.edits)
 
 
-def _is_opposite(sentence: Sentence, edit: Edit) -> bool:
+def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether a contrast of words makes one of sentences.
 
     `How effective is it?` and `How ineffective is it?` ask the same, and so do `Is it possible?` and its
@@ -131,7 +131,7 @@ def _is_opposite(sentence: Sentence, edit: Edit) -> bool:
     )
 
 
-def distinct(sentence: Sentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
+def distinct(sentence: TaggedSentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
     """The sentences that changes make, each once, with how sure its rule is; none that touches a name."""
     found: dict[str, tuple[str, float]] = {}
     for change in changes:
@@ -144,7 +144,7 @@ def distinct(sentence: Sentence, changes: Iterable[Change]) -> list[tuple[str, f
     return list(found.values())
 
 
-def _is_named(sentence: Sentence, edit: Edit) -> bool:
+def _is_named(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether an edit of some words would touch a name: one with a capital inside the sentence."""
     if edit.start == 0 and edit.end == len(sentence.words):
         return False

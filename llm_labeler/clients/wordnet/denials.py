@@ -9,7 +9,7 @@ from llm_labeler.clients.wordnet.lexicon import inflected_verb, is_prefixed, oth
 from llm_labeler.clients.wordnet.sentence import (
     Change,
     Edit,
-    Sentence,
+    TaggedSentence,
     has_later_verb,
     main_start,
     main_verb,
@@ -38,7 +38,7 @@ _NUMEROUS = word_set("a an some many several various multiple different numerous
 _NO_ORDER = word_set("let thank see welcome please")
 
 
-def denials(sentence: Sentence) -> Iterator[Change]:
+def denials(sentence: TaggedSentence) -> Iterator[Change]:
     """Candidates that deny the main clause of a sentence that denies nothing."""
     verb, start = main_verb(sentence), main_start(sentence)
     if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
@@ -53,7 +53,7 @@ def denials(sentence: Sentence) -> Iterator[Change]:
             yield Change(_confidence(sentence, verb), edits)
 
 
-def _forbidden(sentence: Sentence, verb: int) -> Iterator[Change]:
+def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
     follows = sentence.codes[verb + 1 : verb + 2]
     if not follows or sentence.low[verb] in _NO_ORDER or sentence.low[verb + 1] == "of":
         return
@@ -64,7 +64,7 @@ def _forbidden(sentence: Sentence, verb: int) -> Iterator[Change]:
         yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
 
 
-def _without_prefix(sentence: Sentence, verb: int) -> Edit | None:
+def _without_prefix(sentence: TaggedSentence, verb: int) -> Edit | None:
     """`is incorrect` becomes `is correct`."""
     match = re.compile("BR*[Je]").match(sentence.codes, verb)
     if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
@@ -72,7 +72,7 @@ def _without_prefix(sentence: Sentence, verb: int) -> Edit | None:
     return Edit(match.end() - 1, match.end(), word[2:])
 
 
-def _denied(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+def _denied(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     code, word = sentence.codes[verb], sentence.low[verb]
     after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
@@ -86,7 +86,7 @@ def _denied(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     return _with_do(sentence, verb)
 
 
-def _with_not(sentence: Sentence, verb: int, text: str) -> tuple[Edit, ...]:
+def _with_not(sentence: TaggedSentence, verb: int, text: str) -> tuple[Edit, ...]:
     after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
         return ()  # you always will not …
@@ -96,7 +96,7 @@ def _with_not(sentence: Sentence, verb: int, text: str) -> tuple[Edit, ...]:
     return (Edit(verb, end, text), *_some_to_any(sentence, end))
 
 
-def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+def _with_do(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     code, word = sentence.codes[verb], sentence.low[verb]
     if code == "H":
         code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
@@ -115,7 +115,7 @@ def _with_do(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     return (Edit(first, verb + 1, " ".join(words)), *_some_to_any(sentence, verb + 1))
 
 
-def _there_is_no(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
+def _there_is_no(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     place = verb + 1
     if sentence.low[place : place + 1] == ("also",):
         place += 1
@@ -126,12 +126,12 @@ def _there_is_no(sentence: Sentence, verb: int) -> tuple[Edit, ...]:
     return (Edit(verb, place, f"{sentence.words[verb]} no"),)
 
 
-def _some_to_any(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+def _some_to_any(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
     place += sentence.codes[place : place + 1] in ("v", "e")
     return (Edit(place, place + 1, "any"),) if sentence.low[place : place + 1] == ("some",) else ()
 
 
-def _confidence(sentence: Sentence, verb: int) -> float:
+def _confidence(sentence: TaggedSentence, verb: int) -> float:
     sure = 0.95
     if sentence.low[verb] in ("may", "might", "could"):
         sure -= 0.05  # what may be also may not be
@@ -162,7 +162,7 @@ _IRREGULAR = {"can't": "can", "cannot": "can", "won't": "will"}
 _DO = {"do": "v", "does": "z", "did": "d"}
 
 
-def assertions(sentence: Sentence) -> Iterator[Change]:
+def assertions(sentence: TaggedSentence) -> Iterator[Change]:
     """Candidates that leave out one `not` or `no`, the main clause's first."""
     main = main_verb(sentence)
     for place in range(len(sentence.low)):
@@ -174,7 +174,7 @@ def assertions(sentence: Sentence) -> Iterator[Change]:
                 yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, place + 1)))
 
 
-def _asserted(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+def _asserted(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
     word, before = sentence.low[place], sentence.codes[place - 1] if place else "^"
     contracted = _CONTRACTED.fullmatch(word)
     if contracted or word in _IRREGULAR:
@@ -190,7 +190,7 @@ def _asserted(sentence: Sentence, place: int) -> tuple[Edit, ...]:
     return _without_no(sentence, place) if word == "no" and before in "HvzdBI^" else ()
 
 
-def _without_do(sentence: Sentence, start: int, place: int) -> tuple[Edit, ...]:
+def _without_do(sentence: TaggedSentence, start: int, place: int) -> tuple[Edit, ...]:
     """`does not often cause` becomes `often causes`."""
     end = place
     while sentence.codes[end : end + 1] == "R":
@@ -201,7 +201,7 @@ def _without_do(sentence: Sentence, start: int, place: int) -> tuple[Edit, ...]:
     return (Edit(start, end + 1, " ".join((*sentence.words[place:end], verb))),)
 
 
-def _without_no(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+def _without_no(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
     phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, place + 1)
     if not phrase:
         return ()
@@ -212,6 +212,6 @@ def _without_no(sentence: Sentence, place: int) -> tuple[Edit, ...]:
     return (Edit(place, place + 1, "some" if mass else with_article_for(sentence.words[place + 1])),)
 
 
-def _any_to_some(sentence: Sentence, place: int) -> tuple[Edit, ...]:
+def _any_to_some(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
     near = sentence.low[place : place + 4]
     return (Edit(place + near.index("any"), place + near.index("any") + 1, "some"),) if "any" in near else ()

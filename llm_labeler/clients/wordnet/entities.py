@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.lexicon import is_compound, lemmas, plural
-from llm_labeler.clients.wordnet.sentence import Edit, Sentence, Turned, turned, word_set
+from llm_labeler.clients.wordnet.sentence import Edit, MeaningChange, TaggedSentence, meaning_change, word_set
 from llm_labeler.clients.wordnet.substitutions import read_table
 from pairkit.system.seeded import keyed_hash
 
@@ -41,7 +41,7 @@ _IDIOMS = (
 _SURE, _SURE_OF_NAMES = 0.93, 0.94
 
 
-class _Place(NamedTuple):
+class _SiblingGroup(NamedTuple):
     """A word's group, and whether its words are taken as they stand."""
 
     group: tuple[str, ...]
@@ -49,27 +49,27 @@ class _Place(NamedTuple):
     governs: bool  # only where a preposition follows
 
 
-def entity_changes(sentence: Sentence) -> Iterator[Turned]:
+def entity_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """One change for each thing of which another of its kind is known that the sentence does not name."""
     place = 0
     while place < len(sentence.words):
         for length in range(_LONGEST, 0, -1):
             end = place + length
             if end <= len(sentence.words) and (new := _other(sentence, place, end)):
-                yield turned("entity", _sure(sentence, place, end), Edit(place, end, new))
+                yield meaning_change("entity", _sure(sentence, place, end), Edit(place, end, new))
                 place = end - 1
                 break
         place += 1
 
 
-def _sure(sentence: Sentence, start: int, end: int) -> float:
+def _sure(sentence: TaggedSentence, start: int, end: int) -> float:
     """Surer of what the sentence is about, which stands at its beginning, than of one item of many."""
     sure = _SURE_OF_NAMES if end - start > 1 else _SURE
     listed = sentence.codes[end : end + 1] in (",", "C") or (start and sentence.codes[start - 1] in ",C")
     return sure - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
 
 
-def _other(sentence: Sentence, start: int, end: int) -> str | None:
+def _other(sentence: TaggedSentence, start: int, end: int) -> str | None:
     known = _known(sentence, start, end)
     if known is None:
         return None
@@ -86,7 +86,7 @@ def _other(sentence: Sentence, start: int, end: int) -> str | None:
     return plural(chosen) if in_plural else chosen
 
 
-def _known(sentence: Sentence, start: int, end: int) -> tuple[_Place, str, bool] | None:
+def _known(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGroup, str, bool] | None:
     """The group that words are of, the name that they stand for in it, and whether they are its plural."""
     low, names = sentence.low[start:end], _names()
     for spoken in (" ".join(sentence.words[start:end]), " ".join(low)):
@@ -107,7 +107,7 @@ def _is_named(name: str, here: str) -> bool:
     return any(f" {form} " in here for form in {low, plural(low)})
 
 
-def _stands_alone(sentence: Sentence, start: int, end: int, *, literal: bool) -> bool:
+def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:
     """Whether the words are a thing of their own, and no part of another's name."""
     codes, low = sentence.codes, sentence.low
     if not literal and not set(codes[start:end]) <= set("nsgJx#"):
@@ -135,12 +135,12 @@ def _stands_alone(sentence: Sentence, start: int, end: int, *, literal: bool) ->
 
 
 @cache
-def _names() -> dict[str, _Place]:
-    found: dict[str, _Place] = {}
+def _names() -> dict[str, _SiblingGroup]:
+    found: dict[str, _SiblingGroup] = {}
     for line in read_table("siblings").splitlines():
         if line and not line.startswith("#"):
             group = tuple(name.strip() for name in line.lstrip("=~").split(","))
-            place = _Place(group, literal=line[0] in "=~", governs=line[0] == "~")
+            place = _SiblingGroup(group, literal=line[0] in "=~", governs=line[0] == "~")
             for name in group:
                 found.setdefault(name, place)
     return found

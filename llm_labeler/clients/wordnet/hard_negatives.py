@@ -18,14 +18,14 @@ from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
 from llm_labeler.clients.wordnet.sentence import (
     Change,
     Edit,
-    Sentence,
-    Turned,
+    MeaningChange,
+    TaggedSentence,
     has_later_verb,
     main_verb,
-    turned,
+    meaning_change,
     word_set,
 )
-from llm_labeler.clients.wordnet.substitutions import Table, in_compound, read_table
+from llm_labeler.clients.wordnet.substitutions import PhraseTable, in_compound, read_table
 from llm_labeler.records import ChangeKind
 
 _NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")
@@ -35,7 +35,7 @@ _POSSIBLE = word_set("may might could")
 _AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
 
 
-def opposite_changes(sentence: Sentence) -> Iterator[Turned]:
+def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Changes that deny a sentence, or put an antonym into it."""
     for change in opposites(sentence):
         edit = change.edits[0]
@@ -49,10 +49,10 @@ def opposite_changes(sentence: Sentence) -> Iterator[Turned]:
     for change in _table().changes(sentence):
         edit = change.edits[0]
         if not in_compound(sentence, edit) and _fits(sentence, edit):
-            yield Turned("antonym", change)
+            yield MeaningChange("antonym", change)
 
 
-def _is_misread(sentence: Sentence, edit: Edit) -> bool:
+def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether what is denied may be no verb of the clause: another follows at once, or it is a participle."""
     if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
         return True
@@ -63,7 +63,7 @@ def _is_misread(sentence: Sentence, edit: Edit) -> bool:
     )
 
 
-def _fits(sentence: Sentence, edit: Edit) -> bool:
+def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether words may take a place: not beside themselves, nor beside what says the same again."""
     low, start, end = sentence.low, edit.start, edit.end
     if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
@@ -75,16 +75,16 @@ def _fits(sentence: Sentence, edit: Edit) -> bool:
     return not (start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR")
 
 
-def _of_kind(sentence: Sentence, change: Change) -> Turned:
+def _of_kind(sentence: TaggedSentence, change: Change) -> MeaningChange:
     edit = change.edits[0]
     was = {*sentence.low[edit.start : edit.end]}
     negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & was)
     if negates and was & _POSSIBLE:
-        return Turned("negation", Change(0.0, change.edits))  # what may be may also not be
-    return Turned("negation" if negates else "antonym", change)
+        return MeaningChange("negation", Change(0.0, change.edits))  # what may be may also not be
+    return MeaningChange("negation" if negates else "antonym", change)
 
 
-def _impossible(sentence: Sentence) -> Iterator[Turned]:
+def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """`may cause` becomes `cannot cause`."""
     place = main_verb(sentence)
     if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
@@ -93,12 +93,12 @@ def _impossible(sentence: Sentence) -> Iterator[Turned]:
         return
     also = sentence.low[place + 1 : place + 2] == ("also",)
     if sentence.codes[place + 1 + also : place + 2 + also] in ("v", "b", "H"):
-        yield turned("negation", 0.93, Edit(place, place + 1 + also, "cannot"))
+        yield meaning_change("negation", 0.93, Edit(place, place + 1 + also, "cannot"))
 
 
 @cache
-def _table() -> Table:
-    return Table(read_table("opposites"))
+def _table() -> PhraseTable:
+    return PhraseTable(read_table("opposites"))
 
 
 _OTHER = {
@@ -117,7 +117,7 @@ _HAPPENING = word_set("have be feel need experience develop notice also lose get
 _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
 
 
-def modality_changes(sentence: Sentence) -> Iterator[Turned]:
+def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """The main clause's modal verb, exchanged for one of another force."""
     place = main_verb(sentence)
     if place is None or sentence.codes[place] != "M" or sentence.is_negative or sentence.is_question:
@@ -134,7 +134,7 @@ def modality_changes(sentence: Sentence) -> Iterator[Turned]:
         elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
             new = "must"
         skipped = after == ("also",)
-        yield turned("modality", sure, Edit(place, place + 1 + skipped, new))
+        yield meaning_change("modality", sure, Edit(place, place + 1 + skipped, new))
 
 
 # What is said to happen at times can't be said to have ended.
@@ -144,7 +144,7 @@ _FREQUENCY = word_set(
 _PERFECT = ("has", "have")
 
 
-def tense_changes(sentence: Sentence) -> Iterator[Turned]:
+def tense_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """The main clause's verb in another tense."""
     place = main_verb(sentence)
     if place is None or sentence.is_negative or sentence.is_question:
@@ -155,19 +155,19 @@ def tense_changes(sentence: Sentence) -> Iterator[Turned]:
         return  # it may be another clause's verb
     code, low, after = sentence.codes[place], sentence.low[place], sentence.codes[place + 1 : place + 3]
     if low in _PERFECT and after == "be":
-        yield turned("tense", 0.93, Edit(place, place + 2, "will be"))
+        yield meaning_change("tense", 0.93, Edit(place, place + 2, "will be"))
     elif low in _PERFECT and after[:1] == "e":
         base = other_lemma(sentence.low[place + 1])
         if base:
-            yield turned("tense", 0.92, Edit(place, place + 2, f"will {base}"))
+            yield meaning_change("tense", 0.92, Edit(place, place + 2, f"will {base}"))
     elif low in ("was", "were") and after[:1] == "e":
-        yield turned("tense", 0.93, Edit(place, place + 1, "will be"))
+        yield meaning_change("tense", 0.93, Edit(place, place + 1, "will be"))
     elif low == "will" and after[:1] == "b":
-        yield turned("tense", 0.9, Edit(place, place + 2, "has been"))
+        yield meaning_change("tense", 0.9, Edit(place, place + 2, "has been"))
     elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[place - 1] != "E":
-        yield turned("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
+        yield meaning_change("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
     elif code == "z" and not UNDENIABLE & set(sentence.low[place - 1 : place]):
-        yield turned("tense", 0.84, Edit(place, place, "no longer"))
+        yield meaning_change("tense", 0.84, Edit(place, place, "no longer"))
 
 
 _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -187,16 +187,16 @@ _DATED = word_set("in since by until")
 _SURE = 0.94
 
 
-def number_changes(sentence: Sentence) -> Iterator[Turned]:
+def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """One change for each number that counts or measures something; none of references."""
     for place in range(len(sentence.low)):
         end = _end(sentence, place)
         new = _other(sentence, place, end) if end else None
         if new is not None and new != sentence.slice(place, end).lower():
-            yield turned("number", _SURE, Edit(place, end, new))
+            yield meaning_change("number", _SURE, Edit(place, end, new))
 
 
-def _end(sentence: Sentence, place: int) -> int:
+def _end(sentence: TaggedSentence, place: int) -> int:
     """Where a number ends that begins at a token, commas between its digits included; 0 within one."""
     if _GROUPED.search(sentence.text[: sentence.spans[place][0]]):
         return 0
@@ -206,7 +206,7 @@ def _end(sentence: Sentence, place: int) -> int:
     return end
 
 
-def _other(sentence: Sentence, place: int, end: int) -> str | None:
+def _other(sentence: TaggedSentence, place: int, end: int) -> str | None:
     low = sentence.slice(place, end).lower()
     before = sentence.low[place - 1] if place else ""
     after = sentence.low[end] if end < len(sentence.low) else ""
@@ -272,7 +272,7 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
 
     The surest of each kind come before the second of any.
     """
-    sentence = Sentence(" ".join(text.split()))
+    sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
     found: dict[str, tuple[float, ChangeKind, str]] = {}
@@ -291,7 +291,7 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
     return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
 
 
-def changes(sentence: Sentence) -> Iterator[Turned]:
+def changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """All changes of all kinds."""
     for rules in (
         opposite_changes,
@@ -306,7 +306,7 @@ def changes(sentence: Sentence) -> Iterator[Turned]:
 
 def same_meaning(text: str, size: int) -> list[str]:
     """Up to `size` paraphrases."""
-    sentence = Sentence(" ".join(text.split()))
+    sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
     was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
@@ -321,18 +321,18 @@ def same_meaning(text: str, size: int) -> list[str]:
         if "not not" not in candidate
         and "choice for" not in candidate
         and not (is_odd and candidate.split()[0] != sentence.words[0])
-        and not _BAD & (set(Sentence(candidate).low) ^ set(was))
+        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(was))
     ]
     return [candidate for _, _, candidate in sorted(found)[:size]]
 
 
 def _contracted(was: Counter[str], candidate: str) -> bool:
     """Whether a paraphrase differs in nothing but an apostrophe: `isn't` for `is not`."""
-    new = Counter(Sentence(candidate).low)
+    new = Counter(TaggedSentence(candidate).low)
     return any("'" in word for word in (new - was) + (was - new))
 
 
-def is_fit(sentence: Sentence) -> bool:
+def is_fit(sentence: TaggedSentence) -> bool:
     """Whether a text is one sentence, and no list or heading with marks."""
     if not _SHORTEST <= len(sentence.words) <= _LONGEST or sentence.codes.count(".") > 1:
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.roles import has_odd_plural, within
-from llm_labeler.clients.wordnet.sentence import WITH_PHRASES, Sentence, is_plural, word_set
+from llm_labeler.clients.wordnet.sentence import WITH_PHRASES, TaggedSentence, is_plural, word_set
 from llm_labeler.records import Polarity
 from pairkit.system.seeded import keyed_hash
 
@@ -100,7 +100,7 @@ _SAYS = {
 def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
     """Up to `size` questions that a passage answers (positive), or seems to answer and doesn't (negative)."""
     first = _FIRST.match(" ".join(passage.split()))
-    found = next(_answered(Sentence(first[0])), None) if first else None
+    found = next(_answered(TaggedSentence(first[0])), None) if first else None
     if found is None:
         return []
     thing, topic, plural = found
@@ -117,7 +117,7 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
     return [_TOPICS[name].questions[0].format_map(forms) for name in silent][:size]
 
 
-def _answered(sentence: Sentence) -> Iterator[tuple[str, str, bool]]:
+def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
     """The thing that a sentence speaks of, what it says of it, and whether the thing is many."""
     if sentence.is_negative or not sentence.codes.endswith(".") or _OPEN & {*sentence.low}:
         return
@@ -134,7 +134,7 @@ def _answered(sentence: Sentence) -> Iterator[tuple[str, str, bool]]:
         yield within(sentence, place), topic, plural
 
 
-def _said(sentence: Sentence, place: int) -> str:
+def _said(sentence: TaggedSentence, place: int) -> str:
     """What is said of a thing, by the words after it; empty where it is nothing of the kind."""
     low, codes = sentence.low[place:], sentence.codes[place:]
     words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
@@ -150,7 +150,7 @@ def _said(sentence: Sentence, place: int) -> str:
     return ""
 
 
-def _is_name(sentence: Sentence, start: int, end: int) -> bool:
+def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
     low = sentence.low[start:end]
     if len(low) > _LONGEST or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
         return False

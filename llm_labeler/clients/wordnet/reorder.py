@@ -11,7 +11,7 @@ from llm_labeler.clients.wordnet.sentence import (
     WITH_PHRASES,
     Change,
     Edit,
-    Sentence,
+    TaggedSentence,
     capital,
     is_plural,
     main_start,
@@ -33,7 +33,7 @@ _TRANSITIVE = word_set(
 _MEANS = word_set("accident hand mouth itself age day year law")
 
 
-def to_active(sentence: Sentence) -> str | None:
+def to_active(sentence: TaggedSentence) -> str | None:
     """The text as `B causes A.` where it is `A is caused by B.`; else None."""
     match = _PASSIVE.fullmatch(sentence.codes)
     if not match:
@@ -53,7 +53,7 @@ def to_active(sentence: Sentence) -> str | None:
     return capital(f"{sentence.slice(agent, last)} {' '.join(words)} {sentence.opening(auxiliary)}.")
 
 
-def to_passive(sentence: Sentence) -> str | None:
+def to_passive(sentence: TaggedSentence) -> str | None:
     """The text as `A is being written by B.` where it is `B is writing A.`, or `B affects A.`; else None."""
     match = _ACTIVE.fullmatch(sentence.codes)
     if not match or "by" in sentence.low:
@@ -84,7 +84,7 @@ _NO_PLACE = word_set("addition general fact turn contrast other some many most r
 _LONGEST = 50  # tokens
 
 
-def reorderings(sentence: Sentence) -> Iterator[Change]:
+def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
     """Candidates with the same words in another order."""
     if len(sentence.words) > _LONGEST or sentence.is_question:
         return
@@ -101,7 +101,7 @@ def reorderings(sentence: Sentence) -> Iterator[Change]:
             yield Change(sure, (Edit(0, len(sentence.words), text),))
 
 
-def _swapped_items(sentence: Sentence) -> Iterator[Change]:
+def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
     for match in (*_COORDINATED.finditer(sentence.codes), *_SERIES.finditer(sentence.codes)):
         start = match.start()
         one, between, other = sentence.words[start : start + 3]
@@ -111,7 +111,7 @@ def _swapped_items(sentence: Sentence) -> Iterator[Change]:
         yield Change(0.93, (Edit(start, start + 3, text),))
 
 
-def _front_to_end(sentence: Sentence) -> str | None:
+def _front_to_end(sentence: TaggedSentence) -> str | None:
     """The text as `B if A.` where it is `If A, B.`, or `B in A.` where it is `In A, B.`; else None."""
     start, last = main_start(sentence), len(sentence.words) - 1
     if not start or start > 20 or main_verb(sentence) is None:
@@ -130,7 +130,7 @@ def _front_to_end(sentence: Sentence) -> str | None:
     return f"{sentence.slice(begin, last)} {front[:1].lower()}{front[1:]}{sentence.words[last]}"
 
 
-def _clause_to_front(sentence: Sentence) -> str | None:
+def _clause_to_front(sentence: TaggedSentence) -> str | None:
     """The text as `If A, B.` where it is `B if A.`; else None."""
     last = len(sentence.words) - 1
     places = [at for at in range(3, last - 2) if sentence.low[at] in _CLAUSES and sentence.codes[at] == "S"]

@@ -9,11 +9,11 @@ from llm_labeler.clients.wordnet.lexicon import inflected_verb, lemmas
 from llm_labeler.clients.wordnet.sentence import (
     WITH_PHRASES,
     Edit,
-    Sentence,
-    Turned,
+    MeaningChange,
+    TaggedSentence,
     capital,
     is_plural,
-    turned,
+    meaning_change,
     word_set,
 )
 
@@ -45,7 +45,7 @@ _MOVING = word_set(
 _WITH = {"lead": "to", "result": "in"}
 
 
-def has_odd_plural(sentence: Sentence) -> bool:
+def has_odd_plural(sentence: TaggedSentence) -> bool:
     """Whether a word is taken for a plural that is none, as by its ending: osteosclerosis, virus."""
     return any(
         code == "s" and word.endswith(("sis", "itis", "us", "ss"))
@@ -53,7 +53,7 @@ def has_odd_plural(sentence: Sentence) -> bool:
     )
 
 
-def role_changes(sentence: Sentence) -> Iterator[Turned]:
+def role_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Changes that swap two things in what a sentence says of them."""
     if (
         len(sentence.words) > 32
@@ -62,10 +62,10 @@ def role_changes(sentence: Sentence) -> Iterator[Turned]:
     ):
         return
     for text, sure in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
-        yield turned("role", sure, Edit(0, len(sentence.words), text))
+        yield meaning_change("role", sure, Edit(0, len(sentence.words), text))
 
 
-def _swapped(sentence: Sentence) -> Iterator[tuple[str, float]]:
+def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     codes, words = sentence.codes, sentence.words
     if match := _ACTIVE.fullmatch(codes):
         yield from _active(sentence, match)
@@ -91,7 +91,7 @@ def _swapped(sentence: Sentence) -> Iterator[tuple[str, float]]:
         yield from _asked(sentence)
 
 
-def _active(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
+def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     one, other, verb = match.span(1), match.span(5), match.start(3)
     lemma = _directed(sentence, verb)
     if not lemma or not _preposition_fits(sentence, lemma, match) or not _can_swap(sentence, one, other):
@@ -106,7 +106,7 @@ def _active(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, flo
     yield _sentence(sentence, other, middle, one), 0.94
 
 
-def _asked(sentence: Sentence) -> Iterator[tuple[str, float]]:
+def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     """`Can B cause A?` for `Can A cause B?`; the verb is known by its word, as it is tagged as a noun."""
     for verb in range(2, len(sentence.low) - 2):
         lemma = sentence.low[verb]
@@ -124,18 +124,18 @@ def _asked(sentence: Sentence) -> Iterator[tuple[str, float]]:
             yield " ".join(words) + sentence.text[sentence.spans[other[1] - 1][1] :], 0.95
 
 
-def _directed(sentence: Sentence, verb: int) -> str:
+def _directed(sentence: TaggedSentence, verb: int) -> str:
     low = sentence.low[verb]
     known = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
     return known if known in _DIRECTED else ""
 
 
-def _preposition_fits(sentence: Sentence, lemma: str, match: re.Match[str]) -> bool:
+def _preposition_fits(sentence: TaggedSentence, lemma: str, match: re.Match[str]) -> bool:
     preposition = sentence.slice(*match.span(4)).lower()
     return preposition == _WITH.get(lemma, "")
 
 
-def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _can_swap(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Whether both are things by themselves: not `it`, and no number of them."""
     for start, end in (one, other):
         if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
@@ -143,21 +143,21 @@ def _can_swap(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) 
     return sentence.slice(*one).lower() != sentence.slice(*other).lower()
 
 
-def _sentence(sentence: Sentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
+def _sentence(sentence: TaggedSentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
     """`first middle last.`, with a capital at the beginning and none within."""
     end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
     tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
     return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
 
 
-def within(sentence: Sentence, end: int) -> str:
+def within(sentence: TaggedSentence, end: int) -> str:
     """The sentence's first words, fit to stand within it: a word that no dictionary has is a name."""
     word = sentence.low[0]
     is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
     return sentence.opening(end) if is_known else sentence.slice(0, end)
 
 
-def _agreeing(sentence: Sentence, place: int, plural: bool) -> str | None:
+def _agreeing(sentence: TaggedSentence, place: int, plural: bool) -> str | None:
     low = sentence.low[place]
     if sentence.codes[place] == "M":
         return sentence.words[place]
@@ -166,7 +166,7 @@ def _agreeing(sentence: Sentence, place: int, plural: bool) -> str | None:
     return (forms if plural else singular).get(low)
 
 
-def _compared(sentence: Sentence) -> Iterator[tuple[str, float]]:
+def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     """`more often in A than in B`, with A and B in each other's place."""
     if "than" not in sentence.low:
         return
@@ -179,7 +179,7 @@ def _compared(sentence: Sentence) -> Iterator[tuple[str, float]]:
         yield _exchanged(sentence, one, other), 0.95
 
 
-def _from_to(sentence: Sentence) -> Iterator[tuple[str, float]]:
+def _from_to(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     """`from A to B`, with A and B in each other's place."""
     for match in _FROM_TO.finditer(sentence.codes):
         one, other = match.span(1), match.span(3)
@@ -190,7 +190,7 @@ def _from_to(sentence: Sentence) -> Iterator[tuple[str, float]]:
             yield _exchanged(sentence, one, other), 0.94
 
 
-def _exchanged(sentence: Sentence, one: tuple[int, int], other: tuple[int, int]) -> str:
+def _exchanged(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> str:
     text, spans = sentence.text, sentence.spans
     first, second = sentence.slice(*one), sentence.slice(*other)
     return (

@@ -139,7 +139,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TaggedSentence:
     """A sentence whose words are known."""
 
     text: str
@@ -224,7 +224,7 @@ _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 _GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 
-def main_verb(sentence: Sentence) -> int | None:
+def main_verb(sentence: TaggedSentence) -> int | None:
     """The place of the finite verb of the main clause; None where it can't be told.
 
     An opening clause that begins with a subordinator ends at its comma. A relative pronoun owes one verb
@@ -254,7 +254,7 @@ def main_verb(sentence: Sentence) -> int | None:
     return None
 
 
-def main_start(sentence: Sentence) -> int | None:
+def main_start(sentence: TaggedSentence) -> int | None:
     """Where the main clause begins: past an opening clause, adverb or phrase that a comma ends."""
     codes, low = sentence.codes, sentence.low
     if not codes:
@@ -273,7 +273,7 @@ def main_start(sentence: Sentence) -> int | None:
     return 0
 
 
-def is_plural(sentence: Sentence, start: int, end: int) -> bool:
+def is_plural(sentence: TaggedSentence, start: int, end: int) -> bool:
     """Whether a noun phrase is: its head is the last noun before any preposition."""
     codes = sentence.codes[start:end].split("I", 1)[0]
     return "C" in codes or codes.endswith("s")
@@ -284,7 +284,7 @@ def has_later_verb(rest: str) -> bool:
     return bool(re.match(r"[^CSW,.PE]*[MBHOz]", rest))
 
 
-def _is_finite(sentence: Sentence, place: int, start: int, owed: int) -> bool:
+def _is_finite(sentence: TaggedSentence, place: int, start: int, owed: int) -> bool:
     codes, code = sentence.codes, sentence.codes[place]
     before = codes[start:place].rstrip("RN")[-1:]
     is_noun = not owed and has_later_verb(codes[place + 1 :])
@@ -302,20 +302,20 @@ def _is_finite(sentence: Sentence, place: int, start: int, owed: int) -> bool:
     return code in _FINITE
 
 
-def _is_plural_subject(sentence: Sentence, place: int) -> bool:
+def _is_plural_subject(sentence: TaggedSentence, place: int) -> bool:
     """Whether the pronoun before a verb makes it plural."""
     while place > 0 and sentence.codes[place - 1] in "RN":
         place -= 1
     return place > 0 and sentence.low[place - 1] in _PLURAL_SUBJECTS
 
 
-class Turned(NamedTuple):
+class MeaningChange(NamedTuple):
     """A change that gives a sentence another meaning."""
 
     kind: ChangeKind
     change: Change
 
 
-def turned(kind: ChangeKind, sure: float, *edits: Edit) -> Turned:
+def meaning_change(kind: ChangeKind, sure: float, *edits: Edit) -> MeaningChange:
     """A change of some edits."""
-    return Turned(kind, Change(sure, edits))
+    return MeaningChange(kind, Change(sure, edits))

@@ -30,13 +30,13 @@ from llm_labeler.clients.wordnet.lexicon import (
     plural,
     synonyms,
 )
-from llm_labeler.clients.wordnet.sentence import Change, Edit, Sentence
+from llm_labeler.clients.wordnet.sentence import Change, Edit, TaggedSentence
 
 _VERBS = "vzdegH"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PhraseRule:
     """One direction of one rule."""
 
     left: tuple[str, ...]
@@ -45,19 +45,21 @@ class Rule:
     confidence: float
 
 
-class Table:
+class PhraseTable:
     """Rules, found by the word they begin with."""
 
     def __init__(self, text: str) -> None:
         self.rules = [
-            Rule(tuple(left.removeprefix("^ ").split()), tuple(right.split()), left.startswith("^ "), sure)
+            PhraseRule(
+                tuple(left.removeprefix("^ ").split()), tuple(right.split()), left.startswith("^ "), sure
+            )
             for left, right, sure in parse(text)
         ]
-        self._by_word: dict[str, list[Rule]] = defaultdict(list)
+        self._by_word: dict[str, list[PhraseRule]] = defaultdict(list)
         for rule in self.rules:
             self._by_word["{" if rule.left[0][0] == "{" else rule.left[0].rstrip("*+")].append(rule)
 
-    def changes(self, sentence: Sentence) -> Iterator[Change]:
+    def changes(self, sentence: TaggedSentence) -> Iterator[Change]:
         """Every place where a rule fits, from left to right."""
         for place in range(len(sentence.words)):
             for key in (*sorted({sentence.low[place], *_lemmas(sentence, place)}), "{"):
@@ -96,13 +98,13 @@ def _turned(left: str, right: str) -> tuple[str, str]:
     return start + right, left
 
 
-def _lemmas(sentence: Sentence, place: int) -> tuple[str, ...]:
+def _lemmas(sentence: TaggedSentence, place: int) -> tuple[str, ...]:
     code = sentence.codes[place]
     pos: Pos | None = "v" if code in _VERBS else "n" if code in "ns" else None
     return lemmas(sentence.low[place], pos) if pos else ()
 
 
-def _match(sentence: Sentence, place: int, rule: Rule) -> Edit | None:
+def _match(sentence: TaggedSentence, place: int, rule: PhraseRule) -> Edit | None:
     end = place + len(rule.left)
     if end > len(sentence.words) or (rule.opening and place > 0):
         return None
@@ -143,7 +145,7 @@ _DEGREES = frozenset(("more", "most", "less", "least"))
 _LONGEST = 3  # words of a compound
 
 
-def synonym_changes(sentence: Sentence) -> Iterator[Change]:
+def synonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each word that has a safe synonym."""
     for place, pos, word in _replaced(sentence, synonyms):
         if place and sentence.low[place - 1] in _DEGREES:
@@ -152,7 +154,7 @@ def synonym_changes(sentence: Sentence) -> Iterator[Change]:
             yield Change(0.84 if pos in "ra" else 0.82, (Edit(place, place + 1, word),))
 
 
-def antonym_changes(sentence: Sentence) -> Iterator[Change]:
+def antonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each adjective, adverb or verb that has a direct opposite."""
     for place, pos, word in _replaced(sentence, antonyms):
         predicate = place > 0 and sentence.codes[place - 1] in "BbR"
@@ -160,13 +162,13 @@ def antonym_changes(sentence: Sentence) -> Iterator[Change]:
         yield Change(sure, (Edit(place, place + 1, word),))
 
 
-def in_compound(sentence: Sentence, edit: Edit) -> bool:
+def in_compound(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether an edit would break up an entry of several words."""
     return any(_in_compound(sentence, place) for place in range(edit.start, edit.end))
 
 
 def _replaced(
-    sentence: Sentence, others: Callable[[str, Pos], tuple[str, ...]]
+    sentence: TaggedSentence, others: Callable[[str, Pos], tuple[str, ...]]
 ) -> Iterator[tuple[int, Pos, str]]:
     """Each plain word that has others: its place, its part of speech, the best of them in its form."""
     for place, code in enumerate(sentence.codes):
@@ -176,7 +178,7 @@ def _replaced(
             yield place, pos, _inflected(found[0], code, sentence.low[place], lemma)
 
 
-def _is_plain(sentence: Sentence, place: int) -> bool:
+def _is_plain(sentence: TaggedSentence, place: int) -> bool:
     word = sentence.words[place]
     if sentence.low[place] in _DEGREES:
         return False
@@ -203,14 +205,14 @@ def _inflected(word: str, code: str, low: str, lemma: str) -> str:
     return word
 
 
-def _modifies(sentence: Sentence, place: int) -> bool:
+def _modifies(sentence: TaggedSentence, place: int) -> bool:
     """Whether a noun stands before another that it belongs to, or after one."""
     after = sentence.codes[place + 1 : place + 2]
     before = sentence.codes[place - 1] if place else "^"
     return after in ("n", "s") or before in ("n", "g")
 
 
-def _in_compound(sentence: Sentence, place: int) -> bool:
+def _in_compound(sentence: TaggedSentence, place: int) -> bool:
     """Whether a word is part of an entry of several words."""
     for start in range(max(0, place - _LONGEST + 1), place + 1):
         for end in range(max(start + 2, place + 1), min(start + _LONGEST, len(sentence.low)) + 1):

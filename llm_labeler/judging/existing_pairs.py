@@ -27,7 +27,7 @@ _OWN = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN)  # columns th
 
 
 @dataclass(frozen=True, slots=True)
-class GivenPairs:
+class ExistingPairs:
     """The pairs of a dataset, each once a split."""
 
     name: str
@@ -48,14 +48,14 @@ class GivenPairs:
         return digest.hexdigest()
 
 
-def read_given(
+def read_existing_pairs(
     source: Source,
     columns: Mapping[str, str] | None,
     rules: LabelRules,
     settings: InputSettings,
     seed: int,
     added: tuple[str, ...] = (),
-) -> GivenPairs:
+) -> ExistingPairs:
     """Read a dataset's pairs."""
     found = read_pairs(source, columns=columns, rules=rules)
     highest = max((float(rows["label"].max() or 0.0) for rows in found.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
@@ -80,7 +80,7 @@ def read_given(
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
     graded = not all(rows["label"].cast(pl.Float64).is_in([0.0, 1.0]).all() for rows in found.splits.values())
-    return GivenPairs(name, splits, _about(splits), max(highest, 1.0) / 2, graded, +dropped)
+    return ExistingPairs(name, splits, _about(splits), max(highest, 1.0) / 2, graded, +dropped)
 
 
 def _reasons(rows: pl.DataFrame, settings: InputSettings, most: int | None) -> list[str | None]:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.rows import ROWS, DatasetRows
-from llm_labeler.dataset.write import DealtRows, write
-from llm_labeler.records import POLARITIES, Candidate, Judgement, Pair, Text
+from llm_labeler.dataset.write import SplitRows, write
+from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
 from pairkit.dataset.records import SPLITS
@@ -27,7 +27,7 @@ from tests.pairkit.peak import peak_mib
 
 Frames = Mapping[str, Mapping[str, pl.DataFrame]]
 Drawn = list[list[tuple[Any, ...]]]
-Collected = list[tuple[Text, list[Pair]]]
+Collected = list[tuple[Text, list[LabelledPair]]]
 
 _PAIRS = st.tuples(
     st.sampled_from("abcdeé\x00"),
@@ -47,11 +47,11 @@ def collected(drawn: Drawn) -> Collected:
     for number, pairs in enumerate(drawn):
         text = Text.of(f"Text {number}.", number)
         made = [
-            Pair(
+            LabelledPair(
                 Candidate(text.text_id, said, polarity, llms, ("aa", *llms), change),
                 polarity,
                 label,
-                tuple(Judgement("", judge, vote) for judge, vote in votes),
+                tuple(JudgeVote("", judge, vote) for judge, vote in votes),
                 reason,
             )
             for said, polarity, label, llms, votes, reason, change in pairs
@@ -75,7 +75,7 @@ def in_memory(run: Collected, *, triplets: bool) -> Frames:
     """The rows of all configurations, made of whole tables by joins."""
     split_of, rows = splits_of(run), []
     for text, pairs in run:
-        kept: dict[str, Pair] = {}
+        kept: dict[str, LabelledPair] = {}
         for pair in pairs:
             if pair.reason is None:
                 kept.setdefault(pair.candidate.candidate, pair)
@@ -146,7 +146,7 @@ def _matched(part: pl.DataFrame, *, triplets: bool) -> pl.DataFrame:
     return pl.DataFrame([{name: each[name] for name in schema} for each in made], schema=schema)
 
 
-def together(dealt: DealtRows) -> Frames:
+def together(dealt: SplitRows) -> Frames:
     """The shards of each configuration and split, one behind the other."""
     found: dict[str, dict[str, list[pl.DataFrame]]] = {config: {} for config in dealt.sizes}
     for config, splits in found.items():
@@ -162,7 +162,7 @@ def test_shards_together_are_the_rows_of_everything_in_memory(
     drawn: Drawn, shard: int, triplets: bool
 ) -> None:
     run = collected(drawn)
-    dealt = DealtRows(rows_of(run, triplets=triplets, shard=shard), splits_of(run), graded=False)
+    dealt = SplitRows(rows_of(run, triplets=triplets, shard=shard), splits_of(run), graded=False)
     found, expected = together(dealt), in_memory(run, triplets=triplets)
     assert found.keys() == expected.keys()
     for config, splits in expected.items():
@@ -176,7 +176,7 @@ def test_shards_together_are_the_rows_of_everything_in_memory(
 @given(RUNS, st.booleans())
 def test_counts_are_those_of_the_rows(drawn: Drawn, triplets: bool) -> None:
     run = collected(drawn)
-    dealt = DealtRows(rows_of(run, triplets=triplets), splits_of(run), graded=False)
+    dealt = SplitRows(rows_of(run, triplets=triplets), splits_of(run), graded=False)
     frames, counts = in_memory(run, triplets=triplets), dealt.counts()
     for split in SPLITS:
         rows, told = frames.get("default", {}).get(split), counts["splits"][split]
@@ -227,7 +227,7 @@ def test_what_fails_half_way_leaves_what_stood_there(tmp_path: Path, monkeypatch
     out = written(tmp_path / "out", a_run(3))
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
     rows, run = rows_of(a_run(30), shard=12), a_run(30)
-    monkeypatch.setattr(DealtRows, "_positives", lambda *_: pl.DataFrame({"other": [1]}))
+    monkeypatch.setattr(SplitRows, "_positives", lambda *_: pl.DataFrame({"other": [1]}))
     with pytest.raises(ConfigError, match="no column anchor"):
         write(out, rows, splits_of(run), graded=False, statistics={}, run=record())
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
@@ -251,7 +251,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from pairkit.dataset.records import DatasetFolder
-from tests.llm_labeler.test_dealt import a_run, written
+from tests.llm_labeler.test_split_rows import a_run, written
 
 add, added = DatasetFolder.add, []
 def add_then_die(self, *given):
@@ -281,7 +281,7 @@ MANY = """
 import random, sys
 from pathlib import Path
 from llm_labeler.dataset.write import write
-from llm_labeler.records import Candidate, Pair, Text
+from llm_labeler.records import Candidate, LabelledPair, Text
 from llm_labeler.dataset.rows import DatasetRows
 from tests.llm_labeler.test_dataset import record
 
@@ -289,7 +289,9 @@ rows = DatasetRows("union", 3, shard=10_000)
 for number in range(25_000):
     text = Text.of(f"Text {number}.", number)
     rows.add(text, [
-        Pair(Candidate(text.text_id, f"{number} {each} " + "long " * 120, polarity, ("x",)), polarity, 1.0)
+        LabelledPair(
+            Candidate(text.text_id, f"{number} {each} " + "long " * 120, polarity, ("x",)), polarity, 1.0
+        )
         for each in range(3) for polarity in ("positive", "negative")
     ])
 rows.write_candidates(Path(sys.argv[1]).with_name("candidates.parquet"))

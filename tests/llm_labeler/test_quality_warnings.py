@@ -4,7 +4,7 @@ from collections import Counter
 
 from llm_labeler.dataset.card import label_card
 from llm_labeler.records import Proposal
-from llm_labeler.runs.assemble import Doubts
+from llm_labeler.runs.assemble import QualityWarnings
 
 
 def proposals(llm: str, *reasons: str | None) -> list[Proposal]:
@@ -12,7 +12,7 @@ def proposals(llm: str, *reasons: str | None) -> list[Proposal]:
 
 
 def warnings(llm: str, *reasons: str | None, answers: int = 4) -> tuple[str, ...]:
-    doubts = Doubts()
+    doubts = QualityWarnings()
     doubts.add(proposals(llm, *reasons), Counter({llm: answers}))
     return doubts.warnings()
 
@@ -37,7 +37,7 @@ def test_a_limit_spent_on_reasoning() -> None:
 
 
 def test_each_llm_for_itself_in_order_of_names() -> None:
-    doubts = Doubts()
+    doubts = QualityWarnings()
     for llm in ("bob", "ann"):
         doubts.add(proposals(llm, "meta", "meta", "meta"), Counter({llm: 1}))
     doubts.add(proposals("cat", None, None, None), Counter({"cat": 1}))

@@ -18,10 +18,10 @@ from llm_labeler.store.run_folder import (
     RUN_FILE,
     TEXTS_FILE,
     RunRecord,
-    any_of,
+    format_counts,
+    load_run,
     read_private,
-    recall,
-    remember,
+    save_run,
 )
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import write_parquet
@@ -37,8 +37,8 @@ def a_record(**settings: object) -> RunRecord:
 
 def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Path) -> None:
     record = a_record(size=4, filters={"min_differing_words": 5})
-    remember(tmp_path, record, TEXTS)
-    assert recall(tmp_path) == (record, TEXTS)
+    save_run(tmp_path, record, TEXTS)
+    assert load_run(tmp_path) == (record, TEXTS)
     for name in (RUN_FILE, TEXTS_FILE):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
@@ -57,11 +57,11 @@ def test_the_answers_that_a_run_is_made_from() -> None:
 
 def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a working folder"):
-        recall(tmp_path)
-    remember(tmp_path, a_record(), TEXTS)
+        load_run(tmp_path)
+    save_run(tmp_path, a_record(), TEXTS)
     (tmp_path / TEXTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match="damaged"):
-        recall(tmp_path)
+        load_run(tmp_path)
     run = json.loads((tmp_path / RUN_FILE).read_text())
     templates = (
         [],
@@ -73,7 +73,7 @@ def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
     for text in ('{"settings": {"size": 0}}', "[", *others):
         (tmp_path / RUN_FILE).write_text(text)
         with pytest.raises(DataError, match="damaged"):
-            recall(tmp_path)
+            load_run(tmp_path)
 
 
 def test_private_tables(tmp_path: Path) -> None:
@@ -85,4 +85,4 @@ def test_private_tables(tmp_path: Path) -> None:
 
 
 def test_counts_as_a_phrase() -> None:
-    assert any_of({"b": 1200, "a": 3}) == "a 3, b 1,200"
+    assert format_counts({"b": 1200, "a": 3}) == "a 3, b 1,200"
