@@ -24,7 +24,7 @@ from gis_builder.gh_archive.rows import read_rows
 from gis_builder.gh_archive.threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import Outcome, Verdict
+from gis_builder.store.records import Verdict, VerdictOutcome
 from pairkit.system.seeded import keyed_unit
 from tests.gis_builder.archive_world import events_of, lines_of, write_hours
 
@@ -105,7 +105,9 @@ def said(verdict: Verdict) -> tuple[str, frozenset[str]]:
 
 def edges(judged: Judged) -> set[tuple[int, str]]:
     """Every duplicate with each of its originals."""
-    duplicates = ((n, targets) for n, (outcome, targets) in judged.items() if outcome == Outcome.DUPLICATE)
+    duplicates = (
+        (n, targets) for n, (outcome, targets) in judged.items() if outcome == VerdictOutcome.DUPLICATE
+    )
     return {(number, target) for number, targets in duplicates for target in targets}
 
 

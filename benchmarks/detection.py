@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gis_builder.detection import KindOf, decide
-from gis_builder.store.records import Comment, IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder.store.records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
 from gis_builder.trackers.rest_records import comment_record, issue_record
 
@@ -54,7 +54,7 @@ class Score:
     def add(self, label: Label, verdict: Verdict) -> bool:
         """Count one thread; False if the call is wrong."""
         self.rows += 1
-        is_called = verdict.outcome is Outcome.DUPLICATE
+        is_called = verdict.outcome is VerdictOutcome.DUPLICATE
         if label.verdict == "uncertain":
             self.unsure += is_called
             return not is_called

@@ -58,18 +58,17 @@ def _named(pattern: str, names: str) -> tuple[str, ...]:
 
 AREAS = {
     "detect": Area(
-        _named("gis_builder/detection/{}.py", "references ledger weight claims grammar targets verdict"),
+        _named("gis_builder/detection/{}.py", "references claim_tracker decision claims reader targets"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
-            "verdict markers turns weight ledger rules lexicon prefilter relations explain clusters sample "
-            "references masking tokens",
+            "decision markers turns weight ledger grammar relations explain clusters sample references masking",
         ),
     ),
     "pairs": Area(
         (
             *_named(
                 "gis_builder/pairing/{}.py",
-                "references text positives negatives matching timeline guard stubs",
+                "references text positives negatives sampler",
             ),
             "gis_builder/pairing/split.py",
         ),

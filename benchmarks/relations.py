@@ -21,7 +21,7 @@ from pathlib import Path
 from detection import DUMP, kind_lookup, read_dump
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Outcome, Relation
+from gis_builder.store.records import Relation, VerdictOutcome
 from pairkit.system.seeded import keyed_hash
 
 JUDGED = Path(__file__).resolve().parent / "rust_relations.tsv"
@@ -54,7 +54,7 @@ def pairs() -> dict[tuple[int, int], Relation]:
     return {
         (verdict.ref.number, target.number): verdict.relation
         for verdict in verdicts
-        if verdict.outcome is Outcome.DUPLICATE
+        if verdict.outcome is VerdictOutcome.DUPLICATE
         for target in verdict.targets
         if target in held
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gis_builder.crawling.status import Status, outcome_lines
 from gis_builder.detection.verdicts import count_verdicts, read_verdicts
 from gis_builder.store import RepoOutcome, RepoRow, Usage
-from gis_builder.store.records import Outcome, Verdict
+from gis_builder.store.records import Verdict, VerdictOutcome
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable
 from pairkit.system.machine import peak_rss_mb
@@ -237,7 +237,7 @@ class Detected:
     @property
     def duplicates(self) -> int:
         """How many issues were closed as duplicates."""
-        return sum(self.counts.get(Outcome.DUPLICATE.value, {}).values())
+        return sum(self.counts.get(VerdictOutcome.DUPLICATE.value, {}).values())
 
     @property
     def verdicts(self) -> pl.DataFrame:

@@ -128,13 +128,13 @@ class Backtested:
         return self.table()._repr_html_()
 
 
-class _Row(Node, frozen=True):
+class _IssueRow(Node, frozen=True):
     number: Number
     repo: RepoName
 
 
 class _Hit(Node, frozen=True):
-    row: _Row
+    row: _IssueRow
     text: str
     cosine: float | None = None
     words: float | None = None

@@ -13,12 +13,12 @@ from gis_builder.crawling.sources.archive import archive_files, read_candidates
 from gis_builder.crawling.sources.dump import import_dump
 from gis_builder.detection import might_matter
 from gis_builder.detection.run import Detector
-from gis_builder.detection.verdicts import Kept
+from gis_builder.detection.verdicts import KeptVerdict
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
 from gis_builder.store.crawled import remember, stored_record
-from gis_builder.store.records import IssueRef, Outcome
+from gis_builder.store.records import IssueRef, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
 
 _GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
@@ -173,7 +173,9 @@ def _complete(
     positives = _fetch_targets(github, store, homes, settings, show)
     # After a sweep there is nothing more to draw from.
     drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
-    github.pool({repo: pool_size(positives[repo], settings.pool) for repo in drawn}, settings.seed)
+    github.fetch_negative_sample(
+        {repo: negative_sample_size(positives[repo], settings.pool) for repo in drawn}, settings.seed
+    )
 
 
 def _fetch_targets(
@@ -187,13 +189,13 @@ def _fetch_targets(
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()
-    judged: Iterable[Kept] = detector.judge_all(homes, show)
+    judged: Iterable[KeptVerdict] = detector.judge_all(homes, show)
     while True:
         unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
         for kept in judged:
             if new := detector.unknown(kept) - asked:
                 unsettled[kept.verdict.ref] = new
-            elif kept.verdict.outcome is Outcome.DUPLICATE:
+            elif kept.verdict.outcome is VerdictOutcome.DUPLICATE:
                 positives[kept.verdict.ref.repo] += 1
         if not unsettled:
             detector.keep()
@@ -204,6 +206,6 @@ def _fetch_targets(
         judged = detector.judge_again(unsettled)
 
 
-def pool_size(positives: int, settings: PoolSettings) -> int:
+def negative_sample_size(positives: int, settings: PoolSettings) -> int:
     """How many further issues a repository with so many duplicates lends to negatives."""
     return max(settings.at_least, round(settings.per_positive * positives)) if positives else 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gis_builder.crawling.crawl import pool_size
+from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github import CrawlSettings, GitHub
 from gis_builder.crawling.github.search import is_cheaper_swept, search_words
 from gis_builder.crawling.status import outcome_lines
@@ -186,7 +186,7 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
     top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
     targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
-    pool = min(issues, pool_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
+    pool = min(issues, negative_sample_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
     # The pool is drawn from all numbers, of which pull requests have their share.
     drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
     points = (

@@ -30,7 +30,7 @@ class RepoStatus:
         for kind, words in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
             if any(task.endswith(kind) for task in self.tally.left):
                 return words
-        if self.tally.wishes:
+        if self.tally.pending:
             return "reading threads"
         if self.tally.top_ups:
             return "completing threads"
@@ -43,7 +43,7 @@ class RepoStatus:
             return 1.0
         if self.tally.done["search"] or self.tally.left["search"]:
             done = self.tally.done["search"] + self.tally.begun
-            return done / max(1, done + self.tally.left["search"] + self.tally.wishes)
+            return done / max(1, done + self.tally.left["search"] + self.tally.pending)
         return min(0.99, self.tally.begun / max(1, self.row.issue_count))
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class RepoStatus:
             "issues_expected": self.row.issue_count,
             "threads": self.tally.threads,
             "comments": self.tally.comments,
-            "wishes_left": self.tally.wishes,
+            "wishes_left": self.tally.pending,
             "threads_to_complete": self.tally.top_ups,
             "tasks_left": self.tally.left.total(),
             "points": self.usage.points,

@@ -51,7 +51,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """Everything in one text that bears on duplicates."""
 
     claims: tuple[Claim, ...] = ()

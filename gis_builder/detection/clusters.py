@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gis_builder.store.records import Cluster, IssueRef, Outcome, Verdict
+from gis_builder.store.records import DuplicateCluster, IssueRef, Verdict, VerdictOutcome
 from pairkit.similarity.groups import Groups
 
 
-def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
+def clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     """Join chains, cycles and stars of duplicates into clusters, ordered by repository and lowest number.
 
     The canonical issue is the one that is itself a duplicate of none; of several such, and in a cycle, the
@@ -18,7 +18,7 @@ def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
         {
             (verdict.ref, target)
             for verdict in verdicts
-            if verdict.outcome is Outcome.DUPLICATE
+            if verdict.outcome is VerdictOutcome.DUPLICATE
             for target in verdict.targets
             if target != verdict.ref
         }
@@ -32,7 +32,7 @@ def clusters(verdicts: Iterable[Verdict]) -> list[Cluster]:
     return [_cluster(members, edges_of[lowest]) for lowest, members in groups.all().items()]
 
 
-def _cluster(members: list[IssueRef], edges: list[tuple[IssueRef, IssueRef]]) -> Cluster:
+def _cluster(members: list[IssueRef], edges: list[tuple[IssueRef, IssueRef]]) -> DuplicateCluster:
     duplicates = {duplicate for duplicate, _ in edges}
     roots = [member for member in members if member not in duplicates]
-    return Cluster(str(members[0]), tuple(members), (roots or members)[0], tuple(edges))
+    return DuplicateCluster(str(members[0]), tuple(members), (roots or members)[0], tuple(edges))

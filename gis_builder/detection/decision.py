@@ -4,21 +4,175 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
+from gis_builder.detection.claim_tracker import ClaimState, ClaimTracker, TrackedClaim
 from gis_builder.detection.claims import Claim, ClaimKind, Stance
-from gis_builder.detection.ledger import Fate, Ledger, Standing
 from gis_builder.detection.statements import (
-    Marks,
+    ONE_CLICK,
     Role,
-    beyond_by_claims,
-    beyond_by_texts,
-    marks,
-    statements,
+    Statement,
+    TrackerMarks,
+    claims_over_limit,
+    instant,
+    read_marks,
+    read_statements,
+    text_over_limit,
 )
-from gis_builder.detection.targets import DEFAULT_RULES, KindOf, Rules, check_targets, knowing
-from gis_builder.detection.weight import before_closing, closing_of, weight
-from gis_builder.store.records import Evidence, Issue, Outcome, Relation, Thread, Verdict
+from gis_builder.detection.targets import DEFAULT_RULES, KindOf, Rules, check_targets, with_known_pulls
+from gis_builder.store.records import Evidence, Issue, Relation, Thread, Verdict, VerdictOutcome
+
+_AT_CLOSING = timedelta(hours=1)
+_SAME_MOMENT = timedelta(minutes=10)
+_CLOSERS_PATIENCE = timedelta(days=3)
+_A_DAY = timedelta(days=1)
+_AFTERWARDS = timedelta(days=7)
+# How long before the closing a claim of another than the closer may be what the issue was closed for.
+_PATIENCE = {
+    (ClaimKind.DUPLICATE, Stance.ASSERTED): timedelta(days=7),
+    (ClaimKind.DUPLICATE, Stance.HEDGED): timedelta(days=3),
+    (ClaimKind.DUPLICATE, Stance.ASKED): timedelta(days=1),
+    (ClaimKind.FAVOUR, Stance.ASSERTED): timedelta(days=1),
+    (ClaimKind.FAVOUR, Stance.HEDGED): timedelta(days=1),
+    (ClaimKind.FAVOUR, Stance.ASKED): timedelta(days=1),
+    (ClaimKind.SAME, Stance.ASSERTED): timedelta(days=1),
+    (ClaimKind.SAME, Stance.HEDGED): timedelta(hours=2),
+    (ClaimKind.TRACKED, Stance.ASSERTED): timedelta(hours=2),
+}
+_LAST_WORD_PATIENCE = timedelta(days=365)
+_FIRMNESS = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
+_PLAINNESS = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
+_AUTHORITY = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
+_INFERRED = 0.9
+_LATE = 0.8
+_DISPUTED_LATER = 0.85
+_BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
+_SHORT_REMARK = 12  # words
+_NO_REMARK = 4  # words
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How the issue was closed, as far as it bears on claims made before."""
+
+    issue: Issue
+    is_by_bot: bool  # a bot closes at once on command, or else because a change was merged
+    remark: Statement | None  # the closer's words at the closing when they claim nothing and agree to nothing
+    gives_other_reason: bool  # the closer called it fixed, or no bug, in the moment of closing
+    last_words_at: str  # when the last words before the closing were said
+
+
+def closing_of(issue: Issue, statements: list[Statement], claims: list[TrackedClaim]) -> Closing:
+    """Read how the issue was closed from its statements."""
+    confirming = {id(tracked.confirmed_by) for tracked in claims}
+    remark, last_words_at, gives_other_reason = None, "", False
+    for statement in statements:
+        before = before_closing(issue, statement)
+        if before >= timedelta(0) and statement.reading.words > 0:
+            last_words_at = statement.when
+        reading = statement.reading
+        says_own = reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
+        is_at_closing = -ONE_CLICK <= before <= _AT_CLOSING
+        if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
+            remark = None if says_own or id(statement) in confirming else statement
+            gives_other_reason = gives_other_reason or (remark is not None and reading.says_otherwise)
+    bots = {statement.who for statement in statements if statement.role is Role.BOT}
+    is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
+    return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)
+
+
+def weight(tracked: TrackedClaim, closing: Closing) -> float:
+    """The confidence in [0, 1] that a claim was what the issue was closed for; 0 if it was not acted on."""
+    doubt = _DISPUTED_LATER if tracked.is_disputed_later else 1.0
+    values = [_weight(tracked, tracked.statement, closing)]
+    if tracked.confirmed_by is not None:
+        values.append(_weight(tracked, tracked.confirmed_by, closing))
+    return round(max(values) * doubt, 3)
+
+
+def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> float:
+    claim = tracked.claim
+    if tracked.stance is Stance.OPEN:
+        return 0.0
+    value = _FIRMNESS[tracked.stance] * _PLAINNESS[claim.kind] * _AUTHORITY[statement.role]
+    value *= _INFERRED if tracked.is_inferred else 1.0
+    before = before_closing(closing.issue, statement)
+    if statement.is_note and tracked.stance is Stance.ASSERTED and claim.kind is ClaimKind.DUPLICATE:
+        return value
+    if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(tracked, statement, closing):
+        return 0.0
+    if statement.role is Role.CLOSER:
+        if _is_closers_guess(tracked) and _is_closed_for_else(tracked, closing, _NO_REMARK):
+            return 0.0
+        return value if _is_closers(tracked, before) else 0.0
+    if _is_closed_for_else(tracked, closing, _SHORT_REMARK) or (
+        closing.is_by_bot and abs(before) > _AT_CLOSING
+    ):
+        return 0.0
+    if before < timedelta(0):
+        patience = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
+        is_accepted = before >= -patience and tracked.stance is Stance.ASSERTED
+        return value if is_accepted else 0.0
+    if before <= _PATIENCE.get((claim.kind, tracked.stance), timedelta(0)):
+        return value
+    return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
+
+
+def before_closing(issue: Issue, statement: Statement) -> timedelta:
+    """How long before the closing something was said; negative for what was said after it."""
+    return instant(issue.closed_at or issue.updated_at) - instant(statement.when)
+
+
+def _is_closers(tracked: TrackedClaim, before: timedelta) -> bool:
+    kind = tracked.claim.kind
+    if kind is ClaimKind.TRACKED:
+        return abs(before) <= _AT_CLOSING
+    if tracked.stance is Stance.ASKED:
+        return abs(before) <= _SAME_MOMENT
+    if -_AFTERWARDS <= before <= _CLOSERS_PATIENCE:
+        return True
+    return kind is ClaimKind.DUPLICATE and (tracked.stance is Stance.ASSERTED or tracked.claim.is_closing)
+
+
+def _is_closers_guess(tracked: TrackedClaim) -> bool:
+    """Whether the closer only saw a likeness, which other words at the closing make no reason to close."""
+    return tracked.claim.kind in (ClaimKind.SAME, ClaimKind.TRACKED)
+
+
+def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
+    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for.
+
+    "Done. The rest is tracked in #1", "by design (the message is covered by #1)" say something else first.
+    """
+    claim, reading = tracked.claim, statement.reading
+    if claim.is_partial or (reading.says_otherwise and not claim.is_closing):
+        return False
+    if closing.gives_other_reason and not claim.is_closing:
+        return False
+    if claim.is_part and not reading.is_closing:
+        return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
+    if claim.is_closing or claim.about_this or reading.words <= _SHORT_REMARK * 2:
+        return True
+    return statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
+
+
+def _is_closed_for_else(tracked: TrackedClaim, closing: Closing, most_words: int) -> bool:
+    """Whether the closer gave other words at the closing, and not few, that don't mention the target."""
+    remark = closing.remark
+    if remark is None or remark.when < tracked.statement.when:
+        return False
+    if tracked.statement.role is Role.CLOSER and not _is_closers_guess(tracked):
+        return False
+    return remark.reading.words > most_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
+
+
+def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
+    """Whether nothing was said between a firm claim and a closing much later."""
+    is_firm = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    is_last = statement.when >= closing.last_words_at
+    return is_firm and is_last and before_closing(closing.issue, statement) <= _LAST_WORD_PATIENCE
+
 
 _PART = re.compile(
     r"part|portion|piece|aspect|sub-?section|sub-?issue|sub-?bug|sub-?case|subset|special case|\bcase of"
@@ -54,78 +208,78 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     """Decide one thread."""
     issue = thread.issue
     if issue.state != "closed":
-        return Verdict(issue.ref, Outcome.NOT, (), 1.0, "open")
-    tracker = marks(thread)
-    marked = _from_marks(issue, tracker, rules.site)
+        return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")
+    marks = read_marks(thread)
+    marked = _from_marks(issue, marks, rules.site)
     if marked is not None:
-        pulls = frozenset(e.target for e in tracker.marked if e.target is not None and e.target_is_pull)
-        return check_targets(marked, knowing(kind_of, pulls), rules)
-    ledger = hear_thread(thread, tracker, kind_of, rules)
-    if ledger.beyond is not None:
-        return Verdict(issue.ref, Outcome.UNCERTAIN, (), 0.5, ledger.beyond)
-    pulls = frozenset(ref for statement in ledger.heard for ref in statement.reading.pulls)
-    return check_targets(_from_claims(issue, ledger, tracker), knowing(kind_of, pulls), rules)
+        pulls = frozenset(e.target for e in marks.marked if e.target is not None and e.target_is_pull)
+        return check_targets(marked, with_known_pulls(kind_of, pulls), rules)
+    tracker = track_claims(thread, marks, kind_of, rules)
+    if tracker.over_limit is not None:
+        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, tracker.over_limit)
+    pulls = frozenset(ref for statement in tracker.statements for ref in statement.reading.pulls)
+    return check_targets(_from_claims(issue, tracker, marks), with_known_pulls(kind_of, pulls), rules)
 
 
-def _from_marks(issue: Issue, tracker: Marks, site: str) -> Verdict | None:
+def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     page = issue.ref.page(site)
     if issue.duplicate_of is not None:
         targets = (issue.duplicate_of,)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
-        return Verdict(issue.ref, Outcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
-    if not tracker.marked:
+        return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
+    if not marks.marked:
         return None
-    event = tracker.marked[-1]
+    event = marks.marked[-1]
     marked = (event.target,) if event.target is not None else ()
     evidence = Evidence("marked_event", page, event.actor, event.created_at, marked)
-    return Verdict(issue.ref, Outcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
+    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
 
 
-def hear_thread(thread: Thread, tracker: Marks, kind_of: KindOf, rules: Rules) -> Ledger:
-    """Hear every statement of a thread, and void what a reopening or the taking back of a mark voids.
+def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
+    """Follow a thread's claims through its statements, reopenings and marks that were taken back.
 
-    Of a thread beyond what is read nothing is heard.
+    Of a thread beyond the limits nothing is read.
     """
-    ledger = Ledger(
+    tracker = ClaimTracker(
         thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
     )
-    ledger.beyond = beyond_by_texts(thread)
-    if ledger.beyond is not None:
-        return ledger
-    found = statements(thread, rules.former_names, site=rules.site, must_read=tracker.says_duplicate)
-    ledger.beyond = beyond_by_claims(found)
-    if ledger.beyond is not None:
-        return ledger
+    tracker.over_limit = text_over_limit(thread)
+    if tracker.over_limit is not None:
+        return tracker
+    found = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
+    tracker.over_limit = claims_over_limit(found)
+    if tracker.over_limit is not None:
+        return tracker
     for statement in found:
-        ledger.hear(statement)
-    for standing in ledger.standings:
-        when = (standing.confirmed_by or standing.statement).when
-        if tracker.reopened_at is not None and when < tracker.reopened_at:
-            standing.fate = Fate.REOPENED
-        for event in tracker.unmarked:
-            if (event.target is None or event.target in standing.targets) and when <= event.created_at:
-                standing.fate = Fate.UNMARKED
-    return ledger
+        tracker.add(statement)
+    for tracked in tracker.claims:
+        when = (tracked.confirmed_by or tracked.statement).when
+        if marks.reopened_at is not None and when < marks.reopened_at:
+            tracked.state = ClaimState.REOPENED
+        for event in marks.unmarked:
+            if (event.target is None or event.target in tracked.targets) and when <= event.created_at:
+                tracked.state = ClaimState.UNMARKED
+    return tracker
 
 
-def _from_claims(issue: Issue, ledger: Ledger, tracker: Marks) -> Verdict:
-    closing = closing_of(issue, ledger.heard, ledger.standings)
-    weighed = [(standing, weight(standing, closing)) for standing in ledger.standings if standing.stands]
-    accepted = [(standing, value) for standing, value in weighed if value > 0 and standing.targets]
+def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
+    closing = closing_of(issue, tracker.statements, tracker.claims)
+    weighed = [(tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid]
+    accepted = [(tracked, value) for tracked, value in weighed if value > 0 and tracked.targets]
     if accepted:
         chosen, confidence = _chosen(accepted)
-        targets = tuple(dict.fromkeys(ref for standing in chosen for ref in standing.targets))
-        evidence = tuple(_evidence(standing) for standing in chosen)
+        targets = tuple(dict.fromkeys(ref for tracked in chosen for ref in tracked.targets))
+        evidence = tuple(_evidence(tracked) for tracked in chosen)
         return Verdict(
-            *(issue.ref, Outcome.DUPLICATE, targets, confidence, _reason(chosen[0]), evidence),
+            *(issue.ref, VerdictOutcome.DUPLICATE, targets, confidence, _reason(chosen[0]), evidence),
             relation_of(chosen[0].claim),
         )
-    return _without_claim(issue, ledger, tracker)
+    return _without_claim(issue, tracker, marks)
 
 
-def _chosen(accepted: Sequence[tuple[Standing, float]]) -> tuple[list[Standing], float]:
+def _chosen(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[list[TrackedClaim], float]:
     """The claims of the deciding statement: of strong ones the last, else the strongest."""
-    strong = [(standing, value) for standing, value in accepted if value >= _STRONG]
+    strong = [(tracked, value) for tracked, value in accepted if value >= _STRONG]
     deciding, _ = strong[-1] if strong else max(accepted, key=lambda pair: pair[1])
     together = [s for s, _ in accepted if s.place == deciding.place]
     kind = next(kind for kind in _BY_KIND if any(s.claim.kind is kind for s in together))
@@ -141,62 +295,67 @@ def _chosen(accepted: Sequence[tuple[Standing, float]]) -> tuple[list[Standing],
     return chosen, max(v for s, v in accepted if any(s is taken for taken in chosen))
 
 
-def _reason(standing: Standing) -> str:
-    role = (standing.confirmed_by or standing.statement).role
-    who = "note" if standing.statement.is_note else str(role)
-    return f"{who}_{standing.claim.kind}"
+def _reason(tracked: TrackedClaim) -> str:
+    role = (tracked.confirmed_by or tracked.statement).role
+    who = "note" if tracked.statement.is_note else str(role)
+    return f"{who}_{tracked.claim.kind}"
 
 
-def _evidence(standing: Standing) -> Evidence:
-    statement = standing.statement
+def _evidence(tracked: TrackedClaim) -> Evidence:
+    statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
     return Evidence(
-        f"{role}_comment", statement.url, statement.who, statement.when, standing.targets, standing.claim.said
+        f"{role}_comment", statement.url, statement.who, statement.when, tracked.targets, tracked.claim.said
     )
 
 
-def _without_claim(issue: Issue, ledger: Ledger, tracker: Marks) -> Verdict:
-    evidence = tuple(_evidence(standing) for standing in ledger.standings)
-    if tracker.says_duplicate:
-        return _from_label(issue, ledger, evidence)
-    fates = {standing.fate for standing in ledger.standings}
-    for fate in (Fate.UNMARKED, Fate.REOPENED, Fate.DISPUTED, Fate.FIXED):
-        if fate in fates:
-            return Verdict(issue.ref, Outcome.NOT, (), 0.9, str(fate), evidence)
-    doubtful = [s for s in ledger.standings if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
-    if any(standing.targets for standing in doubtful):
-        targets = next(standing.targets for standing in reversed(doubtful) if standing.targets)
-        return Verdict(issue.ref, Outcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence)
-    if any(standing.statement.role in (Role.CLOSER, Role.MAINTAINER) for standing in doubtful):
-        return Verdict(issue.ref, Outcome.UNCERTAIN, (), 0.5, "no_target", evidence)
-    return Verdict(issue.ref, Outcome.NOT, (), 0.9 if ledger.standings else 0.99, "no_claim", evidence)
+def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
+    evidence = tuple(_evidence(tracked) for tracked in tracker.claims)
+    if marks.says_duplicate:
+        return _from_label(issue, tracker, evidence)
+    states = {tracked.state for tracked in tracker.claims}
+    for state in (ClaimState.UNMARKED, ClaimState.REOPENED, ClaimState.DISPUTED, ClaimState.FIXED):
+        if state in states:
+            return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9, str(state), evidence)
+    doubtful = [s for s in tracker.claims if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
+    if any(tracked.targets for tracked in doubtful):
+        targets = next(tracked.targets for tracked in reversed(doubtful) if tracked.targets)
+        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence)
+    if any(tracked.statement.role in (Role.CLOSER, Role.MAINTAINER) for tracked in doubtful):
+        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
+    return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence)
 
 
-def _from_label(issue: Issue, ledger: Ledger, evidence: tuple[Evidence, ...]) -> Verdict:
+def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
     """The tracker calls it a duplicate: of what a claim names, else of what was named at the closing."""
     # The mark is firmer than any talk about the issue's cause.
-    fates = (Fate.STANDS, Fate.EXPLAINED)
-    claimed = next((s.targets for s in reversed(ledger.standings) if s.fate in fates and s.targets), ())
+    states = (ClaimState.VALID, ClaimState.EXPLAINED)
+    claimed = next((s.targets for s in reversed(tracker.claims) if s.state in states and s.targets), ())
     if claimed:
-        return Verdict(issue.ref, Outcome.DUPLICATE, claimed, _LABELLED, "label_and_claim", evidence)
-    named = _named_at_closing(issue, ledger)
+        return Verdict(issue.ref, VerdictOutcome.DUPLICATE, claimed, _LABELLED, "label_and_claim", evidence)
+    named = _named_at_closing(issue, tracker)
     if named is None:
-        return Verdict(issue.ref, Outcome.UNCERTAIN, (), 0.5, "no_target", evidence)
+        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
     return Verdict(
-        issue.ref, Outcome.DUPLICATE, named.targets, _LABELLED, "label_and_reference", (*evidence, named)
+        issue.ref,
+        VerdictOutcome.DUPLICATE,
+        named.targets,
+        _LABELLED,
+        "label_and_reference",
+        (*evidence, named),
     )
 
 
-def _named_at_closing(issue: Issue, ledger: Ledger) -> Evidence | None:
+def _named_at_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
     """The issue that the closer or a maintainer names near the closing, else the only one named at all."""
     for role in (Role.CLOSER, Role.MAINTAINER):
-        for statement in reversed(ledger.heard):
-            mentions = ledger.meant_by(statement)
+        for statement in reversed(tracker.statements):
+            mentions = tracker.issues_named_by(statement)
             is_near = abs(before_closing(issue, statement)) <= _NEAR_CLOSING
             if statement.role is role and mentions and is_near:
                 kind = f"{role}_reference"
                 return Evidence(kind, statement.url, statement.who, statement.when, mentions[:1])
-    named = {ref: statement for statement in ledger.heard for ref in ledger.meant_by(statement)}
+    named = {ref: statement for statement in tracker.statements for ref in tracker.issues_named_by(statement)}
     if len(named) != 1:
         return None
     (ref, statement), *_ = named.items()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gis_builder.detection.claims import Claim, Reading, Stance
-from gis_builder.detection.decision import hear_thread
-from gis_builder.detection.ledger import Ledger, Standing
-from gis_builder.detection.statements import Statement, marks
+from gis_builder.detection.claim_tracker import ClaimTracker, TrackedClaim
+from gis_builder.detection.claims import Claim, Stance, TextReading
+from gis_builder.detection.decision import closing_of, track_claims, weight
+from gis_builder.detection.statements import Statement, read_marks
 from gis_builder.detection.targets import DEFAULT_RULES, KindOf, Rules
-from gis_builder.detection.weight import closing_of, weight
-from gis_builder.store.records import Event, IssueRef, Outcome, Thread, Verdict
+from gis_builder.store.records import Event, IssueRef, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",
@@ -51,19 +50,19 @@ _STANCES = {
 def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> str:
     """Explain a verdict: the evidence in order of time, what each piece counts for, and the reason."""
     issue = thread.issue
-    tracker = marks(thread)
-    ledger = hear_thread(thread, tracker, kind_of, rules)
+    marks = read_marks(thread)
+    tracker = track_claims(thread, marks, kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
     closed = (
         f"closed {issue.closed_at} by {issue.closed_by or 'somebody'} as {issue.state_reason or 'completed'}"
     )
     lines = [f"{issue.ref} {issue.title}", f"{closed if issue.closed_at else issue.state}{labels}", ""]
-    lines += [text for _, text in sorted([*_of_events(thread.events), *_of_statements(thread, ledger)])]
+    lines += [text for _, text in sorted([*_of_events(thread.events), *_of_statements(thread, tracker)])]
     return "\n".join([*lines, "", _conclusion(verdict, kind_of)])
 
 
 def _conclusion(verdict: Verdict, kind_of: KindOf) -> str:
-    outcome = "not a duplicate" if verdict.outcome is Outcome.NOT else str(verdict.outcome)
+    outcome = "not a duplicate" if verdict.outcome is VerdictOutcome.NOT else str(verdict.outcome)
     targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
     of = f" of {targets}" if targets else ""
     return (
@@ -90,37 +89,37 @@ def _of_events(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_statements(thread: Thread, ledger: Ledger) -> Iterator[tuple[str, str]]:
-    closing = closing_of(thread.issue, ledger.heard, ledger.standings)
-    for place, statement in enumerate(ledger.heard):
+def _of_statements(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
+    closing = closing_of(thread.issue, tracker.statements, tracker.claims)
+    for place, statement in enumerate(tracker.statements):
         head = f"{statement.when}  {statement.who or 'somebody'} ({statement.role})"
-        standings = [standing for standing in ledger.standings if standing.place == place]
-        for standing in standings:
-            counts = f"counts {weight(standing, closing):.2f}" if standing.stands else str(standing.fate)
-            yield statement.when, f"{head} {_STANCES[standing.stance]} {_claimed(standing)}; {counts}"
-        taken = [standing.claim for standing in standings]
+        claims = [tracked for tracked in tracker.claims if tracked.place == place]
+        for tracked in claims:
+            counts = f"counts {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
+            yield statement.when, f"{head} {_STANCES[tracked.stance]} {_claimed(tracked)}; {counts}"
+        taken = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in taken:
-                yield statement.when, f"{head} {_not_taken(claim, statement, ledger)}"
+                yield statement.when, f"{head} {_not_taken(claim, statement, tracker)}"
         for remark in _remarks(statement.reading):
             yield statement.when, f"{head} {remark}"
 
 
-def _claimed(standing: Standing) -> str:
-    how = " (by what was named before)" if standing.is_inferred else ""
-    return f"{standing.claim.kind} of {_refs(standing.targets)}{how}: “{standing.claim.said}”"
+def _claimed(tracked: TrackedClaim) -> str:
+    how = " (by what was named before)" if tracked.is_inferred else ""
+    return f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
 
 
-def _not_taken(claim: Claim, statement: Statement, ledger: Ledger) -> str:
+def _not_taken(claim: Claim, statement: Statement, tracker: ClaimTracker) -> str:
     if claim.about_others:
         return f"speaks of other issues: “{claim.said}”"
     if claim.stance is Stance.DENIED:
         return f"denies {claim.kind} of {_refs(claim.targets)}: “{claim.said}”"
-    confirmed = any(standing.confirmed_by is statement for standing in ledger.standings)
+    confirmed = any(tracked.confirmed_by is statement for tracked in tracker.claims)
     return f"{'confirms the claim before' if confirmed else 'is not heard'}: “{claim.said}”"
 
 
-def _remarks(reading: Reading) -> Iterator[str]:
+def _remarks(reading: TextReading) -> Iterator[str]:
     if reading.reopens:
         yield "reopens it"
     if reading.says_different:

@@ -1,21 +1,210 @@
-"""A text ready to be read: masked, with its references hidden and its sentences marked out."""
+"""A text ready to be read: masked, with its references hidden and its sentences marked out.
+
+Masking blanks what the writer does not say: quotes, code, hidden, folded or struck text, checklists. Every
+masked character becomes a space and every line break stays, so positions keep their meaning. Delimiters are
+found first and paired afterwards, so that many of them take no longer than other text.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from gis_builder.detection.lexicon import Code
-from gis_builder.detection.masking import mask
-from gis_builder.detection.prefilter import is_worth_reading
-from gis_builder.detection.references import Reference, find_references
-from gis_builder.detection.tokens import Sentence, hide_references, sentence_spans, tokenise
+from gis_builder.detection.references import Reference, could_refer, find_references
+from gis_builder.detection.tokens import (
+    REFERENCE_MARK,
+    CodedSentence,
+    hide_references,
+    sentence_spans,
+    tokenise,
+)
+from gis_builder.store.markdown import Span, comments, fences
 from gis_builder.store.records import IssueRef
+
+_INDENT = ("    ", "\t")
+_LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
+_TICKS_OR_BREAK = re.compile(r"`++|\n")
+_TILDES_OR_BREAK = re.compile(r"~~|\n")
+_TAG = re.compile(r"<(/?)(pre|code|blockquote|details)\b[^<>]*+>", re.IGNORECASE)
+_QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
+_CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
+_MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
+_UNPRINTED = re.compile(r"[^\n]")
+# So that lines end in one way only, and lower case is as long as the text: İ alone becomes two characters.
+_ONE_FOR_ONE = str.maketrans("\rİ", " I")
+
+
+def mask(text: str) -> str:
+    """Return `text` with quotes, code, hidden comments and checklists blanked, at the same length."""
+    text = text.translate(_ONE_FOR_ONE) if "\r" in text or "İ" in text else text
+    text = _blank(text, fences(text))
+    if "    " in text or "\t" in text:
+        # Before anything else leaves blanks at the beginning of a line.
+        text = _mask_indented(text)
+    if "<" in text:
+        text = _blank(text, _hidden(text))
+        text = _blank(text, _tagged(text))
+    if "`" in text:
+        text = _blank(text, _inline_code(text))
+    if "~~" in text:
+        text = _blank(text, _struck(text))
+    if ">" in text:
+        text = _QUOTE.sub(_blanks, text)
+    if "[" in text:
+        text = _CHECKBOX.sub(_blanks, text)
+    if "wrote:" in text:
+        text = _MAIL_HEADER.sub(_blanks, text)
+    return text
+
+
+def _blank(text: str, spans: Iterable[Span]) -> str:
+    pieces, place = [], 0
+    for start, end in spans:
+        pieces += [text[place:start], _UNPRINTED.sub(" ", text[start:end])]
+        place = end
+    return "".join([*pieces, text[place:]]) if pieces else text
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return _UNPRINTED.sub(" ", match.group())
+
+
+def _hidden(text: str) -> list[Span]:
+    """HTML comments; one that is never closed hides the rest of the text."""
+    found = comments(text)
+    unclosed = text.find("<!--", found[-1][1] if found else 0)
+    return [*found, (unclosed, len(text))] if unclosed >= 0 else found
+
+
+def _tagged(text: str) -> Iterator[Span]:
+    """What stands in `<pre>`, `<details>` and the like, with all that is nested; unclosed, to the end."""
+    name, start, depth = "", 0, 0
+    for tag in _TAG.finditer(text):
+        if not depth and not tag[1]:
+            name, start, depth = tag[2].lower(), tag.start(), 1
+        elif depth and tag[2].lower() == name:
+            depth += -1 if tag[1] else 1
+            if not depth:
+                yield start, tag.end()
+    if depth:
+        yield start, len(text)
+
+
+def _inline_code(text: str) -> Iterator[Span]:
+    """From each run of backticks to the next as long on its line; one without a partner stands for itself."""
+    runs = [match.span() for match in _TICKS_OR_BREAK.finditer(text)]
+    partners: list[int | None] = []
+    later: dict[int, int] = {}  # the nearest run of each length, seen from the right
+    for place in range(len(runs) - 1, -1, -1):
+        start, end = runs[place]
+        if text[start] == "\n":
+            later = {}
+            partners.append(None)
+        else:
+            partners.append(later.get(end - start))
+            later[end - start] = place
+    partners.reverse()
+    place = 0
+    while place < len(runs):
+        partner = partners[place]
+        if partner is not None:
+            yield runs[place][0], runs[partner][1]
+        place = 1 + (place if partner is None else partner)
+
+
+def _struck(text: str) -> Iterator[Span]:
+    """From a `~~` before a word to the first on its line after one."""
+    opened: int | None = None
+    for match in _TILDES_OR_BREAK.finditer(text):
+        start, end = match.span()
+        if text[start] == "\n":
+            opened = None
+        elif opened is None:
+            opened = start if end < len(text) and not text[end].isspace() else None
+        elif start > opened + 2 and not text[start - 1].isspace():
+            yield opened, end
+            opened = None
+
+
+def _mask_indented(text: str) -> str:
+    """Blank code that is marked by indentation; indented text below a list item is the item's, not code."""
+    lines = text.split("\n")
+    after_blank, in_list, in_code = True, False, False
+    for place, line in enumerate(lines):
+        if not line.strip():
+            after_blank = True
+            continue
+        is_indented = line.startswith(_INDENT)
+        in_code = is_indented and not in_list and (after_blank or in_code)
+        if in_code:
+            lines[place] = " " * len(line)
+        elif not is_indented:
+            in_list = _LIST_ITEM.match(line) is not None or (in_list and not after_blank)
+        after_blank = False
+    return "\n".join(lines)
+
+
+# Beginnings of words; those of a claim may do without a reference beside them.
+_CLAIM_STEMS = (
+    *("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu"),
+    *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
+)
+_REFERRING_STEMS = (
+    "same", "already", "supers", "superc", "subsum", "absorb", "encompass", "obsoleted", "replac", "track",
+    "cover", "captur", "merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu",
+    "equivalent", "instance", "manifestation", "case of", "variant of", "repost", "re-post", "handling",
+    "subset", "redundant", "duplication", "been reported", "been filed", "reported ", "filed", "known issue",
+    "known bug", "known problem", "existing ", "outstanding ", "open issue", "open bug", "open ticket",
+    "open about", "open for", "known limitation", "part of", "section of", "portion of", "aspect of",
+    "piece of", "sub-", "subissue", "subbug", "fall under", "falls under", "falling under", "direct ",
+    "discuss ", "closing for", "closed for", "double", "twice", "follow #", "follow http", "now under",
+    "now at", "meant", "correction", "make that", "should be", "should read", "同一", "同じ", "相同", "같은",
+    " is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug", "really #",
+    "be #", "is basically", "is really", "is just", "is essentially", "similar", "identical", "exactly like",
+    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "一样", "已有", "已经有", "已存在",
+    "既に", "이미", "because #", "because http", "since #", "since http", "as #", "as http", "that one",
+    "the other",
+)  # fmt: skip
+# These bear on a claim that was made before.
+_ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
+_BACK_STEMS = ("that", "those", "the other", "above", "^")  # stand for a reference
+_POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}")
+
+
+def might_matter(text: str) -> bool:
+    """Whether a comment could claim anything; costs microseconds."""
+    lower = text.lower()
+    return has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and has_any(lower, _REFERRING_STEMS))
+
+
+def might_guess(body: str) -> bool:
+    """Whether the body of an issue could call it a duplicate."""
+    return has_any(body.lower(), _CLAIM_STEMS)
+
+
+def is_worth_reading(sentence: str) -> bool:
+    """Whether a sentence, in lower case and with its references hidden, could bear on duplicates."""
+    if has_any(sentence, _CLAIM_STEMS) or has_any(sentence, _ANSWERING_STEMS):
+        return True
+    if REFERENCE_MARK in sentence:
+        return has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
+    return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
+
+
+def has_any(text: str, stems: tuple[str, ...]) -> bool:
+    """Whether one of the stems stands in the text."""
+    for stem in stems:  # noqa: SIM110 - a generator would take twice the time
+        if stem in text:
+            return True
+    return False
+
 
 _SHORT = 300  # characters
 
 
-class Page:
+class PreparedText:
     """One text of `issue`; `former_names` are what its repository was called before."""
 
     def __init__(self, text: str, issue: IssueRef, former_names: Collection[str]) -> None:
@@ -26,15 +215,15 @@ class Page:
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
         self._starts = list(self._by_start)
-        self._read: dict[int, Sentence] = {}
+        self._read: dict[int, CodedSentence] = {}
 
-    def sentence(self, place: int) -> Sentence:
+    def sentence(self, place: int) -> CodedSentence:
         """The sentence at a place, read once."""
         if place not in self._read:
             self._read[place] = tokenise(self.hidden, self.spans[place], self._by_start)
         return self._read[place]
 
-    def sentences_worth_reading(self) -> dict[int, Sentence]:
+    def sentences_worth_reading(self) -> dict[int, CodedSentence]:
         """By place, a short text whole; of a long one the beginning and what may bear on duplicates."""
         is_short = len(self.hidden) <= _SHORT
         return {

@@ -1,4 +1,4 @@
-"""Find what a text points at: `#12`, `owner/name#12`, `GH-12`, links, and `issue 12` in words."""
+"""Marker what a text points at: `#12`, `owner/name#12`, `GH-12`, links, and `issue 12` in words."""
 
 from __future__ import annotations
 

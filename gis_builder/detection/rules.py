@@ -19,7 +19,7 @@ from gis_builder.detection.claims import ClaimKind
 from gis_builder.detection.lexicon import code_pattern
 
 
-class Rule(NamedTuple):
+class ClaimRule(NamedTuple):
     """One way of claiming something."""
 
     example: str
@@ -47,135 +47,135 @@ _SHORTHAND = re.compile("|".join(_SHORTHANDS))
 
 _DUPLICATES = (
     # The target stands before the marker.
-    Rule(
+    ClaimRule(
         "That is #1, of which this is a dup.",
         r"TARGETS COMMA{0,4} OF WHICH COMMA? THIS? [^REFERENCE DUPLICATE FAVOUR QUESTION]{0,5}? "
         r"(?P<marker>DUPLICATE) (?!ISSUE? OF)",
     ),
-    Rule(
+    ClaimRule(
         "There is #1, which this is a dup of.",
         r"TARGETS COMMA{0,4} WHICH [^REFERENCE DUPLICATE FAVOUR QUESTION]{0,4}? THIS [^REFERENCE "
         r"DUPLICATE FAVOUR QUESTION]{0,4}? (?P<marker>DUPLICATE) OF (?!ISSUE? REFERENCE)",
     ),
-    Rule(
+    ClaimRule(
         "#1 is a dup of this, but closing this one.",
         r"TARGETS [IS ALSO MAYBE] ARTICLE? [FILLER MAYBE]? (?P<marker>DUPLICATE) OF THIS (?=.{0,24} "
         r"CLOSE [FILLER ARTICLE ALSO]{0,2} THIS)",
     ),
     # Another issue is said to be a duplicate.
-    Rule(
+    ClaimRule(
         "#1 duplicates this.",
         r"SUBJECT [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED QUESTION IF NOT]{0,5}? "
         r"(?P<marker>DUPLICATES) (?P<reversed>THIS)",
     ),
-    Rule(
+    ClaimRule(
         "See #1, which is a dup of #2.",
         r"SUBJECT COMMA? WHICH [^REFERENCE DUPLICATE FAVOUR]{0,7} (?P<marker>[DUPLICATE DUPLICATED]) "
         r"ISSUE? [COMMA OF]{0,2} [ARTICLE FILLER ISSUE WORD]{0,3} TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "#1 was closed as a duplicate of #2.",
         r"SUBJECT COMMA? (?:WHICH COMMA?)? IS_OR_SEEMS (?P<marker>[DUPLICATE DUPLICATED]) ISSUE? "
         r"[COMMA OF]{0,2} [ARTICLE FILLER ISSUE WORD]{0,3} TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "#1 is a duplicate of this.",
         r"SUBJECT COMMA? (?:WHICH COMMA?)? [IS FILLER ALSO MAYBE AS ARTICLE WORD CLOSE COMMA]{0,6} "
         r"(?P<marker>[DUPLICATE DUPLICATED]) ISSUE? OF [ARTICLE FILLER ISSUE]{0,2} (?P<reversed>[THIS "
         r"THAT_ONE]) (?!ISSUE? COMMA? REFERENCE)",
     ),
-    Rule(
+    ClaimRule(
         "Closing #1 as a dup of #2.",
         r"CLOSE [ARTICLE ISSUE FILLER]{0,2} SUBJECT COMMA? [ALSO WORD]? AS ARTICLE? FILLER? "
         r"(?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER ISSUE]{0,2} (?:TARGETS | (?P<reversed>[THIS "
         r"THAT_ONE]))",
     ),
-    Rule(
+    ClaimRule(
         "There is also #1 (dup of #2).",
         r"NOT_BY_THE_WAY SUBJECT COMMA? [FILLER ALSO AS]{0,2} ARTICLE? (?P<marker>DUPLICATE) OF "
         r"TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "I see that #1 duplicates #2.",
         r"(?<![THIS IS MAYBE FILLER]) SUBJECT [FILLER ALSO]? (?P<marker>DUPLICATES) TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "Duplicates: #1",
         r"(?P<marker>DUPLICATES) COMMA{1,2} SUBJECT",
     ),
     # The target stands after the marker.
-    Rule(
+    ClaimRule(
         "A dup of the old bug #1.",
         r"(?P<marker>DUPLICATE) ISSUE? [FILLER DIFFERENT]? COMMA? OF [^DUPLICATE FAVOUR SAME_AS "
         r"TRACKED FIXED REFERENCE RELATED DIFFERENT QUESTION]{0,9}? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "They are dups; close the duplicate of this.",
         r"(?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER]? (?P<reversed>THIS)",
     ),
-    Rule(
+    ClaimRule(
         "A dup of that one.",
         r"(?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE",
         points_back=True,
     ),
-    Rule(
+    ClaimRule(
         "Dup: #1",
         r"(?P<marker>DUPLICATE) ISSUE? [COMMA ARTICLE]{0,3} SEE? [ARTICLE ISSUE COMMA]{0,2} TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "重複です #1",
         r"(?P<marker>DUPLICATE) FILLER{1,2} COMMA? SEE? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "This has many duplicates (e.g. #1), closing.",
         r"(?<![REFERENCE THAT_ONE]) (?P<marker>HAS_DUPLICATES) [^REFERENCE DUPLICATE FAVOUR SAME_AS "
         r"QUESTION]{0,5}? TARGETS",
         must_close=True,
     ),
-    Rule(
+    ClaimRule(
         "It's a dup, for the cause see #1.",
         r"(?P<marker>DUPLICATE) ISSUE? (?:(?:IS WORD)? COMMA [^REFERENCE DUPLICATE FAVOUR SAME_AS "
         r"TRACKED FIXED RELATED DIFFERENT QUESTION]{0,4})? SEE [ARTICLE ISSUE OF COMMA FILLER]{0,3} "
         r"TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "This duplicates #1.",
         r"(?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS MAYBE) | (?<=THIS [WORD "
         r"FILLER])) (?P<marker>DUPLICATES) ARTICLE? ISSUE? COMMA? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "Duplicated, as it were, by #1.",
         r"(?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF] ARTICLE? "
         r"ISSUE? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "与 #1 重复",
         r"TARGETS WORD{0,3} (?P<marker>DUPLICATE) (?!ISSUE? [OF REFERENCE SEE])",
     ),
-    Rule(
+    ClaimRule(
         "A dup of issues like:",
         r"(?P<marker>DUPLICATE) OF ARTICLE? [FILLER WORD]{0,2} ISSUE [^REFERENCE QUESTION]{0,3} COMMA "
         r"$",
         opens_list=True,
     ),
     # No target beside the marker; not "duplicate code", "the duplicate symbol".
-    Rule(
+    ClaimRule(
         "Looks like a dupe, thanks.",
         r"(?:^ | (?<=[ARTICLE AS IS FILLER THIS CLOSE YES AND ALSO COMMA MAYBE NOT WORD OF ISSUE "
         r"REFERENCE QUESTION THANKS])) (?<![BY OF] ARTICLE) (?P<marker>DUPLICATE) (?=ISSUE? (?:[COMMA "
         r"QUESTION FILLER AND ALSO THIS] | $ | CLOSE THIS | WORD{0,5} CLOSE | YES | THANKS | WORD? $ | "
         r"BY DUPLICATE))",
     ),
-    Rule(
+    ClaimRule(
         "Closing this as a dup since it was known.",
         r"CLOSE [^REFERENCE DUPLICATE FAVOUR NOT QUESTION]{0,4} AS ARTICLE? (?P<marker>DUPLICATE)",
     ),
-    Rule(
+    ClaimRule(
         "It is not a duplicate strictly speaking.",
         r"NOT [^COMMA AND REFERENCE CLOSE]{0,4}? ARTICLE (?P<marker>DUPLICATE) (?=[WORD FILLER]{0,4} "
         r"$)",
     ),
-    Rule(
+    ClaimRule(
         "Sorry, I meant #1.",
         r"(?P<marker>CORRECTION) [COMMA ARTICLE FILLER ISSUE]{0,2} TARGETS",
         corrects=True,
@@ -183,36 +183,36 @@ _DUPLICATES = (
 )
 
 _FAVOURS = (
-    Rule(
+    ClaimRule(
         "#1 was closed in favour of #2.",
         r"(?<!FIXED [BY OF WORD]) SUBJECT [IS FILLER ALSO MAYBE CLOSE ARTICLE AS WORD COMMA]{0,5} "
         r"(?P<marker>FAVOUR) [ARTICLE FILLER ISSUE]{0,2} (?:TARGETS | (?P<reversed>THIS))",
     ),
-    Rule(
+    ClaimRule(
         "#1 says more, closing this in favour of it.",
         r"TARGETS [^QUESTION]{0,12} CLOSE [^REFERENCE FAVOUR QUESTION]{0,5} (?P<marker>FAVOUR) THIS "
         r"(?=[COMMA QUESTION] | $)",
     ),
-    Rule(
+    ClaimRule(
         "Closing in favour of the discussion in #1.",
         r"(?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE "
         r"QUESTION]{0,9}? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "Subsumed by the new tracker, which lists all that is left for the summer: #1",
         r"(?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS NOT QUESTION]{8,24} COMMA TARGETS $",
     ),
-    Rule(
+    ClaimRule(
         "Moved to a new issue, #1.",
         r"(?P<marker>MOVED) (?:[^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE "
         r"QUESTION COMMA]{0,7}? | [ARTICLE FILLER ISSUE WORD BY]{0,3} COMMA) TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "Closing in favour of that.",
         r"(?P<marker>[FAVOUR MOVED]) ARTICLE? THAT_ONE",
         points_back=True,
     ),
-    Rule(
+    ClaimRule(
         "Closing in favour of two, one for each half:",
         r"(?P<marker>FAVOUR) [^REFERENCE QUESTION]{0,16} COMMA $",
         opens_list=True,
@@ -220,56 +220,56 @@ _FAVOURS = (
 )
 
 _LIKENESSES = (
-    Rule(
+    ClaimRule(
         "#1 is the same issue as #2.",
         r"SUBJECT [IS FILLER ALSO MAYBE ARTICLE AS WORD COMMA]{1,5} (?P<marker>SAME_AS) [ARTICLE "
         r"FILLER ISSUE WORD]{0,2} (?:TARGETS | (?P<reversed>THIS))",
     ),
-    Rule(
+    ClaimRule(
         "This is the same issue as #1.",
         r"(?P<marker>SAME_AS) [ARTICLE FILLER ISSUE WORD OF BY]{0,3}? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "This is the same issue as that one.",
         r"(?P<marker>SAME_AS) ARTICLE? THAT_ONE",
         points_back=True,
     ),
-    Rule(
+    ClaimRule(
         "#1 is exactly the same bug.",
         r"TARGETS COMMA? (?:WHICH COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE IS "
         r"ALSO ISSUE]{0,4} (?P<marker>SAME)",
     ),
-    Rule(
+    ClaimRule(
         "和 #1 同一个问题",
         r"TARGETS WORD{0,2} (?P<marker>SAME)",
     ),
-    Rule(
+    ClaimRule(
         "The very same problem: #1",
         r"(?P<marker>SAME) [COMMA AS BY]{0,2} ARTICLE? ISSUE? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "Very similar to #1, closing.",
         r"(?P<marker>SIMILAR_TO) [ARTICLE ISSUE FILLER WORD CLOSE THAT_ONE]{0,3} TARGETS",
         must_close=True,
     ),
-    Rule(
+    ClaimRule(
         "Same issue, will close.",
         r"(?:^ | (?<=[COMMA THANKS YES FILLER])) (?P<marker>SAME) (?=COMMA | $)",
         must_close=True,
     ),
-    Rule(
+    ClaimRule(
         "How does this differ from #1?",
         r"THIS [FILLER IS MAYBE]{0,3} (?P<marker>DIFFERENT) [OF BY]? [ARTICLE ISSUE]{0,2} TARGETS "
         r"(?=.{0,4} QUESTION)",
         is_open_question=True,
     ),
-    Rule(
+    ClaimRule(
         "What's the difference to #1?",
         r"(?P<marker>DIFFERENT) [OF WORD BY]{1,2} (?:THIS AND)? TARGETS (?=.{0,4} QUESTION)",
         is_open_question=True,
     ),
     # And nothing after it that would make it "this is #1's fault".
-    Rule(
+    ClaimRule(
         "Whoops, this is #1.",
         r"(?:^ | (?<=[COMMA FILLER])) (?:MAYBE (?=THIS))? [THIS THAT_ONE]? [MAYBE FILLER]{0,2} "
         r"(?P<marker>[THIS IS]) [FILLER MAYBE ARTICLE ISSUE]{0,4} TARGETS (?=[FILLER ALSO ISSUE]? "
@@ -278,35 +278,35 @@ _LIKENESSES = (
 )
 
 _TRACKED = (
-    Rule(
+    ClaimRule(
         "This is already tracked in #1.",
         r"(?<![WORD ISSUE] AS) (?P<marker>TRACKED) [COMMA ARTICLE FILLER ISSUE WORD SEE]{0,3}? TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "It is tracked in the other issue.",
         r"(?P<marker>TRACKED) ARTICLE? THAT_ONE",
         points_back=True,
     ),
-    Rule(
+    ClaimRule(
         "#1 is the tracking issue.",
         r"TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED)",
     ),
-    Rule(
+    ClaimRule(
         "I think #1 covers the same thing.",
         r"TARGETS [WORD FILLER ALSO MAYBE IS OF]{0,4} (?P<marker>COVERS) (?=[THIS ARTICLE SAME "
         r"THAT_ONE COMMA] | $)",
     ),
-    Rule(
+    ClaimRule(
         "This is part of #1.",
         r"(?:^ YES? COMMA? | THIS [FILLER MAYBE IS ARTICLE AS]{0,4} WORD? [ARTICLE AS]?) "
         r"(?P<marker>PART_OF) TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "This has already been reported as #1.",
         r"(?P<marker>REPORTED) [^REFERENCE DUPLICATE FAVOUR SAME_AS RELATED DIFFERENT QUESTION]{0,5}? "
         r"TARGETS",
     ),
-    Rule(
+    ClaimRule(
         "There's #1 already open for this.",
         r"TARGETS [^REFERENCE DUPLICATE FAVOUR SAME_AS RELATED DIFFERENT QUESTION]{0,5}? "
         r"(?P<marker>REPORTED)",
@@ -321,6 +321,6 @@ RULES = {
 }
 
 
-def compile_rule(rule: Rule) -> re.Pattern[str]:
+def compile_rule(rule: ClaimRule) -> re.Pattern[str]:
     """The rule's pattern, with its shorthands written out."""
     return code_pattern(_SHORTHAND.sub(lambda name: _SHORTHANDS[name[0]], rule.pattern))

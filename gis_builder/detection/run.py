@@ -16,14 +16,14 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.detection import KindOf, Rules, decide, explain
-from gis_builder.detection.verdicts import KEPT_FILE, Kept, KeptVerdicts, write_verdicts
+from gis_builder.detection.verdicts import KEPT_FILE, KeptVerdict, KeptVerdicts, write_verdicts
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
 from gis_builder.store.code import code_digest
 from gis_builder.store.crawled import site_of
 from gis_builder.store.decoding import Node
-from gis_builder.store.records import IssueRef, Kind, Outcome, Thread, Verdict
+from gis_builder.store.records import IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
 
 _LOG = logging.getLogger(__name__)
@@ -110,19 +110,19 @@ class Detector:
         self._judged: set[str] = set()
         self.judged_anew = 0
 
-    def judge(self, repo: str) -> Iterator[Kept]:
+    def judge(self, repo: str) -> Iterator[KeptVerdict]:
         """Judge every whole thread of a repository, one at a time in memory."""
         known, basis = self._kept.of(repo), self._rules_digest(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, basis, known.get(stored.number))
 
-    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[Kept]:
+    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[KeptVerdict]:
         """The same for several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)
 
-    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[Kept]:
+    def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
         """Judge some issues again, since more is known of what they rest on."""
         for ref in refs:
             stored = self._store.stored_thread(ref)
@@ -133,7 +133,7 @@ class Detector:
         """Keep all verdicts for the next time; return those of the judged repositories as rows."""
         return self._kept.write(self._judged)
 
-    def unknown(self, judged: Kept) -> frozenset[IssueRef]:
+    def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
         """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of.
 
         With all of it fetched, the verdict is the one that a store of the whole tracker gives.
@@ -141,9 +141,9 @@ class Detector:
         rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
         return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
 
-    def _judge(self, stored: StoredThread, basis: bytes, known: Kept | None) -> Kept:
+    def _judge(self, stored: StoredThread, basis: bytes, known: KeptVerdict | None) -> KeptVerdict:
         digest = stored.digest(basis)
-        if known is not None and known.digest == digest and self._is_as_told(known):
+        if known is not None and known.digest == digest and self._is_unchanged(known):
             judged, how = known, "kept"
         else:
             judged, how = self._judge_anew(stored.read(), digest), "judged anew"
@@ -152,10 +152,10 @@ class Detector:
         self._kept.add(judged)
         return judged
 
-    def _is_as_told(self, known: Kept) -> bool:
+    def _is_unchanged(self, known: KeptVerdict) -> bool:
         return all(self.kind_of(ref) is kind for ref, kind in known.asked)
 
-    def _judge_anew(self, thread: Thread, digest: str) -> Kept:
+    def _judge_anew(self, thread: Thread, digest: str) -> KeptVerdict:
         asked: dict[IssueRef, Kind] = {}
 
         def kind_of(ref: IssueRef) -> Kind:
@@ -163,7 +163,7 @@ class Detector:
             return asked[ref]
 
         self.judged_anew += 1
-        return Kept(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
+        return KeptVerdict(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -200,6 +200,6 @@ class Detector:
 def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings) -> Verdict:
     """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
     verdict = decide(thread, kind_of, rules)
-    if verdict.outcome is Outcome.DUPLICATE and verdict.confidence < settings.min_confidence:
-        return replace(verdict, outcome=Outcome.UNCERTAIN, reason="below_min_confidence")
+    if verdict.outcome is VerdictOutcome.DUPLICATE and verdict.confidence < settings.min_confidence:
+        return replace(verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence")
     return verdict

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.claims import Reading
-from gis_builder.detection.markers import MOST_CLAIMS, read, read_body
-from gis_builder.detection.prefilter import might_guess, might_matter
+from gis_builder.detection.claims import TextReading
+from gis_builder.detection.page import might_guess, might_matter
+from gis_builder.detection.reading import MOST_CLAIMS, read, read_body
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -50,7 +50,7 @@ class Role(StrEnum):
 class Statement:
     """One reading with its place, time and speaker."""
 
-    reading: Reading
+    reading: TextReading
     role: Role
     who: str | None
     when: str
@@ -59,7 +59,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class TrackerMarks:
     """What the tracker itself records."""
 
     marked: tuple[Event, ...]  # marks and closings with a target that nobody took back
@@ -73,23 +73,23 @@ def instant(time: str) -> datetime:
     return datetime.fromisoformat(time)
 
 
-def marks(thread: Thread) -> Marks:
+def read_marks(thread: Thread) -> TrackerMarks:
     """Read the events, the closing reason and the labels of a thread."""
     issue = thread.issue
     reopened_at = _last_reopening(thread.events)
-    standing: dict[IssueRef | None, Event] = {}
+    in_force: dict[IssueRef | None, Event] = {}
     unmarked = []
     for event in thread.events:
         if event.kind == "unmarked_as_duplicate":
-            standing.pop(event.target, None)
+            in_force.pop(event.target, None)
             unmarked.append(event)
         elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target is not None):
-            standing.pop(event.target, None)  # so that the last mark stands last
-            standing[event.target] = event
-    marked = [e for e in standing.values() if reopened_at is None or e.created_at > reopened_at]
+            in_force.pop(event.target, None)  # so that the last mark stands last
+            in_force[event.target] = event
+    marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
     is_labelled = any(_DUPLICATE_LABEL.search(label) for label in issue.labels)
     is_marked = any(event.target is None for event in marked)
-    return Marks(
+    return TrackerMarks(
         marked=tuple(event for event in marked if event.target is not None),
         unmarked=tuple(unmarked),
         reopened_at=reopened_at,
@@ -110,7 +110,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
     return None
 
 
-def statements(
+def read_statements(
     thread: Thread, former_names: Collection[str] = (), *, site: str = GITHUB, must_read: bool = False
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if none of them claims anything.
@@ -127,16 +127,16 @@ def statements(
     opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
     known_closers = closers(thread)
 
-    def heard(comment: Comment) -> Statement:
+    def read_comment(comment: Comment) -> Statement:
         return _comment(thread, comment, page, known_closers, former_names)
 
     early = [
-        heard(comment) if is_worth else None
+        read_comment(comment) if is_worth else None
         for comment, is_worth in zip(thread.comments, worth_while, strict=True)
     ]
     if not must_read and not any(statement.reading.claims for statement in (*opening, *early) if statement):
         return []
-    rest = (said or heard(comment) for comment, said in zip(thread.comments, early, strict=True))
+    rest = (said or read_comment(comment) for comment, said in zip(thread.comments, early, strict=True))
     return [*(opening or _opening(issue, page, former_names)), *rest]
 
 
@@ -194,14 +194,14 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
         )
 
 
-def beyond_by_texts(thread: Thread) -> str | None:
+def text_over_limit(thread: Thread) -> str | None:
     """The reason code if the thread's texts are longer together than is read."""
     issue = thread.issue
     length = len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
     return "too_much_text" if length > MOST_CHARACTERS else None
 
 
-def beyond_by_claims(statements: Iterable[Statement]) -> str | None:
+def claims_over_limit(statements: Iterable[Statement]) -> str | None:
     """The reason code if more is claimed than is weighed: claims, and the issues that they name."""
     weight = sum(1 + len(claim.targets) for statement in statements for claim in statement.reading.claims)
     return "too_many_claims" if weight > MOST_CLAIMS else None

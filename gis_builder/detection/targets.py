@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gis_builder.store.records import GITHUB, IssueRef, Kind, Outcome, Verdict
+from gis_builder.store.records import GITHUB, IssueRef, Kind, Verdict, VerdictOutcome
 
 KindOf = Callable[[IssueRef], Kind]
 
 _UNSEEN = 0.9  # factor on the confidence when nobody has looked at what the target is
-_BARRED = 0.9
+_REJECTED = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: bool
     return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
 
 
-def knowing(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
+def with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
     """`kind_of` with what the thread itself shows of pull requests that were not fetched."""
 
     def known(ref: IssueRef) -> Kind:
@@ -57,24 +57,24 @@ def knowing(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
 
 def check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     """Drop targets that can't be canonical; a duplicate of nothing that is left is not one, or uncertain."""
-    if verdict.outcome is not Outcome.DUPLICATE:
+    if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
     others = [ref for ref in verdict.targets if ref != verdict.ref]
     if not others:
-        return _barred(verdict, Outcome.NOT, "self_reference", ())
+        return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
     near = [ref for ref in others if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
     if not near:
-        return _barred(verdict, Outcome.UNCERTAIN, "cross_repository", others)
+        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", others)
     kinds = {ref: kind_of(ref) for ref in near}
     usable = [ref for ref in near if could_be_target(kinds[ref])]
     if not usable:
         if Kind.MISSING in kinds.values():
-            return _barred(verdict, Outcome.UNCERTAIN, "target_missing", near)
-        return _barred(verdict, Outcome.NOT, "target_is_pull", near)
+            return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
+        return _rejected(verdict, VerdictOutcome.NOT, "target_is_pull", near)
     is_seen = any(kinds[ref] is Kind.ISSUE for ref in usable)
     confidence = verdict.confidence if is_seen else round(verdict.confidence * _UNSEEN, 3)
     return replace(verdict, targets=tuple(usable), confidence=confidence)
 
 
-def _barred(verdict: Verdict, outcome: Outcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
-    return replace(verdict, outcome=outcome, targets=tuple(targets), confidence=_BARRED, reason=reason)
+def _rejected(verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
+    return replace(verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason)

@@ -70,7 +70,7 @@ _SENTENCE_END = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class CodedSentence:
     """One statement: `codes[i]` is the lexicon code of the token at `spans[i]` of the text."""
 
     codes: str
@@ -108,7 +108,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
     yield start, end
 
 
-def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> Sentence:
+def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> CodedSentence:
     """Read one sentence of a lower-case text whose references are hidden."""
     codes: list[str] = []
     spans: list[Span] = []
@@ -119,10 +119,10 @@ def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> Sentence:
             spans.append(match.span())
     references = [(by_start[place],) if place in by_start else () for place, _ in spans]
     is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
-    return _with_lists(Sentence("".join(codes), tuple(spans), tuple(references), is_question))
+    return _with_lists(CodedSentence("".join(codes), tuple(spans), tuple(references), is_question))
 
 
-def _with_lists(sentence: Sentence) -> Sentence:
+def _with_lists(sentence: CodedSentence) -> CodedSentence:
     """The sentence with each list of references as one token."""
     lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
     if not lists:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from gis_builder.store.records import Evidence, IssueRef, Kind, Outcome, Relation, Verdict
+from gis_builder.store.records import Evidence, IssueRef, Kind, Relation, Verdict, VerdictOutcome
 from pairkit.app.errors import DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
@@ -44,7 +44,7 @@ _BASIS: dict[str, Any] = {
 }
 
 
-class Kept(NamedTuple):
+class KeptVerdict(NamedTuple):
     """A verdict, and what it rests on beside its thread."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class KeptVerdicts:
         self._new: list[pl.DataFrame] = []
         self._rows: list[tuple[Any, ...]] = []
 
-    def of(self, repo: str) -> dict[int, Kept]:
+    def of(self, repo: str) -> dict[int, KeptVerdict]:
         """What was kept of a repository when the file was opened, by number."""
         rows = self._old.filter(pl.col("repo") == repo)
         try:
@@ -70,7 +70,7 @@ class KeptVerdicts:
         except (TypeError, ValueError):  # not as we write it
             return {}
 
-    def add(self, kept: Kept) -> None:
+    def add(self, kept: KeptVerdict) -> None:
         """Keep a verdict in place of an older one on the same issue."""
         asked = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.asked]
         self._rows.append((*_row(kept.verdict), kept.digest, asked))
@@ -113,7 +113,7 @@ def read_verdicts(path: Path) -> pl.DataFrame:
 
 def read_duplicates(path: Path) -> list[Verdict]:
     """Read the verdicts `duplicate` of a file that `write_verdicts` wrote."""
-    found = read_verdicts(path).filter(pl.col("verdict") == Outcome.DUPLICATE.value)
+    found = read_verdicts(path).filter(pl.col("verdict") == VerdictOutcome.DUPLICATE.value)
     return [_verdict(row) for row in found.iter_rows(named=True)]
 
 
@@ -152,7 +152,7 @@ def _row(verdict: Verdict) -> tuple[Any, ...]:
             {**asdict(evidence), "targets": [str(ref) for ref in evidence.targets]}
             for evidence in verdict.evidence
         ],
-        str(verdict.relation) if verdict.outcome is Outcome.DUPLICATE else None,
+        str(verdict.relation) if verdict.outcome is VerdictOutcome.DUPLICATE else None,
     )
 
 
@@ -165,14 +165,21 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
     )
     ref = IssueRef(row["repo"], row["number"])
     return Verdict(
-        *(ref, Outcome(row["verdict"]), tuple(targets), row["confidence"], row["reason"], tuple(evidence)),
+        *(
+            ref,
+            VerdictOutcome(row["verdict"]),
+            tuple(targets),
+            row["confidence"],
+            row["reason"],
+            tuple(evidence),
+        ),
         Relation(row["relation"] or Relation.DUPLICATE),
     )
 
 
-def _kept(row: Mapping[str, Any]) -> Kept:
+def _kept(row: Mapping[str, Any]) -> KeptVerdict:
     asked = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["asked"])
-    return Kept(_verdict(row), row["digest"], asked)
+    return KeptVerdict(_verdict(row), row["digest"], asked)
 
 
 def _ref(text: str) -> IssueRef:

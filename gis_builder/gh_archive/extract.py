@@ -90,17 +90,17 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
     everything before that point is kept.
     """
     reading = _Reading(hour)
-    ledger = reading.ledger
+    tally = reading.tally
     try:
-        for _, line in read_lines(path, pass_over=lambda _: ledger.note_broken("the line is too long")):
+        for _, line in read_lines(path, pass_over=lambda _: tally.note_broken("the line is too long")):
             reading.take(line)
     except DataError as error:
         if not _is_damage(error):
             raise
-        ledger.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
-    if not ledger.lines:
-        ledger.broke_off = ledger.broke_off or "holds no line"
-    yield r.file_of(reading.table(), [ledger])
+        tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
+    if not tally.lines:
+        tally.broke_off = tally.broke_off or "holds no line"
+    yield r.file_of(reading.table(), [tally])
 
 
 def _is_damage(error: DataError) -> bool:
@@ -112,7 +112,7 @@ class _Reading:
     """What was read of an hour so far."""
 
     def __init__(self, hour: str) -> None:
-        self.ledger = r.Ledger(hour)
+        self.tally = r.HourTally(hour)
         self._rows: list[r.Row] = []
         self._bytes = 0  # of the lines that the rows come from
         self._tables: list[pl.DataFrame] = []  # of earlier rows, which take a fraction of the memory so
@@ -123,14 +123,14 @@ class _Reading:
         """Keep what a line holds about issues."""
         if line.isspace():
             return
-        self.ledger.lines += 1
+        self.tally.lines += 1
         try:
             number, kind = _head_of(line)
             rows = self._rows_of(line, kind)
         except Malformed as error:
-            self.ledger.note_broken(str(error))
+            self.tally.note_broken(str(error))
             return
-        self.ledger.note_id(number)
+        self.tally.note_id(number)
         self._rows += rows
         self._bytes += len(line) if rows else 0
         if len(self._rows) >= _CHUNK or self._bytes >= _CHUNK_BYTES:
@@ -159,7 +159,7 @@ class _Reading:
             event = decode(line, _EVENT)
             return self._of_pull(event, event.payload.number)
         # Pushes matter only if events lack what an author is to the repository.
-        if kind in _OF_MEMBERS and self.ledger.without_association:
+        if kind in _OF_MEMBERS and self.tally.without_association:
             return self._of_member(decode(line, _EVENT))
         return []
 
@@ -183,8 +183,8 @@ class _Reading:
             happened = Event(action, account_name(event.actor), place.at, state_reason=why)
             rows.append(r.event_row(place, issue.number, happened))
         spoken = item if comment is None else comment
-        self.ledger.issue_events += 1
-        self.ledger.without_association += spoken.author_association is None
+        self.tally.issue_events += 1
+        self.tally.without_association += spoken.author_association is None
         return rows
 
     def _of_pull(self, event: _Event, number: int | None) -> list[r.Row]:

@@ -15,27 +15,27 @@ from typing import TypeVar
 import msgspec
 import polars as pl
 
-from gis_builder.crawling.crawl import pool_size
-from gis_builder.crawling.github.pool import number_order
+from gis_builder.crawling.crawl import negative_sample_size
+from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.detection import clusters as find_clusters
 from gis_builder.detection.run import judge_thread
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.barred import Exclusions, template_authors
 from gis_builder.gh_archive.maps import damaged, digest_of
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
-from gis_builder.pairing.assemble import grounds_of, mentions_of
-from gis_builder.pairing.text import Texts, render_issues
+from gis_builder.pairing.build import grounds_of, mentions_of
+from gis_builder.pairing.text import RenderedTexts, render_issues
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.records import (
-    Cluster,
+    DuplicateCluster,
     Grounds,
     Issue,
     IssueRef,
     IssueText,
     Kind,
-    Outcome,
     Thread,
     Verdict,
+    VerdictOutcome,
 )
 from pairkit.system.seeded import keyed_hash
 
@@ -56,7 +56,7 @@ class JudgedRepo(msgspec.Struct, omit_defaults=True):
     learned: str = ""  # digest of GitHub's answers about it
     name: str = ""
     named_at: tuple[str, int] = ("", 0)
-    clusters: list[Cluster] = []
+    clusters: list[DuplicateCluster] = []
     grounds: list[tuple[IssueRef, IssueRef, Grounds]] = []  # of (duplicate, original)
     texts: list[IssueText] = []
     links: list[_Link] = []  # the first mentions the second
@@ -163,7 +163,7 @@ class _Judging:
         for thread in map(self._excluded.without_comments, repo.threads.values()):
             verdict, lacking = self._verdict(thread, repo)
             counts[str(verdict.outcome), verdict.reason] += 1
-            if verdict.outcome is Outcome.DUPLICATE:
+            if verdict.outcome is VerdictOutcome.DUPLICATE:
                 duplicates.append(verdict)
                 unknown |= lacking
         verdicts = [(*key, count) for key, count in sorted(counts.items())]
@@ -204,11 +204,13 @@ class _Judging:
             kind_of(target)
         return verdict, unknown
 
-    def _texts(self, repo: RepoThreads, clusters: Sequence[Cluster], duplicates: int) -> Texts:
+    def _texts(
+        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
+    ) -> RenderedTexts:
         """The texts of all issues of clusters, and of a sample of others that serve in negatives."""
         settings = self._settings
         members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
-        pool = islice(pool_order(repo, settings.seed), pool_size(duplicates, settings.pool))
+        pool = islice(sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool))
         wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.thread(n))]
         issues = (thread.issue for thread in repo.threads.values())
         bots = template_authors(issues, settings.limits.template_bots)
@@ -225,7 +227,7 @@ class _Judging:
         return _BY_TEMPLATE if issue.author in bots else None
 
 
-def pool_order(repo: RepoThreads, seed: int) -> Iterable[int]:
+def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     """The numbers of the issues in an order that the seed decides: that of a crawl, if most are known."""
     known = len(repo.threads) + len(repo.pulls)
     if repo.highest <= _SPARSE * known:

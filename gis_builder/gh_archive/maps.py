@@ -10,13 +10,14 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -24,12 +25,14 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.system.cluster import address_of
+from pairkit.system.cluster import WorkerLost, address_of, joined
 from pairkit.system.files import write_bytes
 from pairkit.system.machine import cores
 
 _DIGITS = 20
 _MOST_DEATHS = 3  # of workers, without a task that ends in between
+_MOST_RETRIES = 20  # of one task on Ray, as workers or machines were lost
+_AHEAD = 4  # tasks handed to Ray for each core, so that none waits for the driver
 _BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
 _UNPACKED = 12  # bytes of memory for a byte of a task's input
 _CONTEXT = multiprocessing.get_context("spawn")  # in forked processes the threads of polars would be missing
@@ -121,8 +124,6 @@ def runner_of(engine: str, workers: int | None, address: str | None) -> Runner:
         return Pool(workers or cores())
     if workers is not None:
         raise ConfigError(f"workers = {workers}: a cluster decides that; leave it off")
-    from gis_builder.gh_archive.on_ray import OnRay
-
     return OnRay(cluster)
 
 
@@ -210,3 +211,51 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+class OnRay:
+    """See `Runner`. Tasks read and write files, so Ray has no data to move, or to lose."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._cluster = self._stack.enter_context(joined(self._address))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Run tasks; Ray starts one wherever a core and its memory are free."""
+        cluster, ray = self._cluster, self._cluster.ray
+        remote = ray.remote(num_cpus=1, max_retries=_MOST_RETRIES)(_do)
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        most_memory = int(max(node.get("memory", 0) for node in nodes))  # Ray waits for ever for more
+        ahead = _AHEAD * max(1, int(sum(node.get("CPU", 0) for node in nodes)))
+        waiting = iter(tasks)
+        running: dict[Any, Task] = {}
+        while True:
+            while len(running) < ahead and (task := next(waiting, None)) is not None:
+                begin = remote.options(memory=min(task.memory, most_memory)).remote
+                running[cluster.begun(begin, pickle.dumps(task))] = task
+            if not running:
+                return
+            done = cluster.first(list(running))
+            task = running.pop(done)
+            try:
+                cluster.fetched(done)
+            except WorkerLost as error:
+                raise DataError(
+                    f"its worker was lost again and again ({error}), most likely because memory is short;"
+                    " give the machines more",
+                    path=task.out,
+                ) from error
+            yield
+
+
+def _do(packed: bytes) -> None:
+    """Run a task on the one core that Ray gives it: polars must know before the task is unpacked."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    do(pickle.loads(packed))  # noqa: S301 - the driver packed it

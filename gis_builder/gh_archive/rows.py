@@ -58,7 +58,7 @@ _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 Row = tuple[Any, ...]
 
 
-class Ledger(msgspec.Struct):
+class HourTally(msgspec.Struct):
     """What was read of one hour."""
 
     hour: str
@@ -141,18 +141,18 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
 
 
-def file_of(table: pl.DataFrame, ledgers: Iterable[Ledger]) -> bytes:
+def file_of(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
     """A table as a file, with the ledgers of its hours."""
-    ordered = sorted(ledgers, key=lambda ledger: ledger.hour)
+    ordered = sorted(tallies, key=lambda tally: tally.hour)
     return parquet_bytes(table, row_group=_ROW_GROUP, notes={_LEDGER: msgspec.json.encode(ordered).decode()})
 
 
-def ledgers_of(files: Iterable[Path]) -> list[Ledger]:
+def ledgers_of(files: Iterable[Path]) -> list[HourTally]:
     """The ledgers of files."""
-    found: list[Ledger] = []
+    found: list[HourTally] = []
     for path in files:
         try:
-            found += msgspec.json.decode(read_notes(path)[_LEDGER], type=list[Ledger])
+            found += msgspec.json.decode(read_notes(path)[_LEDGER], type=list[HourTally])
         except (KeyError, msgspec.MsgspecError, DataError) as error:
             raise damaged(path, error) from error
     return found
@@ -199,8 +199,8 @@ def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> It
     parts = (hours[start : start + _AT_ONCE] for start in range(0, len(hours), _AT_ONCE))
     table = newest(pl.concat([read_rows(part, inside) for part in parts]))
     for bucket in range(first, last):
-        ledgers = ledgers_of(hours) if bucket == 0 else []
-        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), ledgers)
+        tallies = ledgers_of(hours) if bucket == 0 else []
+        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
 
 
 def _within(first: int, last: int, buckets: int) -> pl.Expr:

@@ -21,19 +21,18 @@ from gis_builder.gh_archive.judge import Judged, ToppedRepo, judge_bucket, pack,
 from gis_builder.gh_archive.maps import Runner, Task, digest_of, file_named, is_done, memory_for, superseded
 from gis_builder.gh_archive.rows import ledgers_of, sort_month
 from gis_builder.gh_archive.settle import (
-    Gathered,
-    Negatives,
+    CombinedBuckets,
+    DrawnNegatives,
     add_negatives,
+    combine_buckets,
     draw_negatives,
-    gather,
     placed,
     split,
     tie,
 )
 from gis_builder.gh_archive.topup import top_up
 from gis_builder.gh_archive.write import write_archive
-from gis_builder.pairing.assemble import DROPPED_FILE, check_missing
-from gis_builder.pairing.build import checked
+from gis_builder.pairing.build import DROPPED_FILE, check_missing, checked
 from gis_builder.pairing.dataset import drop_counts
 from gis_builder.progress.display import RunDisplay
 from gis_builder.results import ArchiveBuilt
@@ -52,7 +51,7 @@ SORT = ("store/records.py", "gh_archive/rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
     *CODE,
-    *("crawling/crawl.py", "crawling/github/pool.py", "pairing", "pairing/secrets"),
+    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
     *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
 )
 DRAW = (
@@ -106,14 +105,14 @@ def build_archive(
         found = hour_files(job.source, job.hours)
         record = job.record(found)
         check_out(out, (), record, fresh=fresh)
-        run = _Run(job, runner, show)
+        run = _ArchiveRun(job, runner, show)
         statistics = run.dataset(found, out, record)
         run.clean()
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start, run.judged_anew)
 
 
-class _Run:
+class _ArchiveRun:
     """One run over the maps."""
 
     def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
@@ -130,20 +129,20 @@ class _Run:
             judged, topped = self._top_up(rows, judged, self._job.open_github)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
-            gathered = gather(judged, texts, pairs, self._settings)
-            drawn = self._draw(judged, gathered)
-            left_out = pl.concat(gathered.left_out).sort("label", "issue1", "issue2", "reason")
+            combined = combine_buckets(judged, texts, pairs, self._settings)
+            drawn = self._draw(judged, combined)
+            left_out = pl.concat(combined.left_out).sort("label", "issue1", "issue2", "reason")
             write_parquet(self._work / DROPPED_FILE, left_out, private=True)
             return write_archive(
-                *(out, gathered, drawn, ledgers_of(rows[0]), self._job.hours),
+                *(out, combined, drawn, ledgers_of(rows[0]), self._job.hours),
                 statistics={
-                    "verdicts": gathered.verdicts_by_outcome(),
-                    "clusters": gathered.clusters,
+                    "verdicts": combined.verdicts_by_outcome(),
+                    "clusters": combined.clusters,
                     "missing_negatives": check_missing(drawn.missing, self._settings.split),
                     "negatives_with_a_pool_issue": drawn.with_single,
-                    "archive_repositories": dict(sorted(gathered.counts.items())),
+                    "archive_repositories": dict(sorted(combined.counts.items())),
                     **({"topped_up": topped} if topped else {}),
-                    **drop_counts(gathered.reasons, gathered.removed),
+                    **drop_counts(combined.reasons, combined.removed),
                 },
                 run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
                 detail=self._work / "repositories.parquet",
@@ -186,8 +185,8 @@ class _Run:
         outs = []
         for bucket, (files, answers) in enumerate(zip(rows, topped, strict=True)):
             stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
-            told = answers and answers.name
-            outs.append(file_named(self._work / "judged", stem, "zlib", code, names, told))
+            answer_names = answers and answers.name
+            outs.append(file_named(self._work / "judged", stem, "zlib", code, names, answer_names))
         earlier = superseded(outs)
         tasks = []
         for out, files, answers in zip(outs, rows, topped, strict=True):
@@ -204,32 +203,32 @@ class _Run:
         open_github: Callable[[Store], GitHub],
     ) -> tuple[list[Path], dict[str, int]]:
         def judge_again(answers: list[list[ToppedRepo]]) -> list[Path]:
-            told = (
+            answer_names = (
                 self._kept("answers", path, pack(given)) if given else None
                 for path, given in zip(judged, answers, strict=True)
             )
-            return self._judge(rows, list(told))
+            return self._judge(rows, list(answer_names))
 
         server = digest_of(self._settings.api_url)[:12]
         with held_store(self._work / "topped" / server) as store, open_github(store) as github:
             return top_up(judged, store, github, judge_again)
 
-    def _draw(self, judged: Sequence[Path], gathered: Gathered) -> Negatives:
+    def _draw(self, judged: Sequence[Path], combined: CombinedBuckets) -> DrawnNegatives:
         """The splits, and the third map: the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
         ties = file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
         self._used.append(ties)
-        settled = split(gathered, tie(ties, gathered.texts, similar_at))
+        assignment = split(combined, tie(ties, combined.texts, similar_at))
         settings = self._settings.model_dump_json(include={"pair", "seed"})
         tasks = []
-        for path, part in zip(judged, placed(gathered, settled), strict=True):
+        for path, part in zip(judged, placed(combined, assignment), strict=True):
             given = self._kept("placed", path, pack(part))
             inputs = (path.name, given.name)
             out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
             tasks.append(Task((out,), draw_negatives, (path, given, settings), memory_for([path])))
         self._run("drawing negatives", tasks)
-        return add_negatives(gathered, settled, (task.out for task in tasks))
+        return add_negatives(combined, assignment, (task.out for task in tasks))
 
     def _kept(self, folder: str, judged: Path, data: bytes) -> Path:
         """A file of the driver's for a bucket, named by its contents."""

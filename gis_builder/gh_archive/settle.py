@@ -19,16 +19,15 @@ import polars as pl
 
 from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
 from gis_builder.gh_archive.maps import Task, damaged, do
-from gis_builder.gh_archive.stored import PairsOnDisk, TextsOnDisk
+from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
-from gis_builder.pairing.deal import NOWHERE, Codes, deal
 from gis_builder.pairing.negatives import make_negatives, shares
 from gis_builder.pairing.positives import Positives, make_positives
-from gis_builder.pairing.split import BEYOND
-from gis_builder.pairing.text import Texts
+from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, split_groups
+from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
 from gis_builder.settings.pairs import SPLITS
-from gis_builder.store.records import DroppedPair, IssueRef, Pair
+from gis_builder.store.records import DroppedPair, IssuePair, IssueRef
 from gis_builder.store.ref_table import RefTable, Together
 from pairkit.similarity.groups import Places, connected
 from pairkit.similarity.near_duplicates import near_identical_to
@@ -68,13 +67,13 @@ class _Bucket(NamedTuple):
 
 
 @dataclass(slots=True)
-class Gathered:
+class CombinedBuckets:
     """The judged repositories of all buckets, with their positives."""
 
     settings: ArchiveSettings
     refs: RefTable
     together: Together
-    texts: TextsOnDisk
+    texts: IssueTextsOnDisk
     pairs: PairsOnDisk
     reasons: Reasons = field(default_factory=Counter)  # of everything that was left out
     left_out: list[pl.DataFrame] = field(default_factory=list)
@@ -110,7 +109,7 @@ class Gathered:
         self.clusters += len(repo.clusters)
         self.texts.extend(repo.texts)
         self.removed.update(repo.removed)
-        texts = Texts({text.ref: text for text in repo.texts}, dict(repo.rejected))
+        texts = RenderedTexts({text.ref: text for text in repo.texts}, dict(repo.rejected))
         grounds = {(duplicate, original): why for duplicate, original, why in repo.grounds}
         seed = self.settings.seed
         made = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
@@ -135,17 +134,21 @@ class Gathered:
         return connected(self.together.groups(), self.texts.issues, self.texts.issues[tied])
 
 
-def gather(paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings) -> Gathered:
+def combine_buckets(
+    paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
+) -> CombinedBuckets:
     """Read all buckets, one in memory at a time; their texts and positives go to disk."""
     owners = Owners()
     refs = RefTable(_refs(paths, owners))
-    gathered = Gathered(
-        *(settings, refs, Together(refs)), TextsOnDisk(texts, refs), PairsOnDisk(pairs, refs, settings.seed)
+    combined = CombinedBuckets(
+        *(settings, refs, Together(refs)),
+        IssueTextsOnDisk(texts, refs),
+        PairsOnDisk(pairs, refs, settings.seed),
     )
-    gathered.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
+    combined.counts.update(dict.fromkeys((*OUTCOMES, NAME_TAKEN), 0))
     for path in paths:
-        gathered.add(unpack(path, Judged), owners)
-    return gathered
+        combined.add(unpack(path, Judged), owners)
+    return combined
 
 
 def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
@@ -169,7 +172,7 @@ def _limit(made: Positives, most: int | None, seed: int) -> None:
     made.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[most:]]
 
 
-def tie(out: Path, texts: TextsOnDisk, threshold: float) -> Places:
+def tie(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
     """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
     do(Task((out,), _tied, (texts, threshold)))
     first = np.frombuffer(unpack(out, bytes), np.int64)
@@ -178,12 +181,12 @@ def tie(out: Path, texts: TextsOnDisk, threshold: float) -> Places:
     return first
 
 
-def _tied(texts: TextsOnDisk, threshold: float) -> Iterator[bytes]:
+def _tied(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:
     yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
 
 
 @dataclass(slots=True)
-class Settled:
+class SplitAssignment:
     """The group of each issue, and the split of issues and positives."""
 
     group: Places
@@ -192,15 +195,17 @@ class Settled:
     negatives_wanted: dict[str, int]
 
 
-def split(gathered: Gathered, tied: Places) -> Settled:
+def split(combined: CombinedBuckets, tied: Places) -> SplitAssignment:
     """Assign whole groups to the splits, before there are any negatives."""
-    group, settings = gathered.groups(tied), gathered.settings
-    table, usable = gathered.pairs.table, gathered.texts.usable
+    group, settings = combined.groups(tied), combined.settings
+    table, usable = combined.pairs.table, combined.texts.usable
     ends = table["first"].to_numpy(), table["second"].to_numpy()
-    dealt = deal(gathered.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed)
-    beyond = gathered.pairs.at(np.flatnonzero(dealt.positives == NOWHERE).tolist())
-    gathered.leave_out({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in beyond])
-    return Settled(group, dealt.issues, dealt.positives, dealt.negatives_wanted)
+    assigned = split_groups(
+        combined.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed
+    )
+    beyond = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
+    combined.leave_out({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in beyond])
+    return SplitAssignment(group, assigned.issues, assigned.positives, assigned.negatives_wanted)
 
 
 class Placed(msgspec.Struct):
@@ -208,44 +213,44 @@ class Placed(msgspec.Struct):
 
     repos: list[int]  # those that own their names
     issues: list[tuple[IssueRef, str, IssueRef]]  # with split, if they have one, and group
-    positives: dict[str, list[Pair]]
+    positives: dict[str, list[IssuePair]]
     wanted: dict[str, dict[str, int]]  # by split and repository
 
 
 class Drawn(msgspec.Struct):
     """The negatives of a bucket."""
 
-    pairs: dict[str, list[Pair]]
+    pairs: dict[str, list[IssuePair]]
     dropped: list[DroppedPair]
     missing: dict[str, int]
     with_single: int
 
 
-def placed(gathered: Gathered, settled: Settled) -> Iterator[Placed]:
+def placed(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[Placed]:
     """The splits, and what each repository draws, by bucket."""
-    refs, usable, codes = gathered.refs, gathered.texts.usable, settled.issues
-    repo_of = refs.repo_at(gathered.pairs.table["first"].to_numpy())
+    refs, usable, codes = combined.refs, combined.texts.usable, assignment.issues
+    repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
     wanted: dict[str, dict[str, int]] = {}
-    for split, count in settled.negatives_wanted.items():  # in proportion to positives
-        own = repo_of[settled.positives == SPLITS.index(split)]
+    for split, count in assignment.negatives_wanted.items():  # in proportion to positives
+        own = repo_of[assignment.positives == SPLITS.index(split)]
         repos, counts = np.unique(own, return_counts=True)
         given = shares(counts.tolist(), count)
         wanted[split] = dict(zip((refs.repos[repo] for repo in repos.tolist()), given, strict=True))
-    for bucket in gathered.buckets:
+    for bucket in combined.buckets:
         issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
         issues = issues[usable[issues]]
         splits = [SPLITS[code] if code != NOWHERE else "" for code in codes[issues].tolist()]
-        positives: dict[str, list[Pair]] = {split: [] for split in wanted}
+        positives: dict[str, list[IssuePair]] = {split: [] for split in wanted}
         pairs, of = (
-            gathered.pairs.at(bucket.positives),
-            settled.positives[bucket.positives.start : bucket.positives.stop],
+            combined.pairs.at(bucket.positives),
+            assignment.positives[bucket.positives.start : bucket.positives.stop],
         )
         for pair, code in zip(pairs, of.tolist(), strict=True):
             if code != NOWHERE:
                 positives[SPLITS[code]].append(pair)
         yield Placed(
             sorted(bucket.repos.values()),
-            list(zip(refs.at(issues), splits, refs.at(settled.group[issues]), strict=True)),
+            list(zip(refs.at(issues), splits, refs.at(assignment.group[issues]), strict=True)),
             positives,
             {
                 split: {repo: shares[repo] for repo in bucket.repos if repo in shares}
@@ -294,7 +299,7 @@ def draw_negatives(judged: Path, placed_in: Path, settings: str) -> Iterator[byt
     yield pack(drawn)
 
 
-class Negatives(NamedTuple):
+class DrawnNegatives(NamedTuple):
     """The result of drawing."""
 
     split_of: Codes
@@ -302,16 +307,18 @@ class Negatives(NamedTuple):
     with_single: int
 
 
-def add_negatives(gathered: Gathered, settled: Settled, paths: Iterable[Path]) -> Negatives:
+def add_negatives(
+    combined: CombinedBuckets, assignment: SplitAssignment, paths: Iterable[Path]
+) -> DrawnNegatives:
     """Add the negatives of all buckets, one of them in memory at a time."""
-    codes = array("b", settled.positives.tobytes())
-    missing, with_single = dict.fromkeys(settled.negatives_wanted, 0), 0
+    codes = array("b", assignment.positives.tobytes())
+    missing, with_single = dict.fromkeys(assignment.negatives_wanted, 0), 0
     for path in paths:
         drawn = unpack(path, Drawn)
         for name, pairs in drawn.pairs.items():
-            gathered.pairs.extend(pairs)
+            combined.pairs.extend(pairs)
             codes.extend([SPLITS.index(name)] * len(pairs))
             missing[name] += drawn.missing[name]
-        gathered.leave_out({}, drawn.dropped)
+        combined.leave_out({}, drawn.dropped)
         with_single += drawn.with_single
-    return Negatives(np.asarray(codes), missing, with_single)
+    return DrawnNegatives(np.asarray(codes), missing, with_single)

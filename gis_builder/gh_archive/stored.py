@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from gis_builder.pairing.dataset import row_order
-from gis_builder.store.records import IssueRef, IssueText, Pair
+from gis_builder.store.records import IssuePair, IssueRef, IssueText
 from gis_builder.store.ref_table import RefTable
 from pairkit.similarity.groups import Places
 from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
@@ -18,7 +18,7 @@ from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
 _PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
 
 
-class TextsOnDisk:
+class IssueTextsOnDisk:
     """The texts of all issues that may be in a pair; a sequence of strings."""
 
     def __init__(self, scratch: Scratch, refs: RefTable) -> None:
@@ -60,13 +60,13 @@ class PairsOnDisk:
 
     def __init__(self, scratch: Scratch, refs: RefTable, seed: int) -> None:
         self._refs, self._row_order = refs, row_order(seed)
-        self._pairs = RecordsOnDisk(scratch, Pair)
+        self._pairs = RecordsOnDisk(scratch, IssuePair)
         self._frames = [pl.DataFrame(schema=_PAIRS)]
 
     def __len__(self) -> int:
         return len(self._pairs)
 
-    def extend(self, pairs: Sequence[Pair]) -> None:
+    def extend(self, pairs: Sequence[IssuePair]) -> None:
         """Add pairs."""
         columns = {
             "first": self._refs.places(pair.first for pair in pairs),
@@ -83,7 +83,7 @@ class PairsOnDisk:
         self._frames = [pl.concat(self._frames)]
         return self._frames[0].with_row_index("place")
 
-    def at(self, places: Iterable[int]) -> list[Pair]:
+    def at(self, places: Iterable[int]) -> list[IssuePair]:
         """The pairs at some places, read in the order of the file."""
         wanted = list(places)
         found = {place: self._pairs[place] for place in sorted(wanted)}

@@ -10,20 +10,20 @@ from typing import Any
 import polars as pl
 
 from gis_builder.gh_archive.hours import lacks_events
-from gis_builder.gh_archive.rows import Ledger
-from gis_builder.gh_archive.settle import Gathered, Negatives
-from gis_builder.pairing.card import gis_card
+from gis_builder.gh_archive.rows import HourTally
+from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
 from gis_builder.pairing.dataset import (
     POSITIVE_ROWS,
     ROWS,
     counted_columns,
+    gis_card,
     make_positive_rows,
     make_rows,
     repository_counts,
     row_counts,
 )
 from gis_builder.settings.pairs import SPLITS
-from gis_builder.store.records import IssueRef, IssueText, Pair
+from gis_builder.store.records import IssuePair, IssueRef, IssueText
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import table, with_section
 from pairkit.dataset.parquet import write_parquet
@@ -71,9 +71,9 @@ closing comment or its original is lost.
 
 def write_archive(
     out: Path,
-    gathered: Gathered,
-    drawn: Negatives,
-    ledgers: Iterable[Ledger],
+    combined: CombinedBuckets,
+    drawn: DrawnNegatives,
+    tallies: Iterable[HourTally],
     hours: Sequence[str],
     *,
     statistics: Mapping[str, Any],
@@ -81,7 +81,7 @@ def write_archive(
     detail: Path,
 ) -> dict[str, Any]:
     """Write the folder as `write_gis` does, in shards; `detail` gets the counts of all repositories."""
-    pairs, texts, seed = gathered.pairs, gathered.texts, gathered.settings.seed
+    pairs, texts, seed = combined.pairs, combined.texts, combined.settings.seed
     splits = list(drawn.missing)
     table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort("hash", "first", "second")
     rows_of, positives = {}, {}
@@ -97,12 +97,16 @@ def write_archive(
         )
     counted = {split: [counted_columns(pl.DataFrame(schema=ROWS))] for split in splits}
 
-    def with_labels(split: str, some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+    def with_labels(
+        split: str, some: Sequence[IssuePair], known: Mapping[IssueRef, IssueText]
+    ) -> pl.DataFrame:
         frame = make_rows(some, (), known, seed)
         counted[split].append(counted_columns(frame))
         return frame
 
-    def without_labels(_: str, some: Sequence[Pair], known: Mapping[IssueRef, IssueText]) -> pl.DataFrame:
+    def without_labels(
+        _: str, some: Sequence[IssuePair], known: Mapping[IssueRef, IssueText]
+    ) -> pl.DataFrame:
         return make_positive_rows(some, known, seed)
 
     with dataset_folder(out) as folder:
@@ -119,7 +123,7 @@ def write_archive(
                     )
                     folder.add_frames(config, split, frames, schema, place, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
-        counts = row_counts(columns, most=_NAMED) | dict(statistics) | {"months": by_month(hours, ledgers)}
+        counts = row_counts(columns, most=_NAMED) | dict(statistics) | {"months": by_month(hours, tallies)}
         sizes = {split: len(own) for split, own in positives.items()}
         card = gis_card(counts, file_patterns({"default": sizes, "positive": sizes}))
         named = (
@@ -136,16 +140,16 @@ def _parts(places: Places, size: int) -> list[Places]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def by_month(asked: Iterable[str], ledgers: Iterable[Ledger]) -> dict[str, dict[str, Any]]:
+def by_month(asked: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, dict[str, Any]]:
     """The counts of each month over the hours that were asked for."""
-    found = {ledger.hour: ledger for ledger in ledgers}
+    found = {tally.hour: tally for tally in tallies}
     months: dict[str, list[str]] = {}
     for hour in asked:
         months.setdefault(hour[:7], []).append(hour)
     return {month: _month(hours, found) for month, hours in sorted(months.items())}
 
 
-def _month(hours: list[str], found: Mapping[str, Ledger]) -> dict[str, Any]:
+def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
     rows = [found[hour] for hour in hours if hour in found]
     broken: Counter[str] = Counter()
     for row in rows:

@@ -14,13 +14,54 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gis_builder.pairing.drawer import Drawer
-from gis_builder.pairing.guard import Guard, Link, plain_title
-from gis_builder.pairing.matching import Matching
-from gis_builder.pairing.timeline import Timeline, WantedGaps, opening_times
+from gis_builder.pairing.sampler import Matching, NegativeSampler, Timeline, WantedGaps, opening_times
 from gis_builder.settings.pairs import PairSettings
 from gis_builder.settings.strategies import Retriever, strategy_of
-from gis_builder.store.records import Cluster, DroppedPair, IssueRef, IssueText, Pair
+from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+
+_WORD = re.compile(r"\w+")
+
+Link = frozenset[IssueRef]  # two issues of which one mentions the other
+
+
+class NegativeFilter:
+    """Says why two issues of one repository may not be a negative, or None if they may.
+
+    `same_cluster` and `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
+    mentions the other. `same_title`: equal but for case and punctuation. `too_similar`: the BM25 score of one
+    for the other is at least `limit` of its score for itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: Mapping[IssueRef, str],
+        group: Mapping[IssueRef, IssueRef],
+        titles: Mapping[IssueRef, str],
+        linked: Collection[Link],
+        share: Callable[[IssueRef, IssueRef], float],
+        limit: float,
+    ) -> None:
+        self._cluster, self._group, self._titles = cluster, group, titles
+        self._linked, self._share, self._limit = linked, share, limit
+
+    def why_not(self, one: IssueRef, other: IssueRef) -> str | None:
+        """The reason code, cheapest check first."""
+        if one == other or (one in self._cluster and self._cluster[one] == self._cluster.get(other)):
+            return "same_cluster"
+        if self._group.get(one, one) == self._group.get(other, other):
+            return "near_identical"
+        if frozenset((one, other)) in self._linked:
+            return "linked"
+        if self._titles[one] and self._titles[one] == self._titles[other]:
+            return "same_title"
+        return "too_similar" if self._share(one, other) >= self._limit else None
+
+
+def plain_title(text: str) -> str:
+    """The words of a rendered text's first line in lower case."""
+    return " ".join(_WORD.findall(text.partition("\n")[0].lower()))
+
 
 _HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
 
@@ -29,7 +70,7 @@ _HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
 class Negatives:
     """The negatives of each split, what the guard dropped, and how many are missing of those wanted."""
 
-    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    pairs: dict[str, list[IssuePair]] = field(default_factory=dict)
     dropped: list[DroppedPair] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
     with_single: int = 0  # negatives with an issue that stands in no positive of its split
@@ -47,11 +88,11 @@ class _Sources(NamedTuple):
 
 
 def make_negatives(
-    positives: Mapping[str, Sequence[Pair]],
+    positives: Mapping[str, Sequence[IssuePair]],
     wanted: Mapping[str, int],
     split_of: Mapping[IssueRef, str],
     group: Mapping[IssueRef, IssueRef],
-    clusters: Iterable[Cluster],
+    clusters: Iterable[DuplicateCluster],
     texts: Mapping[IssueRef, IssueText],
     linked: Collection[Link],
     settings: PairSettings,
@@ -66,11 +107,12 @@ def make_negatives(
     made = Negatives()
     for split, pairs in positives.items():
         grounds = [
-            _Ground(own, everyone[split, repo], sources) for repo, own in sorted(_by_repo(pairs).items())
+            _RepoNegatives(own, everyone[split, repo], sources)
+            for repo, own in sorted(_by_repo(pairs).items())
         ]
         made.missing[split] = _draw(grounds, wanted[split])
-        made.pairs[split] = [pair for ground in grounds for pair in ground.drawer.pairs]
-        made.dropped += [drop for ground in grounds for drop in ground.drawer.dropped]
+        made.pairs[split] = [pair for ground in grounds for pair in ground.sampler.pairs]
+        made.dropped += [drop for ground in grounds for drop in ground.sampler.dropped]
         made.with_single += sum(ground.with_single() for ground in grounds)
     made.dropped = [
         drop for drop in made.dropped if drop.reason != "same_cluster"
@@ -78,8 +120,8 @@ def make_negatives(
     return made
 
 
-def _by_repo(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    by_repo: defaultdict[str, list[Pair]] = defaultdict(list)
+def _by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[IssuePair]]:
+    by_repo: defaultdict[str, list[IssuePair]] = defaultdict(list)
     for pair in pairs:
         by_repo[pair.first.repo].append(pair)
     return by_repo
@@ -96,22 +138,22 @@ def shares(positives: Sequence[int], wanted: int) -> list[int]:
     return given
 
 
-def _draw(grounds: Sequence[_Ground], wanted: int) -> int:
+def _draw(grounds: Sequence[_RepoNegatives], wanted: int) -> int:
     """Share `wanted` out; what one repository can't give the others give. How many are missing in the end."""
     counts = shares([ground.positives for ground in grounds], wanted)
     for ground, count in zip(grounds, counts, strict=True):
         ground.draw(count)
-    missing = wanted - sum(len(ground.drawer.pairs) for ground in grounds)
+    missing = wanted - sum(len(ground.sampler.pairs) for ground in grounds)
     for ground in grounds:
         if missing > 0:
             missing -= ground.draw(missing)
     return missing
 
 
-class _Ground:
+class _RepoNegatives:
     """One repository within one split, where negatives are drawn."""
 
-    def __init__(self, pairs: Sequence[Pair], everyone: Sequence[IssueRef], sources: _Sources) -> None:
+    def __init__(self, pairs: Sequence[IssuePair], everyone: Sequence[IssueRef], sources: _Sources) -> None:
         self.positives = len(pairs)
         self._positives = pairs
         self._paired = {ref for pair in pairs for ref in (pair.first, pair.second)}
@@ -124,7 +166,7 @@ class _Ground:
         self._retriever: Retriever | None = None
         self._ranking: Callable[[int], Iterable[int]] | None = None
         self._headings_of: dict[IssueRef, frozenset[str]] = {}
-        guard = Guard(
+        guard = NegativeFilter(
             cluster=sources.cluster,
             group=sources.group,
             titles={ref: plain_title(sources.texts[ref].text) for ref in everyone},
@@ -132,29 +174,29 @@ class _Ground:
             share=self._share,
             limit=self._settings.guard_share,
         )
-        self.drawer = Drawer(pairs, guard.why_not, sources.seed)
+        self.sampler = NegativeSampler(pairs, guard.why_not, sources.seed)
 
     def draw(self, count: int) -> int:
         """Draw up to `count` more; how many were drawn."""
         if count <= 0:
             return 0
-        before = len(self.drawer.pairs)
+        before = len(self.sampler.pairs)
         goal = before + count
         anyone = self._settings.partners == "any"
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.drawer.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
+            self.sampler.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
         else:
             self._draw_matched(count, hard, anyone=anyone)
         # Whatever is still missing comes at random.
         if not anyone:
-            self.drawer.draw_random(goal - len(self.drawer.pairs))
-        if len(self.drawer.pairs) < goal:
+            self.sampler.draw_random(goal - len(self.sampler.pairs))
+        if len(self.sampler.pairs) < goal:
             self._widen()
-            self.drawer.draw_random_from(self._everyone, goal - len(self.drawer.pairs))
+            self.sampler.draw_random_from(self._everyone, goal - len(self.sampler.pairs))
         # An index is large; it is built again in the rare case that more is asked for.
         self._retriever = self._ranking = None
-        return len(self.drawer.pairs) - before
+        return len(self.sampler.pairs) - before
 
     def _draw_matched(self, count: int, hard: int, *, anyone: bool) -> None:
         """Draw negatives whose gaps in time are those of the positives, as far as the issues allow."""
@@ -162,8 +204,8 @@ class _Ground:
         wanted = WantedGaps([everyone.gap(pair.first, pair.second) for pair in self._positives], count)
         resembles = self._same_template if self._settings.match == "template" else _always
         paired = everyone.only(self._paired.__contains__)
-        of_paired = Matching(self.drawer, paired, wanted, resembles, self._sources.seed)
-        of_everyone = Matching(self.drawer, everyone, wanted, resembles, self._sources.seed)
+        of_paired = Matching(self.sampler, paired, wanted, resembles, self._sources.seed)
+        of_everyone = Matching(self.sampler, everyone, wanted, resembles, self._sources.seed)
         of_everyone.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
         if not anyone:
             of_paired.draw_random()
@@ -183,7 +225,7 @@ class _Ground:
     def with_single(self) -> int:
         """How many negatives have an issue without a positive."""
         return sum(
-            pair.first not in self._paired or pair.second not in self._paired for pair in self.drawer.pairs
+            pair.first not in self._paired or pair.second not in self._paired for pair in self.sampler.pairs
         )
 
     def _widen(self) -> None:

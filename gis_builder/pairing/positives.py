@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from gis_builder.pairing.text import Texts
+from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings.pairs import PairSettings
-from gis_builder.store.records import Cluster, DroppedPair, Grounds, IssueRef, Pair, Relation
+from gis_builder.store.records import DroppedPair, DuplicateCluster, Grounds, IssuePair, IssueRef, Relation
 from pairkit.similarity.groups import Groups
 from pairkit.system.seeded import keyed_hash
 
@@ -19,13 +19,13 @@ Edge = tuple[IssueRef, IssueRef]
 class Positives:
     """The positives, by cluster and number, and what was left out."""
 
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[IssuePair] = field(default_factory=list)
     dropped: list[DroppedPair] = field(default_factory=list)
 
 
 def make_positives(
-    clusters: Iterable[Cluster],
-    texts: Texts,
+    clusters: Iterable[DuplicateCluster],
+    texts: RenderedTexts,
     grounds: Mapping[Edge, Grounds],
     settings: PairSettings,
     seed: int,
@@ -54,7 +54,7 @@ def make_positives(
                 continue
             kept += 1
             seen.add(frozenset((first, second)))
-            made.pairs.append(Pair(first, second, 1, cluster.id, grounds.get((first, second))))
+            made.pairs.append(IssuePair(first, second, 1, cluster.id, grounds.get((first, second))))
     return made
 
 
@@ -62,7 +62,7 @@ class _Related:
     """Which issues of a cluster are tied by the relations that were chosen."""
 
     def __init__(
-        self, cluster: Cluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]
+        self, cluster: DuplicateCluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]
     ) -> None:
         self._left_out = {
             edge: f"relation_{grounds[edge].relation}"
@@ -80,7 +80,7 @@ class _Related:
         return None if self._tied.find(first) == self._tied.find(second) else "relation_indirect"
 
 
-def _candidates(cluster: Cluster, settings: PairSettings, seed: int) -> Iterator[Edge]:
+def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) -> Iterator[Edge]:
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:
         named = {frozenset(edge) for edge in cluster.edges}
@@ -90,7 +90,9 @@ def _candidates(cluster: Cluster, settings: PairSettings, seed: int) -> Iterator
             yield (low, high) if high == cluster.canonical else (high, low)
 
 
-def _why_not(first: IssueRef, second: IssueRef, seen: set[frozenset[IssueRef]], texts: Texts) -> str | None:
+def _why_not(
+    first: IssueRef, second: IssueRef, seen: set[frozenset[IssueRef]], texts: RenderedTexts
+) -> str | None:
     if first == second:
         return "self"
     if frozenset((first, second)) in seen:

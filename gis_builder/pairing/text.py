@@ -38,7 +38,7 @@ from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.markdown import Span, comments
-from gis_builder.store.records import Cluster, Issue, IssueRef, IssueText
+from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
 
 _MOST_PASSES = 8
@@ -48,7 +48,7 @@ _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uf
 
 
 @dataclass(slots=True)
-class Texts:
+class RenderedTexts:
     """Every issue's text, or why it has none."""
 
     usable: dict[IssueRef, IssueText] = field(default_factory=dict)
@@ -56,10 +56,12 @@ class Texts:
     removed: Counter[str] = field(default_factory=Counter)  # of the usable ones, by kind
 
 
-def render_issues(issues: Iterable[Issue], clusters: Iterable[Cluster], settings: TextSettings) -> Texts:
+def render_issues(
+    issues: Iterable[Issue], clusters: Iterable[DuplicateCluster], settings: TextSettings
+) -> RenderedTexts:
     """Render every issue once; pull requests, empty and tiny texts are rejected with a reason code."""
     partners = {member: cluster.members for cluster in clusters for member in cluster.members}
-    texts = Texts()
+    texts = RenderedTexts()
     for issue in issues:
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"

@@ -21,19 +21,19 @@ _REMEMBERED = 512  # score vectors kept; one is four bytes a text
 _RETRIEVED = 50  # texts considered for one hard negative
 
 
-class Ranking(Protocol):
+class PartnerRanking(Protocol):
     """For each text, by its place, the places of others to try as its negative, best first."""
 
     def __getitem__(self, place: int, /) -> Iterable[Any]:
         """The places of others; whole numbers."""
 
 
-Rank: TypeAlias = Callable[[Sequence[str]], Ranking]
+Rank: TypeAlias = Callable[[Sequence[str]], PartnerRanking]
 """A strategy of one's own: the texts of one repository and split in, a `Ranking` of them out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class NegativeStrategy:
     """How the negatives of a build are found."""
 
     share: float = 0.0
@@ -59,9 +59,11 @@ class Strategy:
         return others
 
 
-def strategy_of(given: str | Rank) -> Strategy:
+def strategy_of(given: str | Rank) -> NegativeStrategy:
     """The strategy of a name, or of a function."""
-    return STRATEGIES[given] if isinstance(given, str) else Strategy(1.0, given, qualified_name(given))
+    return (
+        STRATEGIES[given] if isinstance(given, str) else NegativeStrategy(1.0, given, qualified_name(given))
+    )
 
 
 def qualified_name(function: Rank) -> str:
@@ -106,7 +108,7 @@ class Retriever:
 
 
 STRATEGIES = {
-    "random": Strategy(),  # as in the papers
-    "mixed": Strategy(0.5, Retriever),
-    "hard": Strategy(1.0, Retriever),
+    "random": NegativeStrategy(),  # as in the papers
+    "mixed": NegativeStrategy(0.5, Retriever),
+    "hard": NegativeStrategy(1.0, Retriever),
 }

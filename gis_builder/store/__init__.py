@@ -5,6 +5,7 @@ from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
     Page,
+    PendingFetch,
     RateLimit,
     RepoOutcome,
     RepoRow,
@@ -12,7 +13,6 @@ from gis_builder.store.rows import (
     Task,
     TopUp,
     Usage,
-    Wish,
     full_names,
 )
 from gis_builder.store.store import Store
@@ -21,6 +21,7 @@ __all__ = [
     "RATE_LIMIT",
     "Absence",
     "Page",
+    "PendingFetch",
     "RateLimit",
     "RepoOutcome",
     "RepoRow",
@@ -30,6 +31,5 @@ __all__ = [
     "Task",
     "TopUp",
     "Usage",
-    "Wish",
     "full_names",
 ]

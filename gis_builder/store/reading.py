@@ -146,13 +146,13 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
 
-_POOL = "pool"  # a task that fixes a sample's order and is never done
+_NEGATIVE_SAMPLE = "pool"  # a task that fixes a sample's order and is never done
 _TALLIES = {
     "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
     "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
     "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
     "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
-    "wishes": "SELECT repo, count(*) FROM wishes GROUP BY repo",
+    "pending": "SELECT repo, count(*) FROM wishes GROUP BY repo",
     "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
 }
 
@@ -166,7 +166,7 @@ def tallies(path: Path) -> dict[str, Tally]:
             for repo, count in connection.execute(sql):
                 setattr(found[repo], name, count)
         tasks = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
-        for repo, kind, done, left in connection.execute(tasks, (_POOL,)):
+        for repo, kind, done, left in connection.execute(tasks, (_NEGATIVE_SAMPLE,)):
             found[repo].done += Counter({kind: done})
             found[repo].left += Counter({kind: left})
     return found

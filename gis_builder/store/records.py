@@ -106,7 +106,7 @@ class Relation(StrEnum):
     PART_OF = "part-of"  # "part of #1", "a special case of #1"
 
 
-class Outcome(StrEnum):
+class VerdictOutcome(StrEnum):
     """What a thread says about its issue."""
 
     DUPLICATE = "duplicate"
@@ -131,7 +131,7 @@ class Verdict:
     """The decision on one issue and why it was taken."""
 
     ref: IssueRef
-    outcome: Outcome
+    outcome: VerdictOutcome
     targets: tuple[IssueRef, ...]  # the canonical issues; for `uncertain` the likely ones
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
@@ -140,7 +140,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class DuplicateCluster:
     """Issues that are all about the same thing, collapsed from the verdicts' edges by union-find."""
 
     id: str  # "owner/name#lowest number"
@@ -170,7 +170,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class IssuePair:
     """One row of the dataset before its texts are put in: label 1 means duplicates."""
 
     first: IssueRef

@@ -65,7 +65,7 @@ class Absence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PendingFetch:
     """An issue that is still to be fetched."""
 
     ref: IssueRef
@@ -130,7 +130,7 @@ class Tally:
     begun: int = 0  # threads of which something is stored
     threads: int = 0  # whole threads
     comments: int = 0
-    wishes: int = 0  # issues to be fetched by number
+    pending: int = 0  # issues to be fetched by number
     top_ups: int = 0  # threads to be completed
     done: Counter[str] = field(default_factory=Counter)  # finished tasks by kind
     left: Counter[str] = field(default_factory=Counter)  # open tasks by kind
@@ -138,7 +138,7 @@ class Tally:
     @property
     def open_work(self) -> int:
         """Threads, searches and lists that are still to be had."""
-        return self.wishes + self.top_ups + self.left.total()
+        return self.pending + self.top_ups + self.left.total()
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Page:
     comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
     events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: place from the end, < 0
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
-    wishes: list[Wish] = field(default_factory=list)
+    pending: list[PendingFetch] = field(default_factory=list)
     granted: list[IssueRef] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)  # repository, kind: tasks to forget
@@ -163,6 +163,6 @@ class Page:
     notes: dict[str, str] = field(default_factory=dict)  # remembered facts about the server
 
     def __str__(self) -> str:
-        told = ("threads", "issues", "comments", "events", "wishes", "missing", "repos", "warnings")
-        counts = {name: len(getattr(self, name)) for name in told}
+        counted = ("threads", "issues", "comments", "events", "pending", "missing", "repos", "warnings")
+        counts = {name: len(getattr(self, name)) for name in counted}
         return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "how far it is"

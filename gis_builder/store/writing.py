@@ -22,7 +22,7 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     _save_light(connection, page.issues)
     _save_missing(connection, page)
     _save_top_ups(connection, page)
-    _save_wishes(connection, page)
+    _save_pending(connection, page)
     connection.executemany("DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped)
     _save_tasks(connection, page.tasks)
     connection.executemany("INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings)
@@ -95,7 +95,7 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     )
 
 
-def _save_wishes(connection: sqlite3.Connection, page: Page) -> None:
+def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     """Queue what is not stored yet, and strike out what this page fulfils."""
     connection.executemany(
         "INSERT INTO wishes SELECT ?1, ?2, ?3 "
@@ -103,7 +103,7 @@ def _save_wishes(connection: sqlite3.Connection, page: Page) -> None:
         "AND (depth >= ?3 OR is_pull)) "
         "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2) "
         "ON CONFLICT DO UPDATE SET with_thread = max(with_thread, excluded.with_thread)",
-        [(*wish.ref, int(wish.with_thread)) for wish in page.wishes],
+        [(*fetch.ref, int(fetch.with_thread)) for fetch in page.pending],
     )
     connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.granted)
 

@@ -83,7 +83,7 @@ def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
     with open_github(settings, store) as github:
         github.check([STATION])
         getattr(github, strategy)([STATION])
-        github.pool({STATION: 15}, seed=1)
+        github.fetch_negative_sample({STATION: 15}, seed=1)
 
 
 def _issue(number: int) -> dict[str, Any]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import random
 
-from gis_builder.pairing.text import Texts
-from gis_builder.store.records import GITHUB, Cluster, Evidence, Grounds, IssueRef, IssueText, Relation
+from gis_builder.pairing.text import RenderedTexts
+from gis_builder.store.records import (
+    GITHUB,
+    DuplicateCluster,
+    Evidence,
+    Grounds,
+    IssueRef,
+    IssueText,
+    Relation,
+)
 
 WORDS = [
     f"{area}{thing}" for area in ("window", "parser", "socket", "theme", "linker") for thing in "abcdefgh"
@@ -16,11 +24,13 @@ def ref(number: int, repo: str = "o/n") -> IssueRef:
     return IssueRef(repo, number)
 
 
-def cluster(*numbers: int, repo: str = "o/n", edges: tuple[tuple[int, int], ...] | None = None) -> Cluster:
+def cluster(
+    *numbers: int, repo: str = "o/n", edges: tuple[tuple[int, int], ...] | None = None
+) -> DuplicateCluster:
     """A cluster whose lowest issue is the canonical one, by default with an edge from each other to it."""
     members = tuple(ref(number, repo) for number in sorted(numbers))
     named = edges if edges is not None else tuple((number, min(numbers)) for number in sorted(numbers)[1:])
-    return Cluster(
+    return DuplicateCluster(
         f"{repo}#{min(numbers)}",
         members,
         members[0],
@@ -37,8 +47,8 @@ def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
     )
 
 
-def texts_of(*issues: IssueRef) -> Texts:
-    return Texts(usable={issue: text_of(issue) for issue in issues})
+def texts_of(*issues: IssueRef) -> RenderedTexts:
+    return RenderedTexts(usable={issue: text_of(issue) for issue in issues})
 
 
 def evidence(issue: IssueRef) -> Evidence:
@@ -53,7 +63,7 @@ def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds
 
 def tracker(
     clusters: int, singles: int = 0, repo: str = "o/n", size: int = 2
-) -> tuple[list[Cluster], list[IssueRef]]:
+) -> tuple[list[DuplicateCluster], list[IssueRef]]:
     """`clusters` clusters of `size` issues, then `singles` issues without a duplicate; and all the issues."""
     made = [cluster(*range(k * size + 1, k * size + size + 1), repo=repo) for k in range(clusters)]
     issues = [ref(number, repo) for number in range(1, clusters * size + singles + 1)]

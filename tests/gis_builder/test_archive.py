@@ -242,8 +242,8 @@ def test_half_written_files_of_killed_processes_are_removed_once_they_are_old(
 )
 def test_the_code_that_makes_a_file_is_in_its_name(parts: Sequence[str], own: list[str]) -> None:
     # Settings are in the name themselves; how files are named and written decides nothing of their contents.
-    known = {part.removesuffix(".py") for part in parts} | {"_settings", "_archive/maps"}
-    trees = [ast.parse((PACKAGE / f"_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
+    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/maps"}
+    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
     taken = {
         (node.module or "").removeprefix("gis_builder.").replace(".", "/")
         for tree in trees
@@ -252,7 +252,7 @@ def test_the_code_that_makes_a_file_is_in_its_name(parts: Sequence[str], own: li
     }
     assert taken
     assert not {
-        name for name in taken - {"_archive"} if not any(f"{name}/".startswith(f"{one}/") for one in known)
+        name for name in taken - {"gh_archive"} if not any(f"{name}/".startswith(f"{one}/") for one in known)
     }
 
 

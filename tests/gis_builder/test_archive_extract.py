@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.rows import Ledger, ledgers_of
+from gis_builder.gh_archive.rows import HourTally, ledgers_of
 from gis_builder.gh_archive.write import by_month
 from pairkit.app.errors import DataError
 from tests.pairkit.peak import peak_mib
@@ -67,14 +67,14 @@ def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> b
     return event(number, "IssueCommentEvent", {"action": "created", "issue": issue(on), "comment": said})
 
 
-def extracted(path: Path) -> tuple[list[dict[str, Any]], Ledger]:
+def extracted(path: Path) -> tuple[list[dict[str, Any]], HourTally]:
     made = path.with_name("rows.parquet")
     made.write_bytes(b"".join(extract_hour(path, HOUR)))
-    (ledger,) = ledgers_of([made])
-    return pl.read_parquet(made).rows(named=True), ledger
+    (tally,) = ledgers_of([made])
+    return pl.read_parquet(made).rows(named=True), tally
 
 
-def read(tmp_path: Path, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], Ledger]:
+def read(tmp_path: Path, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], HourTally]:
     path = tmp_path / f"{HOUR}.json.gz"
     path.write_bytes(gzip.compress(b"".join(line + b"\n" for line in lines)))
     return extracted(path)
@@ -82,7 +82,7 @@ def read(tmp_path: Path, lines: Sequence[bytes]) -> tuple[list[dict[str, Any]], 
 
 def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
     closed = issue(3, state="closed", closed_at="2015-01-01T00:09:00Z", updated_at="2015-01-01T00:09:00Z")
-    rows, ledger = read(
+    rows, tally = read(
         tmp_path,
         [
             event(1, "IssuesEvent", {"action": "opened", "issue": issue(3)}),
@@ -91,7 +91,7 @@ def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
             event(10, "WatchEvent", {"action": "started"}),
         ],
     )
-    assert ledger == Ledger(HOUR, lines=4, events=4, issue_events=3, first_id=1, last_id=10)
+    assert tally == HourTally(HOUR, lines=4, events=4, issue_events=3, first_id=1, last_id=10)
     assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
     said, done, shown, named = rows
     assert (said["number"], said["id"], said["author"], said["body"]) == (3, 52, "bob", "Duplicate of #1")
@@ -111,14 +111,14 @@ def test_an_event_that_stands_twice_counts_once(tmp_path: Path) -> None:
         event(4, "IssuesEvent", {"action": "reopened", "issue": issue(3)}),
     ]
     once, _ = read(tmp_path, lines)
-    twice, ledger = read(tmp_path, [*lines, *lines])
+    twice, tally = read(tmp_path, [*lines, *lines])
     assert once == twice
-    assert ledger.events == 4
+    assert tally.events == 4
 
 
 def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
     on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
-    rows, ledger = read(
+    rows, tally = read(
         tmp_path,
         [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)],
     )
@@ -126,7 +126,7 @@ def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
         ("pull", 4, None),
         ("pull", 5, None),
     ]
-    assert ledger.issue_events == 0
+    assert tally.issue_events == 0
 
 
 def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: 
     ]
     silent = issue(1)
     del silent["author_association"]
-    rows, ledger = read(tmp_path, [event(1, "IssuesEvent", {"action": "opened", "issue": silent}), *pushes])
+    rows, tally = read(tmp_path, [event(1, "IssuesEvent", {"action": "opened", "issue": silent}), *pushes])
     assert [row["name"] for row in rows if row["kind"] == "member"] == ["eve", "max"]
-    assert ledger.without_association == 1
+    assert tally.without_association == 1
     rows, _ = read(tmp_path, [event(1, "IssuesEvent", {"action": "opened", "issue": issue(1)}), *pushes])
     assert not [row for row in rows if row["kind"] == "member"]
 
@@ -147,7 +147,7 @@ def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: 
 def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path) -> None:
     good = comment(1, 3)
     deep = b"[" * 100_000 + b"]" * 100_000
-    rows, ledger = read(
+    rows, tally = read(
         tmp_path,
         [
             good,
@@ -167,12 +167,12 @@ def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path
         ],
     )
     assert sum(row["kind"] == "comment" for row in rows) == 2
-    assert ledger.lines == 13
-    assert ledger.events == 2
-    assert sum(ledger.broken.values()) == 11
-    assert ledger.broken["the line is cut off"] == 2
-    assert any("nested" in reason for reason in ledger.broken)
-    assert any(reason.startswith("payload.comment.user") for reason in ledger.broken)
+    assert tally.lines == 13
+    assert tally.events == 2
+    assert sum(tally.broken.values()) == 11
+    assert tally.broken["the line is cut off"] == 2
+    assert any("nested" in reason for reason in tally.broken)
+    assert any(reason.startswith("payload.comment.user") for reason in tally.broken)
 
 
 def test_reasons_are_bounded(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ def test_reasons_are_bounded(tmp_path: Path) -> None:
         event(1, "IssuesEvent", {"action": "opened", "issue": issue(1, labels=[{"name": "x"}] * place + [1])})
         for place in range(40)
     ]
-    _, ledger = read(tmp_path, lines)
-    assert sum(ledger.broken.values()) == 40
-    assert len(ledger.broken) <= 21
+    _, tally = read(tmp_path, lines)
+    assert sum(tally.broken.values()) == 40
+    assert len(tally.broken) <= 21
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
@@ -194,16 +194,16 @@ def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None
     whole = gzip.compress(b"".join(comment(n % 60, n) + b"\n" for n in range(1, 2000)))
     path = tmp_path / "hour.json.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    rows, ledger = extracted(path)
+    rows, tally = extracted(path)
     assert sum(row["kind"] == "comment" for row in rows) > 100
-    assert ledger.issue_events == ledger.events < 1999
-    assert "not readable" in ledger.broke_off
+    assert tally.issue_events == tally.events < 1999
+    assert "not readable" in tally.broke_off
     path.write_bytes(whole[:-4] + b"\0\0\0\0")  # what does not add up to its checksum
     assert extracted(path)[1].broke_off
     path.write_bytes(b"no gzip at all")
-    rows, ledger = extracted(path)
+    rows, tally = extracted(path)
     assert not rows
-    assert ledger.broke_off
+    assert tally.broke_off
 
 
 def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ def test_however_much_an_hour_holds_it_takes_bounded_memory(
         monkeypatch.setattr(f"gis_builder.gh_archive.extract.{name}", size)
     assert read(tmp_path, lines)[0] == rows  # folded again and again
     monkeypatch.setattr("gis_builder.gh_archive.extract._MOST_BYTES", 30_000)
-    rows, ledger = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
+    rows, tally = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
     assert 10 < sum(row["kind"] == "comment" for row in rows) < 90
-    assert ledger.broken["the hour holds more text than any has"] > 10
-    assert ledger.events + sum(ledger.broken.values()) == ledger.lines
+    assert tally.broken["the hour holds more text than any has"] > 10
+    assert tally.events + sum(tally.broken.values()) == tally.lines
     assert any(row["kind"] == "pull" for row in rows)  # which takes no room
 
 
@@ -245,7 +245,7 @@ def test_an_hour_without_a_line_is_told(tmp_path: Path, whole: bytes) -> None:
 
 def test_what_is_malformed_is_no_event_of_an_issue(tmp_path: Path) -> None:
     year_9999 = "9999-12-31T00:00:00Z"
-    rows, ledger = read(
+    rows, tally = read(
         tmp_path,
         [
             comment(1, 3, created_at=year_9999, author_association=None),
@@ -254,7 +254,11 @@ def test_what_is_malformed_is_no_event_of_an_issue(tmp_path: Path) -> None:
         ],
     )
     assert [(row["kind"], row["number"]) for row in rows] == [("pull", 4)]
-    assert (ledger.events, ledger.issue_events, ledger.without_association) == (1, 0, 0)
+    assert (tally.events, tally.issue_events, tally.without_association) == (
+        1,
+        0,
+        0,
+    )
 
 
 def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
@@ -264,9 +268,9 @@ def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
         for _ in range(60):
             file.write(b'{"text":"' + b"0123456789abcdef" * 65536)
         file.write(b"\n" + comment(2, 3) + b"\n")
-    rows, ledger = extracted(path)
+    rows, tally = extracted(path)
     assert sum(row["kind"] == "comment" for row in rows) == 2
-    assert ledger.broken == {"the line is too long": 1}
+    assert tally.broken == {"the line is too long": 1}
     imports = "from gis_builder.gh_archive.extract import extract_hour"
     done, peak = peak_mib(imports, "list(extract_hour(Path(sys.argv[1]), '2015-01-01-0'))", path)
     assert done == "done"
@@ -279,9 +283,9 @@ def test_whatever_is_put_into_a_line_ends_in_the_ledger(
 ) -> None:
     line = comment(1, 3)
     broken = (line[:at] + noise + line[at + cut :]).replace(b"\n", b"")
-    rows, ledger = read(tmp_path_factory.getbasetemp(), [comment(2, 4), broken, comment(3, 5)])
+    rows, tally = read(tmp_path_factory.getbasetemp(), [comment(2, 4), broken, comment(3, 5)])
     assert {4, 5} <= {row["number"] for row in rows}
-    assert ledger.events + sum(ledger.broken.values()) == ledger.lines
+    assert tally.events + sum(tally.broken.values()) == tally.lines
 
 
 @pytest.mark.skipif(not HOURS.is_dir(), reason="needs ../shared/data/gharchive")
@@ -290,15 +294,15 @@ def test_real_hours(tmp_path: Path) -> None:
         read(tmp_path, gzip.decompress(path.read_bytes()).splitlines())[1]
         for path in sorted(HOURS.glob("*.gz"))
     ]
-    assert [ledger.events for ledger in counts] == [7702, 7427]
-    assert not any(ledger.broken or ledger.broke_off for ledger in counts)
-    assert sum(ledger.issue_events for ledger in counts) == 703 + 1301 - 451  # those of pull requests
+    assert [tally.events for tally in counts] == [7702, 7427]
+    assert not any(tally.broken or tally.broke_off for tally in counts)
+    assert sum(tally.issue_events for tally in counts) == 703 + 1301 - 451  # those of pull requests
 
 
 def test_months_say_what_is_missing() -> None:
     rows = [
-        Ledger("2015-01-31-23", lines=5, events=4, first_id=11, last_id=30, broken={"x": 1}),
-        Ledger("2015-02-01-1", broke_off="not readable"),
+        HourTally("2015-01-31-23", lines=5, events=4, first_id=11, last_id=30, broken={"x": 1}),
+        HourTally("2015-02-01-1", broke_off="not readable"),
     ]
     months = by_month(["2015-01-31-23", "2015-02-01-0", "2015-02-01-1"], rows)
     assert list(months) == ["2015-01", "2015-02"]

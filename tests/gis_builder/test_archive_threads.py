@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder.crawling.github.pool import number_order
+from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.barred import Exclusions, read_exclusions
 from gis_builder.gh_archive.hours import hours_between, lacks_events, span_of
-from gis_builder.gh_archive.judge import pool_order
-from gis_builder.gh_archive.rows import Ledger
+from gis_builder.gh_archive.judge import sample_order
+from gis_builder.gh_archive.rows import HourTally
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.gh_archive.write import by_month, with_coverage
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind
@@ -183,7 +183,7 @@ def test_buckets_are_all_of_a_month(tmp_path: Path) -> None:
             for repo in range(40)
         ]
         paths.append(tmp_path / f"{hour}.parquet")
-        paths[-1].write_bytes(r.file_of(r.table_of(rows), [Ledger(f"2015-01-01-{hour}")]))
+        paths[-1].write_bytes(r.file_of(r.table_of(rows), [HourTally(f"2015-01-01-{hour}")]))
     whole = r.read_rows(paths)
     assert whole.height == 40
     assert set(whole["event_id"]) == {200 + repo for repo in range(40)}  # the newest
@@ -202,14 +202,14 @@ def test_buckets_are_all_of_a_month(tmp_path: Path) -> None:
 def test_a_forged_number_makes_no_list_of_millions() -> None:
     honest = repo([shown(number, 2) for number in range(1, 9)])
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
-    assert list(pool_order(honest, 42)) == as_crawled
+    assert list(sample_order(honest, 42)) == as_crawled
     forged = repo([*(shown(number, 2) for number in range(1, 9)), r.bare_row(place(3), r.PULL, 9_999_999)])
     tracemalloc.start()
-    assert sorted(pool_order(forged, 42)) == list(range(1, 9))
+    assert sorted(sample_order(forged, 42)) == list(range(1, 9))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
-    assert list(pool_order(forged, 42)) != list(pool_order(forged, 43))
+    assert list(sample_order(forged, 42)) != list(sample_order(forged, 43))
 
 
 def test_one_range_is_written_in_one_way() -> None:
@@ -219,12 +219,12 @@ def test_one_range_is_written_in_one_way() -> None:
 
 
 def test_the_card_says_what_the_archive_lacks() -> None:
-    def card(hour: str, **ledger: Any) -> str:
+    def card(hour: str, **tally: Any) -> str:
         statistics = {
             "rejected_issues": {"bot_author": 2},
             "archive_repositories": {"excluded": 1},
             "months": by_month(
-                [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [Ledger(hour, **ledger)]
+                [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [HourTally(hour, **tally)]
             ),
         }
         settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}, "hours": hour}

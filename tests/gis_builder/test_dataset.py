@@ -18,7 +18,7 @@ from gis_builder.pairing.dataset import (
     write_dropped,
     write_gis,
 )
-from gis_builder.store.records import DroppedPair, Pair
+from gis_builder.store.records import DroppedPair, IssuePair
 from pairkit.app.errors import DataError
 
 from .pair_material import grounds, ref, text_of
@@ -26,12 +26,12 @@ from .pair_material import grounds, ref, text_of
 ISSUES = [ref(n) for n in range(1, 41)]
 TEXTS = {issue: text_of(issue) for issue in ISSUES}
 POSITIVES = {
-    "train": [Pair(ref(n + 1), ref(n), 1, f"o/n#{n}", grounds(ref(n + 1))) for n in range(1, 31, 2)],
-    "test": [Pair(ref(n + 1), ref(n), 1, f"o/n#{n}") for n in range(31, 41, 2)],
+    "train": [IssuePair(ref(n + 1), ref(n), 1, f"o/n#{n}", grounds(ref(n + 1))) for n in range(1, 31, 2)],
+    "test": [IssuePair(ref(n + 1), ref(n), 1, f"o/n#{n}") for n in range(31, 41, 2)],
 }
 NEGATIVES = {
-    "train": [Pair(ref(n), ref(n + 2), 0, "", negative_kind="random") for n in range(1, 27, 2)],
-    "test": [Pair(ref(n), ref(n + 2), 0, "", negative_kind="hard") for n in range(31, 38, 2)],
+    "train": [IssuePair(ref(n), ref(n + 2), 0, "", negative_kind="random") for n in range(1, 27, 2)],
+    "test": [IssuePair(ref(n), ref(n + 2), 0, "", negative_kind="hard") for n in range(31, 38, 2)],
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.deal import _filling
+from gis_builder.pairing.split import _filling
 
 
 @given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection import clusters
-from gis_builder.store.records import IssueRef, Outcome, Verdict
+from gis_builder.store.records import IssueRef, Verdict, VerdictOutcome
 
 from .detect_threads import ref
 
 
-def duplicate(number: int, *targets: int, outcome: Outcome = Outcome.DUPLICATE) -> Verdict:
+def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:
     return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
 
 
@@ -30,7 +30,7 @@ def test_pairs_chains_stars_and_cycles() -> None:
 
 
 def test_only_duplicates_of_others_count() -> None:
-    assert numbers(duplicate(2, 1, outcome=Outcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
+    assert numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
 
 
 edges = st.lists(st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_size=3)), max_size=12)
@@ -54,7 +54,7 @@ def test_clusters_are_apart_and_joining_them_again_changes_nothing(
     assert len(members) == len(set(members))
     assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in found)
     again = [
-        Verdict(member, Outcome.DUPLICATE, (cluster.canonical,), 0.9, "test")
+        Verdict(member, VerdictOutcome.DUPLICATE, (cluster.canonical,), 0.9, "test")
         for cluster in found
         for member in cluster.members
         if member != cluster.canonical

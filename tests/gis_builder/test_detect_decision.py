@@ -3,20 +3,20 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection import Rules, decide, statements
-from gis_builder.detection.decision import hear_thread
-from gis_builder.detection.statements import marks
-from gis_builder.store.records import Comment, Outcome, Thread, Verdict
+from gis_builder.detection.decision import track_claims
+from gis_builder.detection.statements import read_marks
+from gis_builder.store.records import Comment, Thread, Verdict, VerdictOutcome
 
 from .detect_threads import event, kind_of, ref, said, thread
 
-NOT, UNCERTAIN, DUPLICATE = Outcome.NOT, Outcome.UNCERTAIN, Outcome.DUPLICATE
+NOT, UNCERTAIN, DUPLICATE = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN, VerdictOutcome.DUPLICATE
 
 
 def decided(*parts: object, **fields: object) -> Verdict:
     return decide(thread(*parts, **fields), kind_of)  # type: ignore[arg-type]
 
 
-def call(*parts: object, **fields: object) -> tuple[Outcome, list[int]]:
+def call(*parts: object, **fields: object) -> tuple[VerdictOutcome, list[int]]:
     verdict = decided(*parts, **fields)
     return verdict.outcome, [target.number for target in verdict.targets]
 
@@ -289,12 +289,12 @@ def test_every_verdict_says_whence() -> None:
     assert evidence.url.startswith("https://github.com/o/n/issues/100#issuecomment-")
 
 
-def test_of_a_thread_beyond_what_is_read_nothing_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_thread_beyond_what_is_read_no_statement_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = thread(said("mia", "Duplicate of #1"))  # weighs 2: a claim and what it names
-    for most, heard in ((2, 2), (1, 0)):  # the body, the comment
+    for most, read in ((2, 2), (1, 0)):  # the body, the comment
         monkeypatch.setattr(statements, "MOST_CLAIMS", most)
-        ledger = hear_thread(talk, marks(talk), kind_of, Rules())
-        assert len(ledger.heard) == heard
+        tracker = track_claims(talk, read_marks(talk), kind_of, Rules())
+        assert len(tracker.statements) == read
 
 
 def test_silence_is_cheap_and_not() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from gis_builder.detection import decide, explain
-from gis_builder.store.records import Outcome, Verdict
+from gis_builder.store.records import Verdict, VerdictOutcome
 
 from .detect_threads import event, kind_of, ref, said, thread
 
@@ -49,5 +49,5 @@ def test_every_reason_has_words() -> None:
 
 
 def test_a_reason_given_by_others_is_explained_too() -> None:
-    verdict = Verdict(ref(100), Outcome.UNCERTAIN, (ref(1),), 0.4, "below_min_confidence")
+    verdict = Verdict(ref(100), VerdictOutcome.UNCERTAIN, (ref(1),), 0.4, "below_min_confidence")
     assert "less confidence" in explain(thread(), verdict, kind_of)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.detection.explanations import accepts_explanation, explains
-from gis_builder.detection.page import Page
-from gis_builder.store.records import Comment, Outcome
+from gis_builder.detection.page import PreparedText
+from gis_builder.detection.reading import accepts_explanation, explains
+from gis_builder.store.records import Comment, VerdictOutcome
 
 from .detect_threads import event, kind_of, ref, said, thread
 
-DUPLICATE = Outcome.DUPLICATE
+DUPLICATE = VerdictOutcome.DUPLICATE
 SUPPOSED = said("mia", "This could be a dup of #1, but I want to look closer.", 5)
 DONE = said("mia", "Closing.")
 REASONS = [
@@ -42,13 +42,13 @@ REASONS = [
 ]
 
 
-def call(*comments: Comment) -> tuple[Outcome, list[int]]:
+def call(*comments: Comment) -> tuple[VerdictOutcome, list[int]]:
     verdict = decide(thread(*comments), kind_of)
     return verdict.outcome, [target.number for target in verdict.targets]
 
 
-def page(text: str) -> Page:
-    return Page(text, ref(100), ())
+def page(text: str) -> PreparedText:
+    return PreparedText(text, ref(100), ())
 
 
 @pytest.mark.parametrize("reason", REASONS)

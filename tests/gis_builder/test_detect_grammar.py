@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection import might_matter
-from gis_builder.detection.grammar import find_markers
 from gis_builder.detection.lexicon import Code, code_of
-from gis_builder.detection.markers import read
+from gis_builder.detection.reader import find_markers
+from gis_builder.detection.reading import read
 from gis_builder.detection.references import find_references
-from gis_builder.detection.rules import RULES, Rule, compile_rule
-from gis_builder.detection.tokens import Sentence, hide_references, sentence_spans, tokenise
+from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
+from gis_builder.detection.tokens import CodedSentence, hide_references, sentence_spans, tokenise
 
 from .detect_threads import ref
 
 
-def sentences(text: str) -> list[Sentence]:
+def sentences(text: str) -> list[CodedSentence]:
     references = find_references(text, "o/n")
     hidden = hide_references(text, references).lower()
     by_start = {reference.start: reference for reference in references}
@@ -76,12 +76,12 @@ def test_spans_are_in_order_and_within_the_text(text: str) -> None:
         assert len(sentence.codes) == len(sentence.spans) == len(sentence.references)
 
 
-def marker_starts(rule: Rule, codes: str) -> list[int]:
+def marker_starts(rule: ClaimRule, codes: str) -> list[int]:
     return [match.start("marker") for match in compile_rule(rule).finditer(codes)]
 
 
 @pytest.mark.parametrize("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
-def test_the_example_is_read_by_the_rule_and_no_earlier_one(rule: Rule) -> None:
+def test_the_example_is_read_by_the_rule_and_no_earlier_one(rule: ClaimRule) -> None:
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
     read = [(s.codes, start) for s in sentences(rule.example) for start in marker_starts(rule, s.codes)]

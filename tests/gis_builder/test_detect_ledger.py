@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Comment, Outcome
+from gis_builder.store.records import Comment, VerdictOutcome
 
 from .detect_threads import kind_of, said, thread
 
-DUPLICATE = Outcome.DUPLICATE
+DUPLICATE = VerdictOutcome.DUPLICATE
 ASKED = said("bob", "Is this a dup of #1?", 200)  # too early to count by itself
 HM = "Let me see."
 
 
-def call(*comments: Comment) -> tuple[Outcome, list[int]]:
+def call(*comments: Comment) -> tuple[VerdictOutcome, list[int]]:
     verdict = decide(thread(*comments), kind_of)
     return verdict.outcome, [target.number for target in verdict.targets]
 

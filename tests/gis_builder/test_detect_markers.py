@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection.claims import Claim, ClaimKind, Stance
-from gis_builder.detection.markers import read, read_body
+from gis_builder.detection.reading import read, read_body
 
 from .detect_threads import REPO, ref
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection.masking import mask
+from gis_builder.detection.page import mask
 
 
 @pytest.mark.parametrize(

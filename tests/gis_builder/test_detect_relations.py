@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection.decision import relation_of
-from gis_builder.detection.markers import read
+from gis_builder.detection.reading import read
 from gis_builder.store.records import IssueRef
 
 ISSUE = IssueRef("o/n", 99)

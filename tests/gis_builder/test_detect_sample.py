@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gis_builder.detection import Rules, decide
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Outcome, Thread
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
 from gis_builder.trackers.rest_records import comment_record, event_record, issue_record
 
@@ -78,12 +78,12 @@ def test_each_variety(tracker: Tracker, repo: str, row: dict[str, Any]) -> None:
     )
     if thread.issue.state == "open":
         assert (verdict.outcome, verdict.reason) == (
-            Outcome.NOT,
+            VerdictOutcome.NOT,
             "open",
         )  # doubt about an open issue is no matter
         return
     assert verdict.outcome == row["verdict"], verdict
-    if verdict.outcome is Outcome.DUPLICATE:
+    if verdict.outcome is VerdictOutcome.DUPLICATE:
         assert set(verdict.targets) == {_ref(target, repo) for target in row["targets"]}
 
 
@@ -96,7 +96,7 @@ def test_no_other_issue_is_called_a_duplicate(tracker: Tracker) -> None:
                 tracker.kind,
                 Rules(allow_cross_repository=True, former_names=tracker.former[ref.repo]),
             )
-            assert verdict.outcome is Outcome.NOT, verdict
+            assert verdict.outcome is VerdictOutcome.NOT, verdict
 
 
 def test_another_repository_is_uncertain_by_default(tracker: Tracker) -> None:
@@ -105,4 +105,4 @@ def test_another_repository_is_uncertain_by_default(tracker: Tracker) -> None:
         if row["variety"] == "cross-repository":
             rules = Rules(former_names=tracker.former[repo])
             verdict = decide(tracker.thread(IssueRef(repo, row["number"])), tracker.kind, rules)
-            assert (verdict.outcome, verdict.reason) == (Outcome.UNCERTAIN, "cross_repository")
+            assert (verdict.outcome, verdict.reason) == (VerdictOutcome.UNCERTAIN, "cross_repository")

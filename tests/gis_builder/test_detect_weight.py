@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Comment, Outcome, Thread
+from gis_builder.store.records import Comment, Thread, VerdictOutcome
 
 from .detect_threads import CLOSED_AT, kind_of, said, thread
 
@@ -17,7 +17,7 @@ MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
 def confidence(*comments: Comment, **fields: object) -> float:
     """The confidence of the verdict `duplicate`, or 0 for any other."""
     verdict = decide(thread(*comments, **fields), kind_of)
-    return verdict.confidence if verdict.outcome is Outcome.DUPLICATE else 0.0
+    return verdict.confidence if verdict.outcome is VerdictOutcome.DUPLICATE else 0.0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_note_of_the_author_counts_whenever_it_was_written_if_it_is_firm() -> 
 
 def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
     world: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
-    assert decide(world, kind_of).outcome is Outcome.DUPLICATE
+    assert decide(world, kind_of).outcome is VerdictOutcome.DUPLICATE
     later = replace(world, issue=replace(world.issue, updated_at="2020-02-01T00:00:00Z"))
-    assert decide(later, kind_of).outcome is not Outcome.DUPLICATE
+    assert decide(later, kind_of).outcome is not VerdictOutcome.DUPLICATE
     assert later.issue.updated_at > CLOSED_AT

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.answers import Answer, AnswerKind, classify, requested_wait_s
+from gis_builder.crawling.github.answers import AnswerKind, QueryAnswer, classify, requested_wait_s
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -134,7 +134,7 @@ def test_waits_are_measured_on_the_servers_clock() -> None:
 )
 def test_no_answer_whatever_raises(status: int, headers: dict[str, str], body: bytes) -> None:
     answer = classify(status, headers, body)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, QueryAnswer)
     assert answer.wait_s is None or answer.wait_s >= 0
     if answer.kind in (AnswerKind.OK, AnswerKind.PARTIAL):
         assert isinstance(answer.data, dict)

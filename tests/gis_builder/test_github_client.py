@@ -9,8 +9,8 @@ import pytest
 from msgspec.json import Decoder
 
 from gis_builder.crawling.github.batches import BatchSize, ask_sized
-from gis_builder.crawling.github.client import Client, Refused, Stopped, TooHeavy
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
 from gis_builder.progress.events import Waiting
 from gis_builder.settings.crawl import CrawlSettings
@@ -29,7 +29,7 @@ class Viewer(Node, frozen=True):
 
 
 VIEWER = Decoder(Viewer)
-ASK = Query("{ viewer { login } rateLimit { cost } }", VIEWER)
+ASK = GraphQuery("{ viewer { login } rateLimit { cost } }", VIEWER)
 
 
 @pytest.fixture
@@ -126,15 +126,15 @@ def test_a_bad_token_is_not_tried_twice(asking) -> None:
 
 def test_a_query_that_the_server_does_not_take(asking) -> None:
     client, waits = asking(FaultPlan())
-    with pytest.raises(Refused):
-        client.ask(Query("{ nonsense }", VIEWER))
+    with pytest.raises(RequestRefused):
+        client.ask(GraphQuery("{ nonsense }", VIEWER))
     assert waits == []
 
 
 def test_stopping_ends_a_wait_at_once(asking) -> None:
     client, _ = asking(FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=600))
     client._listener = lambda event: client._stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(CrawlStopped):
         client.ask(ASK)
 
 
@@ -155,10 +155,10 @@ def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="502", page_over=10),)))
     size = BatchSize(64)
 
-    def listing(count: int) -> Query[Viewer]:
+    def listing(count: int) -> GraphQuery[Viewer]:
         issues = f"issues(first: {count}) {{ totalCount }}"
         text = f'{{ repository(owner: "acme", name: "rocket") {{ {issues} }} rateLimit {{ cost }} }}'
-        return Query(text, VIEWER)
+        return GraphQuery(text, VIEWER)
 
     _, asked = ask_sized(client, size, listing, attempts=5)
     assert asked == 8

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gis_builder.crawling.github import Advanced, Finished, GitHub
-from gis_builder.crawling.github.pool import number_order
-from gis_builder.crawling.github.worker import Worker
+from gis_builder.crawling.github.crawler import Worker
+from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
@@ -197,15 +197,15 @@ def test_what_can_be_no_repository_is_missing_without_a_request(tiny: Server, st
 def test_the_pool_is_the_first_issues_in_the_seeds_order(station: Server, store: Store, batch: int) -> None:
     with open_github(quick(station.url, issue_batch=batch), store) as github:
         github.check([STATION])
-        numbers = github.pool({STATION: 20}, seed=5)[STATION]
+        numbers = github.fetch_negative_sample({STATION: 20}, seed=5)[STATION]
         order = number_order(LAST, STATION, 5)
         expected = [number for number in order if number in set(issue_numbers())]
         assert numbers == expected[:20]
         stored = [issue.number for issue in store.issues(STATION)]
         assert stored == sorted(numbers)  # the surplus of the last batch is not kept
-        assert github.pool({STATION: 10}, seed=5)[STATION] == expected[:10]
-        assert github.pool({STATION: 30}, seed=5)[STATION] == expected[:30]
-        assert github.pool({STATION: 1000}, seed=5)[STATION] == expected
+        assert github.fetch_negative_sample({STATION: 10}, seed=5)[STATION] == expected[:10]
+        assert github.fetch_negative_sample({STATION: 30}, seed=5)[STATION] == expected[:30]
+        assert github.fetch_negative_sample({STATION: 1000}, seed=5)[STATION] == expected
 
 
 def test_an_update_brings_what_changed_and_makes_the_store_what_a_new_crawl_would(
@@ -316,7 +316,7 @@ def test_several_tokens_share_the_work_and_the_result_is_the_same(tiny: Server, 
             with open_github(quick(tiny.url), store, token=tokens) as github:
                 github.check([ROCKET, FUEL])
                 github.sweep([ROCKET, FUEL])
-                github.pool({ROCKET: 3, FUEL: 1}, seed=0)
+                github.fetch_negative_sample({ROCKET: 3, FUEL: 1}, seed=0)
             hashes.add(store.content_hash())
     assert len(hashes) == 1
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from gis_builder.crawling.github import exchange
-from gis_builder.crawling.github.answers import Answer, AnswerKind
+from gis_builder.crawling.github.answers import AnswerKind, QueryAnswer
 from gis_builder.crawling.github.exchange import Exchange, Raw
 from gis_builder.crawling.github.tokens import Token
 from pairkit.system.address import read_address
@@ -52,7 +52,7 @@ def wire() -> Iterator[Callable[[Behaviour], str]]:
         listener.close()
 
 
-def ask(url: str, timeout_s: float = 0.3) -> Raw | Answer:
+def ask(url: str, timeout_s: float = 0.3) -> Raw | QueryAnswer:
     asked = Exchange(read_address(url, "--api-url", ""), Token(SECRET, url), timeout_s)
     try:
         return asked.post("/graphql", b"{}")
@@ -95,7 +95,7 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
 )
 def test_one_deadline_holds_however_a_server_drips(wire, head: bytes, byte: bytes) -> None:
     answer = ask(wire(drip(head, byte)))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, QueryAnswer)
     assert answer.kind in (AnswerKind.TOO_HEAVY, AnswerKind.TRANSIENT)
 
 
@@ -194,4 +194,4 @@ def test_nonsense_on_the_wire_is_an_answer_and_never_an_exception(wire, said: by
         peer.sendall(said)
         peer.shutdown(socket.SHUT_WR)
 
-    assert isinstance(ask(wire(behave), LONG_S), Raw | Answer)
+    assert isinstance(ask(wire(behave), LONG_S), Raw | QueryAnswer)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.pages import MOST_ITEMS, Pages, most_of
+from gis_builder.crawling.github.batches import MOST_ITEMS, Pages, most_of
 from pairkit.app.errors import BadReply
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.crawling.github.nodes import Connection, EventNode, FoundPull, IssueNode
+from gis_builder.crawling.github.nodes import EventNode, FoundPull, IssueNode, NodeConnection
 from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, convert, whole_text
@@ -112,7 +112,7 @@ def test_nested_connections_that_came_in_part_are_topped_up() -> None:
 
 def test_topping_up_ends_when_nothing_more_comes() -> None:
     def again(*nodes: Any, before: str | None = None) -> TopUp | None:
-        came = convert(connection(*nodes, total=5, before=before), Connection[EventNode])
+        came = convert(connection(*nodes, total=5, before=before), NodeConnection[EventNode])
         return next_top_up(REF, "events", came, have=3)
 
     assert again() is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Query, Search, Server
+from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Search, Server
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import TopUp
 from gis_builder.store.records import IssueRef
@@ -37,7 +37,7 @@ def official(*extensions: str) -> GraphQLSchema:
     return build_schema("\n".join(file.read_text("utf-8") for file in files), assume_valid=True)
 
 
-def every_query(server: Server) -> list[Query[Any]]:
+def every_query(server: Server) -> list[GraphQuery[Any]]:
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     top_ups = [
         TopUp(REFS[0], part, HOSTILE if part != "labels" else "", 1)

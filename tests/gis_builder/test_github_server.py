@@ -307,7 +307,10 @@ def strikes(plan: FaultPlan, count: int = 400) -> list[Kind | None]:
 
 
 def test_the_seed_decides() -> None:
-    rules = (Rule(kind=Kind.BAD_GATEWAY, probability=0.2), Rule(kind=Kind.PARTIAL, probability=0.1, limit=5))
+    rules = (
+        Rule(kind=Kind.BAD_GATEWAY, probability=0.2),
+        Rule(kind=Kind.PARTIAL, probability=0.1, limit=5),
+    )
     once = strikes(FaultPlan(seed=1, rules=rules))
     assert once == strikes(FaultPlan(seed=1, rules=rules))
     assert once != strikes(FaultPlan(seed=2, rules=rules))

@@ -20,14 +20,14 @@ from msgspec.json import Decoder
 
 from gis_builder.crawling.github import CrawlSettings, GitHub, Waiting, find_tokens
 from gis_builder.crawling.github.client import Client
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
 from gis_builder.store import Store
 from pairkit.app.errors import AuthError, ConfigError, PairkitError
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
 API = "https://api.github.com"
-VIEWER = Query("{ viewer { login } }", Decoder(dict[str, str]))
+VIEWER = GraphQuery("{ viewer { login } }", Decoder(dict[str, str]))
 
 
 def secrets(tokens: tuple[Token, ...]) -> list[str]:

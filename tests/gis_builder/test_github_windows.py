@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.windows import Window, cut, epoch, iso
+from gis_builder.crawling.github.batches import Window, cut, epoch, iso
 
 SECONDS = st.integers(1_200_000_000, 1_900_000_000)
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from gis_builder.detection import decide, explain
-from gis_builder.detection.markers import read
 from gis_builder.detection.phrases import PHRASES
+from gis_builder.detection.reading import read
 from gis_builder.detection.statements import MOST_CHARACTERS
 from gis_builder.pairing.text import clean
-from gis_builder.store.records import Outcome, Thread
+from gis_builder.store.records import Thread, VerdictOutcome
 from tests.support.linear import assert_linear, repeated
 
 from .detect_threads import event, kind_of, ref, said, thread
@@ -95,9 +95,9 @@ def test_what_is_beyond_what_is_read_is_uncertain_and_named(parts: object, reaso
     hostile = thread(parts, said("mia", "Closing as a dup of #7."))  # type: ignore[arg-type]
     verdict = decide(hostile, kind_of)
     if reason is None:
-        assert verdict.outcome is Outcome.DUPLICATE
+        assert verdict.outcome is VerdictOutcome.DUPLICATE
     else:
-        assert (verdict.outcome, verdict.reason) == (Outcome.UNCERTAIN, reason)
+        assert (verdict.outcome, verdict.reason) == (VerdictOutcome.UNCERTAIN, reason)
         assert f"[{reason}]" in explain(hostile, verdict, kind_of)
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.pairing.dataset import make_rows
-from gis_builder.pairing.timeline import Timeline, WantedGaps, mismatch, opening_times
-from gis_builder.store.records import Cluster, IssueRef, IssueText
+from gis_builder.pairing.sampler import Timeline, WantedGaps, mismatch, opening_times
+from gis_builder.store.records import DuplicateCluster, IssueRef, IssueText
 from pairkit.similarity.measures import gap_auc
 
 from .pair_material import cluster, ref, text_of
@@ -27,7 +27,9 @@ def at(seconds: int) -> str:
     return (datetime(2010, 1, 1) + timedelta(seconds=seconds)).isoformat() + "Z"
 
 
-def years(clusters: int, singles: int) -> tuple[list[Cluster], list[IssueRef], dict[IssueRef, IssueText]]:
+def years(
+    clusters: int, singles: int
+) -> tuple[list[DuplicateCluster], list[IssueRef], dict[IssueRef, IssueText]]:
     """Clusters of two that were opened within days of each other, over five years, and single issues."""
     chosen = random.Random(7)
     texts: dict[IssueRef, IssueText] = {}

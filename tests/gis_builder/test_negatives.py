@@ -11,13 +11,13 @@ from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import Splits, split_issues
 from gis_builder.settings.pairs import PairSettings, SplitSettings
-from gis_builder.store.records import Cluster, Grounds, IssueRef, IssueText, Pair, Relation
+from gis_builder.store.records import DuplicateCluster, Grounds, IssuePair, IssueRef, IssueText, Relation
 
 from .pair_material import cluster, grounds, ref, texts_of, tracker
 
 
 def draw(
-    clusters: list[Cluster],
+    clusters: list[DuplicateCluster],
     issues: list[IssueRef],
     texts: dict[IssueRef, IssueText] | None = None,
     linked: Any = frozenset(),
@@ -48,11 +48,11 @@ def draw(
     return splits, made
 
 
-def everything(made: Negatives) -> list[Pair]:
+def everything(made: Negatives) -> list[IssuePair]:
     return list(chain.from_iterable(made.pairs.values()))
 
 
-def use(pairs: list[Pair]) -> Counter[IssueRef]:
+def use(pairs: list[IssuePair]) -> Counter[IssueRef]:
     return Counter(chain.from_iterable((pair.first, pair.second) for pair in pairs))
 
 

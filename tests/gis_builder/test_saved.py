@@ -13,7 +13,7 @@ import pytest
 from gis_builder.crawling.sources.dump import import_dump
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import Outcome
+from gis_builder.store.records import VerdictOutcome
 from pairkit.app.errors import DataError
 
 from .conftest import closed, comment, event, issue, judge
@@ -142,9 +142,9 @@ def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Pat
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
     assert sorted(found) == [1, 2, 4]
-    assert found[2].outcome is Outcome.DUPLICATE
+    assert found[2].outcome is VerdictOutcome.DUPLICATE
     assert [ref.number for ref in found[2].targets] == [1]
-    assert found[4].outcome is not Outcome.DUPLICATE  # of a pull request, or of what gh's list lacks
+    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # of a pull request, or of what gh's list lacks
     assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
         "Duplicate of #1",
         "Dup of #3, closing",

@@ -11,18 +11,18 @@ from pydantic import ValidationError
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import BEYOND, Splits, split_issues
 from gis_builder.settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
-from gis_builder.store.records import Cluster, IssueRef, Pair
+from gis_builder.store.records import DuplicateCluster, IssuePair, IssueRef
 from pairkit.app.errors import ConfigError
 
 from .pair_material import cluster, ref, texts_of, tracker
 
 
-def positives_of(clusters: list[Cluster], issues: list[IssueRef]) -> list[Pair]:
+def positives_of(clusters: list[DuplicateCluster], issues: list[IssueRef]) -> list[IssuePair]:
     return make_positives(clusters, texts_of(*issues), {}, PairSettings(), 0).pairs
 
 
 def split(
-    clusters: list[Cluster],
+    clusters: list[DuplicateCluster],
     issues: list[IssueRef],
     sizes: str | None = None,
     ties: tuple[tuple[IssueRef, ...], ...] = (),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp, Usage, Wish
+from gis_builder.store import Absence, Page, PendingFetch, RepoOutcome, RepoRow, Store, Task, TopUp, Usage
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from pairkit.app.errors import ConfigError, DataError
 
@@ -121,12 +121,12 @@ def test_kinds(store: Store) -> None:
 
 def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
-    store.save(Page(wishes=[Wish(IssueRef(REPO, n), with_thread=False) for n in (1, 2, 5)]))
-    store.save(Page(wishes=[Wish(IssueRef(REPO, n), with_thread=True) for n in (1, 2, 3, 5)]))
-    wished = store.wishes(REPO, with_thread=True, limit=9)
+    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=False) for n in (1, 2, 5)]))
+    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=True) for n in (1, 2, 3, 5)]))
+    wished = store.pending(REPO, with_thread=True, limit=9)
     assert [ref.number for ref in wished] == [2, 5]
     store.save(Page(granted=wished))
-    assert store.count_wishes(REPO) == 0
+    assert store.count_pending(REPO) == 0
 
 
 def test_usage_adds_up(store: Store) -> None:

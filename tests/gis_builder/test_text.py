@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gis_builder.pairing.text import clean, render, render_issues, unusable
 from gis_builder.settings.pairs import TextSettings
-from gis_builder.store.records import Cluster, Issue, IssueRef
+from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"
@@ -157,7 +157,7 @@ def test_small_texts_are_rejected(text: str, reason: str | None) -> None:
 
 
 def test_issues_are_usable_or_rejected_with_a_reason() -> None:
-    cluster = Cluster("o/n#1", (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
+    cluster = DuplicateCluster("o/n#1", (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
     issues = [
         issue(1, body="As #2 says, it dies at once."),
         issue(2, "x", ""),

@@ -10,7 +10,7 @@ from gis_builder.crawling.github import CrawlSettings, GitHub, Token
 from gis_builder.detection.run import Detector, detect, explain_thread, judged_rows
 from gis_builder.detection.verdicts import (
     KEPT_FILE,
-    Kept,
+    KeptVerdict,
     KeptVerdicts,
     count_verdicts,
     read_duplicates,
@@ -19,7 +19,7 @@ from gis_builder.detection.verdicts import (
 from gis_builder.progress.display import RunDisplay
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Page, Store
-from gis_builder.store.records import Evidence, IssueRef, Kind, Outcome, Verdict
+from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
 from tests.support.github import serve
 
@@ -36,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return opened
 
 
-def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
+def verdict(number: int, outcome: VerdictOutcome, *targets: IssueRef) -> Verdict:
     said = Evidence(
         "closer_comment", "https://github.com/a/b/issues/1", None, "2020-01-01T00:00:00Z", targets, "dup"
     )
@@ -46,15 +46,15 @@ def verdict(number: int, outcome: Outcome, *targets: IssueRef) -> Verdict:
 def write(path: Path, *verdicts: Verdict) -> None:
     kept = KeptVerdicts(path.with_name(KEPT_FILE))
     for written in verdicts:
-        kept.add(Kept(written, "", ()))
+        kept.add(KeptVerdict(written, "", ()))
     write_verdicts(path, kept.write({"a/b"}))
 
 
 def test_verdicts_survive_the_file(tmp_path: Path) -> None:
     written = [
-        verdict(1, Outcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3)),
-        verdict(4, Outcome.NOT),
-        verdict(5, Outcome.UNCERTAIN, IssueRef("a/b", 6)),
+        verdict(1, VerdictOutcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3)),
+        verdict(4, VerdictOutcome.NOT),
+        verdict(5, VerdictOutcome.UNCERTAIN, IssueRef("a/b", 6)),
     ]
     path = tmp_path / "verdicts.parquet"
     write(path, *written)
@@ -80,9 +80,9 @@ def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
 
 
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
-    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is Outcome.DUPLICATE}
+    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is VerdictOutcome.DUPLICATE}
     strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
-    kept = {v.ref for v in strict if v.outcome is Outcome.DUPLICATE}
+    kept = {v.ref for v in strict if v.outcome is VerdictOutcome.DUPLICATE}
     lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
     assert kept | lowered == sure
     assert lowered
@@ -194,7 +194,7 @@ def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path, capfd: pytest
         found = judge(store, [REPO], settings.detect)
     assert [row.outcome for row in rows] == ["ok"]
     assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
-        (58, Outcome.DUPLICATE, (IssueRef(REPO, 41),))
+        (58, VerdictOutcome.DUPLICATE, (IssueRef(REPO, 41),))
     ]
     assert "1 candidates in 1 events" in capfd.readouterr().err
 
@@ -259,7 +259,7 @@ def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
             ):
                 fetch(github, crawled, [REPO], settings)
                 verdicts = judge(crawled, [REPO], settings.detect)
-                found.append({v.ref: v.targets for v in verdicts if v.outcome is Outcome.DUPLICATE})
+                found.append({v.ref: v.targets for v in verdicts if v.outcome is VerdictOutcome.DUPLICATE})
     assert found[0] == found[1] != {}
 
 

@@ -56,7 +56,7 @@ class GraphQLError:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """A classified answer."""
 
     kind: AnswerKind
@@ -112,32 +112,32 @@ _HEAVY_STATUS = {413, 502, 504}
 _PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
-def classify(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     """Decide what an answer means."""
     low = {name.lower(): value for name, value in headers.items()}
     answer = _classify(status, low, body)
     return replace(answer, rate_limit=_rate_limit(low), status=status)
 
 
-def _classify(status: int, low: Mapping[str, str], body: bytes) -> Answer:
+def _classify(status: int, low: Mapping[str, str], body: bytes) -> QueryAnswer:
     if 200 <= status < 300:
         return _of_success(low, body)
     message = _message(body) or f"HTTP {status}"
     if status == 401:
-        return Answer(AnswerKind.AUTH, message=message)
+        return QueryAnswer(AnswerKind.AUTH, message=message)
     if status in (403, 429):
         return _of_refusal(status, low, message)
     if status in _GONE:
-        return Answer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
+        return QueryAnswer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
     if status in _HEAVY_STATUS:
-        return Answer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(low))
+        return QueryAnswer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(low))
     if status in _PASSING_STATUS:
-        return Answer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(low))
+        return QueryAnswer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(low))
     if 300 <= status < 400:
-        return Answer(
+        return QueryAnswer(
             AnswerKind.BAD_REPLY, message=f"HTTP {status}, a redirect, where an answer was expected"
         )
-    return Answer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
+    return QueryAnswer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
 
 
 def requested_wait_s(headers: Mapping[str, str]) -> float | None:
@@ -156,7 +156,7 @@ def requested_wait_s(headers: Mapping[str, str]) -> float | None:
     return None if reset is None or now is None else max(0.0, reset - now)
 
 
-def _of_success(headers: Mapping[str, str], body: bytes) -> Answer:
+def _of_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     try:
         parsed = decode(body, _GRAPHQL_BODY)
     except Malformed as error:
@@ -170,46 +170,48 @@ def _of_success(headers: Mapping[str, str], body: bytes) -> Answer:
     joined = one_line("; ".join(error.message for error in errors[:_SHOWN]))
     types = {error.type for error in errors}
     if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
-        return Answer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
+        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
     if any(words in joined.lower() for words in _SECONDARY_WORDS):
-        return Answer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
     if data and any(bytes(value) != b"null" for value in data.values()):
-        return Answer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
+        return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
     return _of_nothing(errors, types, joined)
 
 
-def _of_data(data: Mapping[str, Raw] | None) -> Answer:
-    return Answer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL answer without data")
+def _of_data(data: Mapping[str, Raw] | None) -> QueryAnswer:
+    return QueryAnswer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL answer without data")
 
 
-def bad_reply(message: str) -> Answer:
+def bad_reply(message: str) -> QueryAnswer:
     """An answer that is none, though the same question may bring one the next time."""
-    return Answer(AnswerKind.BAD_REPLY, message=message, final=False)
+    return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
 
 
-def _of_nothing(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> Answer:
+def _of_nothing(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> QueryAnswer:
     """Classify an answer of errors only, where `data` is null or holds nothing but nulls."""
     if any(error.is_heavy for error in errors):
-        return Answer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
+        return QueryAnswer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
     if types & _DENIED_TYPES:
-        return Answer(AnswerKind.FORBIDDEN, errors=errors, message=message)
+        return QueryAnswer(AnswerKind.FORBIDDEN, errors=errors, message=message)
     if "NOT_FOUND" in types:
-        return Answer(AnswerKind.NOT_FOUND, errors=errors, message=message)
+        return QueryAnswer(AnswerKind.NOT_FOUND, errors=errors, message=message)
     if types & _PASSING_TYPES:
-        return Answer(AnswerKind.TRANSIENT, errors=errors, message=message)
-    return Answer(AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}")
+        return QueryAnswer(AnswerKind.TRANSIENT, errors=errors, message=message)
+    return QueryAnswer(
+        AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}"
+    )
 
 
-def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> Answer:
+def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
     """Classify 403 and 429: a limit of one kind or the other, or no right to see."""
     low, wait = message.lower(), requested_wait_s(headers)
     if any(words in low for words in _SECONDARY_WORDS):
-        return Answer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
     if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
-        return Answer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
+        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
     if status == 429 or wait is not None:
-        return Answer(AnswerKind.SECONDARY, wait_s=wait, message=message)
-    return Answer(AnswerKind.FORBIDDEN, message=message)
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+    return QueryAnswer(AnswerKind.FORBIDDEN, message=message)
 
 
 def _message(body: bytes) -> str:

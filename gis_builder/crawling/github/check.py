@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gis_builder.crawling.github.answers import GraphQLError
 from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import Reply
+from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.fetch import part
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
@@ -74,7 +74,7 @@ def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: boo
     return rows
 
 
-def _errors(reply: Reply[RepositoryNode]) -> dict[str, GraphQLError]:
+def _errors(reply: HttpReply[RepositoryNode]) -> dict[str, GraphQLError]:
     return {str(error.path[0]): error for error in reply.errors if error.path}
 
 

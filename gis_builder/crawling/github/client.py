@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github.answers import Answer, AnswerKind, GraphQLError, bad_reply, classify
+from gis_builder.crawling.github.answers import AnswerKind, GraphQLError, QueryAnswer, bad_reply, classify
 from gis_builder.crawling.github.exchange import Exchange
 from gis_builder.crawling.github.nodes import Rate
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
 from gis_builder.progress.events import Listener, Waiting, ignore
 from gis_builder.settings.crawl import CrawlSettings
@@ -38,11 +38,11 @@ class TooHeavy(RemoteError):  # noqa: N818
     """The server can't answer this query in its time or size: ask for less at once."""
 
 
-class Stopped(RemoteError):  # noqa: N818
+class CrawlStopped(RemoteError):  # noqa: N818
     """Another worker met an error that ends the whole crawl."""
 
 
-class Refused(BadReply):
+class RequestRefused(BadReply):
     """The server does not take this query, whenever it is asked."""
 
 
@@ -51,7 +51,7 @@ class Denied(RemoteError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Generic[T]):
+class HttpReply(Generic[T]):
     """What is under each alias of a query, and the errors of those parts that are missing from it."""
 
     data: Mapping[str, T | None]
@@ -83,14 +83,14 @@ class Client:
         self._was_heard = False
         self._rate_limit: RateLimit | None = None
 
-    def ask(self, query: Query[T]) -> Reply[T]:
+    def ask(self, query: GraphQuery[T]) -> HttpReply[T]:
         """Ask until there is an answer."""
         failures = waits = 0
         while True:
             answer = self._ask_once(query)
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
-                    return Reply(answer.data, answer.errors)
+                    return HttpReply(answer.data, answer.errors)
                 case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
                     waits += 1
                     self._wait_for_limit(answer, waits)
@@ -125,11 +125,11 @@ class Client:
         """Close the connection."""
         self._exchange.close()
 
-    def _ask_once(self, query: Query[Any]) -> Answer:
+    def _ask_once(self, query: GraphQuery[Any]) -> QueryAnswer:
         self._check_stop()
         start = time.monotonic()
         raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
-        answer = raw if isinstance(raw, Answer) else classify(raw.status, raw.headers, raw.body)
+        answer = raw if isinstance(raw, QueryAnswer) else classify(raw.status, raw.headers, raw.body)
         if answer.data:
             answer = _decoded(answer, query)
         self._was_heard |= answer.was_heard
@@ -144,10 +144,10 @@ class Client:
         return answer
 
     @staticmethod
-    def _is_final(answer: Answer) -> bool:
+    def _is_final(answer: QueryAnswer) -> bool:
         return answer.kind is AnswerKind.BAD_REPLY and answer.final
 
-    def _wait_for_limit(self, answer: Answer, waits: int) -> None:
+    def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait as long as the server says; where it does not say, a minute and then ever longer."""
         grown = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
         # After a named wait the limit should be over: if it is not, do not hammer.
@@ -166,7 +166,7 @@ class Client:
             )
         self._sleep(seconds, answer.message)
 
-    def _wait_after_failure(self, answer: Answer, failures: int) -> None:
+    def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
         if not self._was_heard and failures >= self._settings.first_attempts:
             raise RemoteError(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
@@ -192,10 +192,10 @@ class Client:
 
     def _check_stop(self) -> None:
         if self._stop.is_set():
-            raise Stopped("the crawl was stopped; run the same command again to continue")
+            raise CrawlStopped("the crawl was stopped; run the same command again to continue")
 
 
-def _error_of(answer: Answer, token: str) -> RemoteError:
+def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
     match answer.kind:
         case AnswerKind.TOO_HEAVY:
             return TooHeavy(f"the server gave the query up ({answer.message})")
@@ -206,12 +206,12 @@ def _error_of(answer: Answer, token: str) -> RemoteError:
         case AnswerKind.NOT_FOUND:
             return BadReply(f"the server has no GraphQL at this address ({answer.message}): check api_url")
         case _ if answer.errors:
-            return Refused(answer.message)
+            return RequestRefused(answer.message)
         case _:
             return BadReply(f"{answer.message}; check api_url")
 
 
-def _decoded(answer: Answer, query: Query[Any]) -> Answer:
+def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
     parts: dict[str, Raw] = dict(answer.data)
     rate = parts.pop("rateLimit", None)
     try:

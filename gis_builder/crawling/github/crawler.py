@@ -2,23 +2,126 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Self
 
+from msgspec.json import Decoder
+
+from gis_builder.crawling.github import check, search, sweep
+from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
 from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Stopped
+from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
+from gis_builder.crawling.github.fetch import Fetcher, fetch
+from gis_builder.crawling.github.negative_sample import fetch_negative_sample
+from gis_builder.crawling.github.nodes import TypeNode
+from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.crawling.github.worker import Worker
+from gis_builder.crawling.github.topup import top_up
 from gis_builder.progress.events import Began, Finished, Listener, ignore
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
+from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Usage
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RateLimited, RemoteError
+
+_SERVER = Decoder(Server)
+
+
+class Worker:
+    """One token's worker. Each method stores what it fetches and goes on where it was stopped."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        token: Token,
+        store: Store,
+        stop: threading.Event,
+        listener: Listener,
+    ) -> None:
+        self._settings, self._store, self._listener = settings, store, listener
+        self._client = Client(settings, token, stop, listener)
+        self._made: Crawl | None = None
+
+    def check(self, names: Sequence[str], *, listed: bool = True) -> None:
+        """Store what each repository is."""
+        check.check(self._crawl(), names, listed=listed)
+
+    def search(self, row: RepoRow) -> None:
+        """Fetch the threads that may be duplicates."""
+        search.search(self._crawl(), row)
+
+    def sweep(self, row: RepoRow) -> None:
+        """Fetch every thread."""
+        sweep.sweep(self._crawl(), row)
+
+    def update(self, row: RepoRow) -> None:
+        """Fetch the threads that changed since the last crawl or update."""
+        sweep.update(self._crawl(), row)
+
+    def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
+        """Fetch issues by number; their repositories were checked."""
+        crawl = self._crawl()
+        fetch(crawl, Fetcher(crawl), refs, with_thread=with_thread)
+        if with_thread:
+            for repo in sorted({ref.repo for ref in refs}):
+                top_up(crawl, repo)
+
+    def negative_sample(self, row: RepoRow, count: int, seed: int) -> list[int]:
+        """Fetch a sample of issues and return its numbers."""
+        crawl = self._crawl()
+        return fetch_negative_sample(crawl, Fetcher(crawl), row, count, seed)
+
+    def take_usage(self) -> Usage:
+        """What was spent and not stored yet."""
+        return self._client.take_usage()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _crawl(self) -> Crawl:
+        """The tools, made when first used: which fields the server has must be known for the queries."""
+        if self._made is None:
+            queries = Queries(self._settings, self._server())
+            self._made = Crawl(self._settings, self._client, self._store, self._listener, queries)
+        return self._made
+
+    def _server(self) -> Server:
+        """What the server has, asked once for a store, so that all of a crawl is of one piece."""
+        key = f"server {self._settings.api_url}"
+        known = self._store.meta_json(key, _SERVER)
+        if known is None:
+            server = _probe(self._client, self._settings.attempts)
+            self._store.save(Page(usage={"": self._client.take_usage()}))
+            self._store.set_meta(key, json.dumps(asdict(server)))
+            return server
+        return known
+
+
+def _probe(client: Client, attempts: int) -> Server:
+    """Look the newer fields up in the server's schema; one that hides it is taken to have none."""
+    try:
+        data = ask_sized(client, BatchSize(1), lambda _: INTROSPECTION, attempts)[0].data
+    except RequestRefused:
+        return Server()
+    issue, closed = (_fields(data.get(name)) for name in ("issue", "closed"))
+    return Server(
+        duplicate_of="duplicateOf" in issue,
+        closed_duplicate_of="duplicateOf" in closed,
+        enable_duplicate="enableDuplicate" in issue.get("stateReason", ()),
+    )
+
+
+def _fields(kind: TypeNode | None) -> dict[str, list[str]]:
+    """A type's fields and their arguments."""
+    fields = (kind.fields or ()) if kind else ()
+    return {field.name: [argument.name for argument in field.args or ()] for field in fields}
+
 
 Job = Callable[[Worker], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
@@ -83,16 +186,16 @@ class GitHub:
         }
         self._run("fetch", jobs)
 
-    def pool(self, counts: Mapping[str, int], seed: int) -> dict[str, list[int]]:
-        """Fetch a sample of each repository's issues, the same for the same seed; see `pool.pool`."""
-        pools: dict[str, list[int]] = {}
+    def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> dict[str, list[int]]:
+        """Fetch a sample of each repository's issues, the same for the same seed."""
+        samples: dict[str, list[int]] = {}
 
         def draw(worker: Worker, row: RepoRow) -> None:
             names = [name for name in counts if self._store.full_name(name) == row.full_name]
-            pools[row.full_name] = worker.pool(row, max(counts[name] for name in names), seed)
+            samples[row.full_name] = worker.negative_sample(row, max(counts[name] for name in names), seed)
 
         self._over(counts, "pool", draw)
-        return {name: pools[name] for name in sorted(pools)}
+        return {name: samples[name] for name in sorted(samples)}
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -212,7 +315,7 @@ def _work(worker: Worker, todo: Jobs, stop: threading.Event, done: Done) -> None
         except (AuthError, RateLimited):
             done(name, worker, None)
             raise
-        except Stopped:
+        except CrawlStopped:
             pass
         except RemoteError as error:
             failure = error

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from gis_builder.crawling.github.answers import GraphQLError
 from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import Reply
+from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.nodes import Found, FoundPull, Item
 from gis_builder.crawling.github.parse import parse_issue, parse_pull, parse_thread, ref_of
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.store import Absence, Page
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
@@ -55,14 +55,14 @@ class Fetcher:
 
     def _ask(
         self, refs: Sequence[IssueRef], size: BatchSize, *, with_thread: bool
-    ) -> tuple[Reply[Found], int]:
-        def build(count: int) -> Query[Found]:
+    ) -> tuple[HttpReply[Found], int]:
+        def build(count: int) -> GraphQuery[Found]:
             return self._crawl.queries.issues(refs[:count], with_thread=with_thread)
 
         return ask_sized(self._crawl.client, size, build, self._crawl.settings.attempts)
 
     def _take(
-        self, page: Page, refs: Sequence[IssueRef], reply: Reply[Found], *, with_thread: bool
+        self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[Found], *, with_thread: bool
     ) -> dict[IssueRef, str]:
         """Put what came into the page; return what has to be asked for again, with the server's words."""
         failed: dict[IssueRef, str] = {}
@@ -112,13 +112,13 @@ def _account(refs: Sequence[IssueRef]) -> str:
 
 def fetch_threads(crawl: Crawl, fetcher: Fetcher, repo: str) -> None:
     """Fetch every thread that was wished for, a stored page at a time."""
-    total = crawl.store.count_wishes(repo)
+    total = crawl.store.count_pending(repo)
     limit = fetcher.batch(with_thread=True)
-    while refs := crawl.store.wishes(repo, with_thread=True, limit=limit):
+    while refs := crawl.store.pending(repo, with_thread=True, limit=limit):
         page = fetcher.resolve(refs, with_thread=True)
         page.granted.extend(refs)
         crawl.save(repo, page)
-        crawl.tell(repo, "threads", total - crawl.store.count_wishes(repo), total)
+        crawl.tell(repo, "threads", total - crawl.store.count_pending(repo), total)
 
 
 def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:

@@ -53,7 +53,7 @@ class Forwards(GraphQLNode, frozen=True):
     end_cursor: Cursor | None
 
 
-class Connection(GraphQLNode, Generic[T], frozen=True):
+class NodeConnection(GraphQLNode, Generic[T], frozen=True):
     """The end of a nested connection."""
 
     total_count: Count
@@ -116,9 +116,9 @@ class IssueNode(GraphQLNode, frozen=True):
     updated_at: Time
     closed_at: Time | None
     duplicate_of: Target | None = None
-    comments: Connection[CommentNode] | None = None
-    events: Connection[EventNode] | None = None
-    labels: Connection[LabelNode] | None = None
+    comments: NodeConnection[CommentNode] | None = None
+    events: NodeConnection[EventNode] | None = None
+    labels: NodeConnection[LabelNode] | None = None
 
 
 class FoundIssue(IssueNode, frozen=True, tag_field="__typename", tag="Issue"):
@@ -157,12 +157,12 @@ class ListingHome(GraphQLNode, frozen=True):
 class Parts(GraphQLNode, frozen=True):
     """One nested connection of an issue, whichever was asked for."""
 
-    comments: Connection[CommentNode] | None = None
-    events: Connection[EventNode] | None = None
-    labels: Connection[LabelNode] | None = None
+    comments: NodeConnection[CommentNode] | None = None
+    events: NodeConnection[EventNode] | None = None
+    labels: NodeConnection[LabelNode] | None = None
 
 
-class Hit(GraphQLNode, frozen=True):
+class SearchHit(GraphQLNode, frozen=True):
     """What a search found; what is no issue has no number."""
 
     number: Number | None = None
@@ -173,7 +173,7 @@ class Hits(GraphQLNode, frozen=True):
 
     issue_count: Count
     page_info: Forwards
-    nodes: list[Hit | None]
+    nodes: list[SearchHit | None]
 
 
 class Born(GraphQLNode, frozen=True):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from gis_builder.crawling.github.nodes import (
     Actor,
     CommentNode,
-    Connection,
     EventNode,
     FoundPull,
     IssueNode,
     LabelNode,
+    NodeConnection,
     Target,
 )
 from gis_builder.store import TopUp
@@ -118,7 +118,7 @@ def ref_of(node: IssueNode | FoundPull | Target) -> IssueRef:
     return IssueRef(node.repository.name_with_owner, node.number)
 
 
-def parse_comments(connection: Connection[CommentNode]) -> tuple[Comment, ...]:
+def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ...]:
     """The comments of a connection, in its order."""
     return tuple(
         Comment(
@@ -133,12 +133,12 @@ def parse_comments(connection: Connection[CommentNode]) -> tuple[Comment, ...]:
     )
 
 
-def parse_events(connection: Connection[EventNode]) -> tuple[Event, ...]:
+def parse_events(connection: NodeConnection[EventNode]) -> tuple[Event, ...]:
     """The events of a connection, in its order; kinds that were not asked for are passed over."""
     return tuple(_event(node) for node in connection.items if node.kind in _EVENT_KINDS)
 
 
-def parse_labels(connection: Connection[LabelNode] | None) -> tuple[str, ...]:
+def parse_labels(connection: NodeConnection[LabelNode] | None) -> tuple[str, ...]:
     """The names of a connection of labels, sorted, since the server's order is nothing to rely on."""
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 
@@ -146,7 +146,7 @@ def parse_labels(connection: Connection[LabelNode] | None) -> tuple[str, ...]:
 def next_top_up(
     ref: IssueRef,
     part: str,
-    connection: Connection[CommentNode] | Connection[EventNode] | Connection[LabelNode],
+    connection: NodeConnection[CommentNode] | NodeConnection[EventNode] | NodeConnection[LabelNode],
     have: int,
 ) -> TopUp | None:
     """What to ask for next of a nested connection; None where all of it came.

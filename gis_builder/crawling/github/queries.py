@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Query(Generic[T]):
+class GraphQuery(Generic[T]):
     """A question to the server, and the type of what comes back under each alias."""
 
     text: str
@@ -41,7 +41,7 @@ _PULL = "... on PullRequest { number title closed createdAt updatedAt repository
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
 # Which of the newer fields this server has.
-INTROSPECTION = Query(
+INTROSPECTION = GraphQuery(
     '{ issue: __type(name: "Issue") { fields { name args { name } } } '
     f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
     Decoder(TypeNode),
@@ -81,7 +81,7 @@ class Queries:
             "labels": "{ " + _BACKWARDS + " nodes { name } }",
         }
 
-    def repositories(self, names: Sequence[str]) -> Query[RepositoryNode]:
+    def repositories(self, names: Sequence[str]) -> GraphQuery[RepositoryNode]:
         """What is known of each repository: 4 connections each."""
         dup = _quote(self._settings.label_query)
         parts = [
@@ -94,18 +94,18 @@ class Queries:
             f"labels(first: 20, query: {dup}) {{ nodes {{ name }} }} }}"
             for place, name in enumerate(names)
         ]
-        return Query(_query(parts), _REPOSITORY)
+        return GraphQuery(_query(parts), _REPOSITORY)
 
-    def searches(self, searches: Iterable[Search]) -> Query[Hits]:
+    def searches(self, searches: Iterable[Search]) -> GraphQuery[Hits]:
         """Several searches at once, numbers only: 1 connection each."""
         parts = [
             f"s{place}: search(type: ISSUE, first: 100, query: {_quote(search.words)}{_after(search.after)}) "
             "{ issueCount pageInfo { hasNextPage endCursor } nodes { ... on Issue { number } } }"
             for place, search in enumerate(searches)
         ]
-        return Query(_query(parts), _HITS)
+        return GraphQuery(_query(parts), _HITS)
 
-    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Query[Found]:
+    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[Found]:
         """Issues by number, of any repositories: 3 connections each with their threads, else none.
 
         `refs` has to be sorted by repository; the aliases are `r0.i12` and so on.
@@ -118,11 +118,11 @@ class Queries:
             inner = " ".join(f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group)
             parts.append(f"r{place}: {_repository(repo)} {{ nameWithOwner {inner} }}")
         text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
-        return Query(text, _FOUND)
+        return GraphQuery(text, _FOUND)
 
     def listing(
         self, repo: str, count: int, after: str | None, *, since: str | None = None
-    ) -> Query[ListingHome]:
+    ) -> GraphQuery[ListingHome]:
         """The repository's issues with their threads, oldest first, or by update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
         kept = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
@@ -133,16 +133,16 @@ class Queries:
                 f"pageInfo {{ hasNextPage endCursor }} nodes {{ {self._issue} {self._inline()} }} }} }}"
             ]
         )
-        return Query(text, _LISTING)
+        return GraphQuery(text, _LISTING)
 
-    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> Query[dict[str, Parts | None]]:
+    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, Parts | None]]:
         """What comes before the items that are stored: 1 connection each, under `t0` and so on."""
         inner = " ".join(
             f"t{place}: issueOrPullRequest(number: {top_up.ref.number}) "
             f"{{ ... on Issue {{ {self._connection(top_up.part, 100, top_up.before)} }} }}"
             for place, top_up in enumerate(top_ups)
         )
-        return Query(_query([f"r0: {_repository(repo)} {{ {inner} }}"]), _PARTS)
+        return GraphQuery(_query([f"r0: {_repository(repo)} {{ {inner} }}"]), _PARTS)
 
     def _inline(self) -> str:
         settings = self._settings

@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import Refused
+from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, ask_sized, cut, epoch
+from gis_builder.crawling.github.client import RequestRefused
 from gis_builder.crawling.github.fetch import Fetcher, failure_of, fetch_threads
 from gis_builder.crawling.github.nodes import Hits
-from gis_builder.crawling.github.pages import Pages
-from gis_builder.crawling.github.queries import Query, Search
+from gis_builder.crawling.github.queries import GraphQuery, Search
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.crawling.github.topup import top_up
-from gis_builder.crawling.github.windows import Window, cut, epoch
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import Page, RepoRow, Task, Wish
+from gis_builder.store import Page, PendingFetch, RepoRow, Task
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
 
@@ -96,14 +94,14 @@ def _probe(crawl: Crawl, row: RepoRow, task: Task, lists: dict[str, Pages]) -> N
     """Ask on its own what the server may refuse: a refused search spoils all that is asked with it."""
     try:
         _search(crawl, row, [task], BatchSize(1), lists)
-    except Refused:
+    except RequestRefused:
         crawl.save(row.full_name, Page(tasks=[replace(task, done=True)]))
 
 
 def _search(
     crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize, lists: dict[str, Pages]
 ) -> None:
-    def build(count: int) -> Query[Hits]:
+    def build(count: int) -> GraphQuery[Hits]:
         return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
 
     for failures in range(1, crawl.settings.attempts + 1):
@@ -149,7 +147,7 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Hits, pages
             page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
             return
     numbers = [node.number for node in found.nodes if node and node.number]
-    page.wishes.extend(Wish(IssueRef(row.full_name, number), with_thread=True) for number in numbers)
+    page.pending.extend(PendingFetch(IssueRef(row.full_name, number), with_thread=True) for number in numbers)
     got = task.state["got"] + len(numbers)
     more = found.page_info.has_next_page
     if more:

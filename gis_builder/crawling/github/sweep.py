@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
+from gis_builder.crawling.github.batches import (
+    MOST_ITEMS,
+    BatchSize,
+    Crawl,
+    Pages,
+    ask_sized,
+    look_back,
+    most_of,
+)
 from gis_builder.crawling.github.check import look_again
-from gis_builder.crawling.github.client import Reply
+from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.nodes import Listing, ListingHome
-from gis_builder.crawling.github.pages import MOST_ITEMS, Pages, most_of
 from gis_builder.crawling.github.parse import ParsedThread, parse_thread
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.topup import top_up
-from gis_builder.crawling.github.windows import look_back
 from gis_builder.store import Page, RepoRow, Task
 from pairkit.app.errors import BadReply, RemoteError
 
@@ -65,7 +71,9 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
     while not task.done:
         after, since = task.cursor, task.state.get("since")
 
-        def build(count: int, after: str | None = after, since: str | None = since) -> Query[ListingHome]:
+        def build(
+            count: int, after: str | None = after, since: str | None = since
+        ) -> GraphQuery[ListingHome]:
             return crawl.queries.listing(start.repo, count, after, since=since)
 
         reply, asked = ask_sized(crawl.client, size, build, crawl.settings.attempts)
@@ -74,7 +82,7 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
 
 
 def _take(
-    crawl: Crawl, task: Task, reply: Reply[ListingHome], asked: int, size: BatchSize, pages: Pages
+    crawl: Crawl, task: Task, reply: HttpReply[ListingHome], asked: int, size: BatchSize, pages: Pages
 ) -> Task:
     """Store a page of the listing; one that lacks an issue is asked for again in smaller pages."""
     home = reply.data.get("r0")

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import Reply
+from gis_builder.crawling.github.batches import MOST_OF_THREAD, BatchSize, Crawl, Pages, ask_sized
+from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.fetch import failure_of
-from gis_builder.crawling.github.nodes import Connection, Parts
-from gis_builder.crawling.github.pages import MOST_OF_THREAD, Pages
+from gis_builder.crawling.github.nodes import NodeConnection, Parts
 from gis_builder.crawling.github.parse import (
     next_top_up,
     parse_comments,
@@ -18,7 +17,7 @@ from gis_builder.crawling.github.parse import (
     parse_labels,
     well_formed,
 )
-from gis_builder.crawling.github.queries import Query
+from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.store import Page, TopUp
 from gis_builder.store.records import IssueRef
 
@@ -51,8 +50,8 @@ def top_up(crawl: Crawl, repo: str) -> None:
             crawl.client.back_off(max(failures.values()), "the server gave nothing of what was asked")
 
 
-def _ask(crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize) -> tuple[Reply[_Home], int]:
-    def build(count: int) -> Query[_Home]:
+def _ask(crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize) -> tuple[HttpReply[_Home], int]:
+    def build(count: int) -> GraphQuery[_Home]:
         return crawl.queries.top_ups(repo, waiting[:count])
 
     return ask_sized(crawl.client, size, build, crawl.settings.attempts)
@@ -60,7 +59,7 @@ def _ask(crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize) -> 
 
 def _take(page: Page, wanted: TopUp, node: Parts, pages: Pages) -> None:
     ref = wanted.ref
-    connection: Connection[Any] = getattr(node, wanted.part)
+    connection: NodeConnection[Any] = getattr(node, wanted.part)
     with well_formed(f"{ref} {wanted.part}"):
         came = _put(page, wanted, node)
     page.topped_up.append(wanted)

@@ -121,14 +121,14 @@ def _read_events(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
         store.save(page)
 
 
-def _home(row: Row[Any], trackers: Trackers) -> Tracker | None:
+def _home(row: Row[Any], trackers: Trackers) -> DumpTracker | None:
     """The tracker of a comment or event whose issue is stored; those of pull requests are not wanted."""
     tracker = trackers.get(row.repo)
     tracker.orphans += row.number not in tracker.is_pull
     return tracker if tracker.has_issues and tracker.has_issue(row.number) else None
 
 
-def _finish(tracker: Tracker, trackers: Trackers, store: Store) -> None:
+def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Put each thread's events in order, resolve what they point at, and declare the thread whole."""
     for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
         # What an earlier crawl stored and the dump lacks stays as it is.
@@ -180,7 +180,7 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 @dataclass(slots=True)
-class Tracker:
+class DumpTracker:
     """What is remembered of one repository: its numbers, not its texts."""
 
     name: str  # as its files write it
@@ -244,8 +244,8 @@ class Trackers:
     """All trackers of a dump, by present and former name, in any case."""
 
     def __init__(self, dumps: Iterable[Dump]) -> None:
-        self._by_name: dict[str, Tracker] = {}
-        self._by_former_name: dict[str, Tracker] = {}
+        self._by_name: dict[str, DumpTracker] = {}
+        self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
             if dump.repo is not None:
                 self.get(dump.repo).info = dict(dump.info)
@@ -253,12 +253,12 @@ class Trackers:
             for former in tracker.info.get("previous_names") or ():
                 self._by_former_name[str(former).lower()] = tracker
 
-    def __iter__(self) -> Iterator[Tracker]:
+    def __iter__(self) -> Iterator[DumpTracker]:
         return iter(sorted(self._by_name.values(), key=lambda tracker: tracker.name.lower()))
 
-    def get(self, name: str) -> Tracker:
+    def get(self, name: str) -> DumpTracker:
         """The tracker of this name, made where there is none yet."""
-        return self._by_name.setdefault(name.lower(), Tracker(name))
+        return self._by_name.setdefault(name.lower(), DumpTracker(name))
 
     def follow(self, ref: IssueRef | None) -> tuple[IssueRef | None, bool]:
         """The issue or pull request that a reference means now, and whether it is a pull request."""

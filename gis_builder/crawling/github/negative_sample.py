@@ -16,7 +16,7 @@ from gis_builder.store import Page, RepoRow, Store, Task
 from gis_builder.store.records import IssueRef, Kind
 
 
-def pool(crawl: Crawl, fetcher: Fetcher, row: RepoRow, count: int, seed: int) -> list[int]:
+def fetch_negative_sample(crawl: Crawl, fetcher: Fetcher, row: RepoRow, count: int, seed: int) -> list[int]:
     """Fetch a sample, light, and return its numbers in sample order."""
     _fix_order(crawl, row, seed)
     order = sample_order(crawl.store, row, seed)

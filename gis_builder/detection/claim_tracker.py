@@ -1,4 +1,4 @@
-"""The claims that stand in a thread: later statements confirm, replace, dispute or void earlier ones."""
+"""A thread's claims: later statements confirm, replace, dispute or revoke earlier ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 
 
-class Fate(StrEnum):
+class ClaimState(StrEnum):
     """What became of a claim."""
 
-    STANDS = "stands"
+    VALID = "valid"
     DISPUTED = "disputed"  # "not a dup", "a different bug"
     REOPENED = "reopened"
     UNMARKED = "unmarked"  # the mark was taken back
@@ -26,11 +26,11 @@ class Fate(StrEnum):
     EXPLAINED = "explained"  # it was only supposed, and then the issue was explained otherwise
 
 
-_REVIVABLE = (Fate.DISPUTED, Fate.FIXED, Fate.EXPLAINED)
+_REVIVABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
 
 
 @dataclass(slots=True)
-class Standing:
+class TrackedClaim:
     """A claim in its thread, with the issues it was found to mean and what became of it."""
 
     claim: Claim
@@ -40,13 +40,13 @@ class Standing:
     stance: Stance
     is_inferred: bool = False  # the text names no issue; the nearest earlier one is meant
     confirmed_by: Statement | None = None
-    fate: Fate = Fate.STANDS
+    state: ClaimState = ClaimState.VALID
     is_disputed_later: bool = False  # by a bystander, when the issue was closed already
 
     @property
-    def stands(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether nothing later took the claim back."""
-        return self.fate is Fate.STANDS
+        return self.state is ClaimState.VALID
 
     def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
         """Somebody else, or the speaker again, holds the claim to be true."""
@@ -56,100 +56,102 @@ class Standing:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Hears a thread's statements in order of time and keeps the claims."""
+class ClaimTracker:
+    """Takes a thread's statements in order of time and keeps the claims."""
 
     issue: IssueRef
     closed_at: str
     kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
     author: str | None = None  # of the issue
-    standings: list[Standing] = field(default_factory=list)
-    heard: list[Statement] = field(default_factory=list)
-    beyond: str | None = None  # the reason code if the thread is beyond what is read: then nothing is heard
-    _meant_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
+    claims: list[TrackedClaim] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    over_limit: str | None = None  # the reason code if the thread is too long: then nothing is read
+    _named_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
 
-    def hear(self, statement: Statement) -> None:
+    def add(self, statement: Statement) -> None:
         """Take in the next statement."""
         if statement.reading.reopens:
-            self.void(Fate.REOPENED)
+            self.revoke(ClaimState.REOPENED)
         own = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
         made = [claim for claim in own if claim.stance is not Stance.DENIED]
         for claim in own:
             if claim.stance is Stance.DENIED:
                 self._dispute(statement, claim.targets)
         if statement.role is not Role.BOT and not own:
-            self._fill_in(statement)
-            self._answer(statement)
+            self._fill_in_target(statement)
+            self._apply_answer(statement)
         for claim in made:
-            self._take_up(claim, statement)
-        self.heard.append(statement)
+            self._add_claim(claim, statement)
+        self.statements.append(statement)
 
-    def void(self, fate: Fate, targets: tuple[IssueRef, ...] = ()) -> None:
-        """Take back every standing claim, or only those on one of `targets`."""
-        for standing in self.standings:
-            if standing.stands and (not targets or set(targets) & set(standing.targets)):
-                standing.fate = fate
+    def revoke(self, state: ClaimState, targets: tuple[IssueRef, ...] = ()) -> None:
+        """Take back every valid claim, or only those on one of `targets`."""
+        for tracked in self.claims:
+            if tracked.is_valid and (not targets or set(targets) & set(tracked.targets)):
+                tracked.state = state
 
     def _dispute(self, statement: Statement, targets: tuple[IssueRef, ...]) -> None:
-        """Void the disputed claims; once the issue is closed, only those with authority can do that."""
+        """Revoke the disputed claims; once the issue is closed, only those with authority can do that."""
         if statement.when <= self.closed_at or statement.role in (Role.CLOSER, Role.MAINTAINER):
-            self.void(Fate.DISPUTED, targets)
+            self.revoke(ClaimState.DISPUTED, targets)
             return
-        for standing in self.standings:
-            if not targets or set(targets) & set(standing.targets):
-                standing.is_disputed_later = True
+        for tracked in self.claims:
+            if not targets or set(targets) & set(tracked.targets):
+                tracked.is_disputed_later = True
 
-    def last_standing(self) -> Standing | None:
-        """The newest claim that stands and names an issue."""
-        return next((s for s in reversed(self.standings) if s.stands and s.targets), None)
+    def last_valid(self) -> TrackedClaim | None:
+        """The newest valid claim that names an issue."""
+        return next((s for s in reversed(self.claims) if s.is_valid and s.targets), None)
 
-    def _take_up(self, claim: Claim, statement: Statement) -> None:
+    def _add_claim(self, claim: Claim, statement: Statement) -> None:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
-            earlier = self.last_standing() or self._revived(statement)
+            earlier = self.last_valid() or self._revive(statement)
             if earlier is not None:
                 is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
-        targets = claim.targets or self._meant(claim)
-        self.standings.append(
-            Standing(claim, targets, statement, len(self.heard), claim.stance, is_inferred=not claim.targets)
+        targets = claim.targets or self._inferred_targets(claim)
+        self.claims.append(
+            TrackedClaim(
+                claim, targets, statement, len(self.statements), claim.stance, is_inferred=not claim.targets
+            )
         )
 
-    def _revived(self, statement: Statement) -> Standing | None:
+    def _revive(self, statement: Statement) -> TrackedClaim | None:
         """The last claim that was disputed or gave way to another reason, when the closer takes it up."""
         if statement.role not in (Role.CLOSER, Role.MAINTAINER):
             return None
-        for standing in reversed(self.standings):
-            if standing.fate in _REVIVABLE and standing.targets:
-                standing.fate = Fate.STANDS
-                return standing
+        for tracked in reversed(self.claims):
+            if tracked.state in _REVIVABLE and tracked.targets:
+                tracked.state = ClaimState.VALID
+                return tracked
         return None
 
-    def _meant(self, claim: Claim) -> tuple[IssueRef, ...]:
+    def _inferred_targets(self, claim: Claim) -> tuple[IssueRef, ...]:
         """What a claim without a number means: what was named last before it, one issue or all."""
-        rejected = {ref for standing in self.standings if not standing.stands for ref in standing.targets}
-        for statement in reversed(self.heard):
-            named = tuple(ref for ref in self.meant_by(statement) if ref not in rejected)
+        rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
+        for statement in reversed(self.statements):
+            named = tuple(ref for ref in self.issues_named_by(statement) if ref not in rejected)
             if named:
                 return named if claim.is_plural else named[-1:]
         return ()
 
-    def _fill_in(self, statement: Statement) -> None:
+    def _fill_in_target(self, statement: Statement) -> None:
         """Take a short answer that names one issue for what "a dup, but I can't find of what" looked for."""
-        last = self.standings[-1] if self.standings else None
+        last = self.claims[-1] if self.claims else None
         if last is None or last.targets or statement.reading.words > _ANSWER_WORDS:
             return
-        named = self.meant_by(statement)
-        if len(named) == 1 and last.stands and self._is_near(last):
+        named = self.issues_named_by(statement)
+        if len(named) == 1 and last.is_valid and self._is_near(last):
             last.targets, last.is_inferred = named, True
 
-    def meant_by(self, statement: Statement) -> tuple[IssueRef, ...]:
+    def issues_named_by(self, statement: Statement) -> tuple[IssueRef, ...]:
         """The other issues that a statement names: those of the thread's own repository, if there are any."""
-        if id(statement) not in self._meant_by:
+        if id(statement) not in self._named_by:
             meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
             at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
-            self._meant_by[id(statement)] = at_home or tuple(meant)
-        return self._meant_by[id(statement)]
+            self._named_by[id(statement)] = at_home or tuple(meant)
+        return self._named_by[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         is_called_pull = ref in statement.reading.pulls
@@ -157,10 +159,10 @@ class Ledger:
             ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
         )
 
-    def _answer(self, statement: Statement) -> None:
-        """Hear a statement that claims nothing: it may answer the last claim or give another reason."""
+    def _apply_answer(self, statement: Statement) -> None:
+        """Apply a statement that claims nothing: it may answer the last claim or give another reason."""
         reading = statement.reading
-        last = self._named_again(statement) or self.last_standing()
+        last = self._named_again(statement) or self.last_valid()
         if last is None:
             return
         is_near = self._is_near(last)
@@ -173,25 +175,25 @@ class Ledger:
         elif reading.agrees and self._is_answer(statement, last):
             last.confirm(statement)
         elif reading.says_otherwise or reading.explains:
-            self._hear_reason(statement)
+            self._apply_reason(statement)
         elif self._accepts(statement, last, is_named=bool(named)):
             last.confirm(statement)
 
-    def _hear_reason(self, statement: Statement) -> None:
-        """Hear another reason to close: the closer's voids every claim, that of others what was supposed."""
+    def _apply_reason(self, statement: Statement) -> None:
+        """Apply another reason to close: the closer's revokes every claim, others' what was supposed."""
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
         if statement.reading.says_otherwise and is_closers:
-            self.void(Fate.FIXED)
+            self.revoke(ClaimState.FIXED)
         elif statement.reading.explains and _is_principal(statement) and self._is_by_closing(statement):
             self._explain_away()
 
     def _explain_away(self) -> None:
-        """Void what was only supposed or asked: the issue was explained otherwise."""
-        for standing in self.standings:
-            if standing.stands and standing.stance in (Stance.HEDGED, Stance.ASKED):
-                standing.fate = Fate.EXPLAINED
+        """Revoke what was only supposed or asked: the issue was explained otherwise."""
+        for tracked in self.claims:
+            if tracked.is_valid and tracked.stance in (Stance.HEDGED, Stance.ASKED):
+                tracked.state = ClaimState.EXPLAINED
 
-    def _takes_explanation(self, statement: Statement, last: Standing) -> bool:
+    def _takes_explanation(self, statement: Statement, last: TrackedClaim) -> bool:
         """Whether somebody with a say takes what another explained since the claim: "makes sense, thanks"."""
         reading = statement.reading
         takes = reading.agrees or reading.thanks or reading.accepts_explanation
@@ -199,31 +201,33 @@ class Ledger:
             return False
         if not set(last.targets).isdisjoint(reading.mentions):
             return False
-        since = [heard for heard in self.heard[last.place + 1 :] if heard.who != statement.who]
-        if any(heard.reading.explains for heard in since):
+        since = [earlier for earlier in self.statements[last.place + 1 :] if earlier.who != statement.who]
+        if any(earlier.reading.explains for earlier in since):
             return True
         return reading.accepts_explanation and any(
-            heard.reading.words > _FEW_WORDS
-            and not heard.reading.speaks_of_duplicates
-            and set(last.targets).isdisjoint(heard.reading.mentions)
-            for heard in since[-1:]
+            earlier.reading.words > _FEW_WORDS
+            and not earlier.reading.speaks_of_duplicates
+            and set(last.targets).isdisjoint(earlier.reading.mentions)
+            for earlier in since[-1:]
         )
 
     def _is_by_closing(self, statement: Statement) -> bool:
         return instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
 
-    def _named_again(self, statement: Statement) -> Standing | None:
+    def _named_again(self, statement: Statement) -> TrackedClaim | None:
         """The last claim that was explained otherwise, when it is named again with a "yes" or "thanks"."""
         reading = statement.reading
         if not _is_principal(statement) or not (reading.agrees or reading.thanks) or reading.explains:
             return None
-        for standing in reversed(self.standings):
-            if standing.fate is Fate.EXPLAINED and not set(standing.targets).isdisjoint(reading.mentions):
-                standing.fate = Fate.STANDS
-                return standing
+        for tracked in reversed(self.claims):
+            if tracked.state is ClaimState.EXPLAINED and not set(tracked.targets).isdisjoint(
+                reading.mentions
+            ):
+                tracked.state = ClaimState.VALID
+                return tracked
         return None
 
-    def _accepts(self, statement: Statement, last: Standing, *, is_named: bool) -> bool:
+    def _accepts(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
         """Whether a statement takes the last claim for true without saying so.
 
         By "thanks", "oh, I missed that" of whom it concerns; or because somebody who called the issue a
@@ -231,25 +235,27 @@ class Ledger:
         """
         reading = statement.reading
         if reading.thanks and _is_principal(statement) and self._is_near(last):
-            is_for_a_fix = self.heard[-1].reading.says_otherwise and self.heard[-1] is not last.statement
+            is_for_a_fix = (
+                self.statements[-1].reading.says_otherwise and self.statements[-1] is not last.statement
+            )
             return is_named or (reading.words <= _ANSWER_WORDS and not is_for_a_fix)
         is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
         is_request = reading.is_closing and reading.words <= _FEW_WORDS and statement.when <= self.closed_at
         return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
 
-    def _is_near(self, standing: Standing) -> bool:
-        return len(self.heard) - standing.place <= _ANSWER_REACH
+    def _is_near(self, tracked: TrackedClaim) -> bool:
+        return len(self.statements) - tracked.place <= _ANSWER_REACH
 
-    def _is_answer(self, statement: Statement, last: Standing) -> bool:
+    def _is_answer(self, statement: Statement, last: TrackedClaim) -> bool:
         """Whether a "yes" answers the claim; a bystander's does so at once, and is short."""
         if statement.reading.says_otherwise:  # "yes, it works now"
-            before = self.heard[-1]
+            before = self.statements[-1]
             is_of_that = before is not last.statement and before.reading.says_otherwise
             if is_of_that or last.claim.kind is not ClaimKind.DUPLICATE:
                 return False
         if _is_principal(statement):
             return self._is_near(last)
-        return len(self.heard) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
+        return len(self.statements) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about this issue, and somebody's.
@@ -264,7 +270,7 @@ class Ledger:
         ):
             return False
         if claim.corrects:
-            return any(standing.statement.who == statement.who for standing in self.standings)
+            return any(tracked.statement.who == statement.who for tracked in self.claims)
         if statement.role is not Role.BOT:
             return True
         is_action = claim.is_command or (claim.is_closing and claim.stance is Stance.ASSERTED)
@@ -277,7 +283,9 @@ class Ledger:
         closing, what is said to somebody who spoke up only then is about what that person told.
         """
         others = [
-            heard for heard in self.heard if heard.who not in (None, statement.who) and not heard.is_note
+            earlier
+            for earlier in self.statements
+            if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
         is_to_last = claim.is_theirs and others and others[-1].role is Role.OTHER
         spoke_last = others[-1].who if is_to_last else None
@@ -286,7 +294,7 @@ class Ledger:
             return False
         return claim.is_theirs or (
             statement.when > self.closed_at
-            and any(_is_same(to, heard.who) and heard.when > self.closed_at for heard in others)
+            and any(_is_same(to, earlier.who) and earlier.when > self.closed_at for earlier in others)
         )
 
 

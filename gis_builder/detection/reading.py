@@ -1,17 +1,30 @@
-"""Find what explains an issue otherwise: "this is by design", "a bug in another library", "my mistake".
-
-What was only supposed to be a duplicate is then no longer what the issue was closed for.
-"""
+"""Read one text: what is claimed in it, and what else bears on duplicates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.detection.page import Page
-from gis_builder.detection.prefilter import has_any
+from gis_builder.detection.claims import Claim, ClaimKind, Stance, TextReading
+from gis_builder.detection.lexicon import Code
+from gis_builder.detection.page import PreparedText, has_any, mask, might_guess
+from gis_builder.detection.reader import (
+    SentenceReader,
+    begins_with_no,
+    begins_with_thanks,
+    begins_with_yes,
+    is_in_jest,
+    is_kept_open,
+    is_reopening,
+    says_different,
+    says_fixed,
+)
+from gis_builder.detection.references import find_references
 from gis_builder.detection.tokens import REFERENCE_MARK
+from gis_builder.store.records import IssueRef
 
 _IT = r"(?:this|it|that|these|which)(?:'s| is| was| are| were|'re)"
 _QUITE = r"(?: actually| really| indeed| just| simply| probably| all| in fact| likely| rather)?"
@@ -110,26 +123,26 @@ _ACCEPTS = re.compile(
 )
 
 
-class _Turn(NamedTuple):
+class _Phrase(NamedTuple):
     """A turn of speech, and the words of which a text with it holds one."""
 
     stems: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
-def _compiled(table: Iterable[tuple[str, str]]) -> tuple[_Turn, ...]:
+def _compiled(table: Iterable[tuple[str, str]]) -> tuple[_Phrase, ...]:
     return tuple(
-        _Turn(tuple(stems.split("|")), re.compile(pattern.replace(" ", r"\s{1,3}")))
+        _Phrase(tuple(stems.split("|")), re.compile(pattern.replace(" ", r"\s{1,3}")))
         for stems, pattern in table
     )
 
 
-_NO_BUG_TURNS, _CAUSE_TURNS = _compiled(_NO_BUG), _compiled(_CAUSE)
+_NO_BUG_PHRASES, _CAUSE_PHRASES = _compiled(_NO_BUG), _compiled(_CAUSE)
 
 
-def explains(page: Page) -> bool:
+def explains(page: PreparedText) -> bool:
     """Whether a text gives another reason for what its issue reports than another issue."""
-    no_bug, cause = _present(_NO_BUG_TURNS, page.hidden), _present(_CAUSE_TURNS, page.hidden)
+    no_bug, cause = _present(_NO_BUG_PHRASES, page.hidden), _present(_CAUSE_PHRASES, page.hidden)
     if not no_bug and not cause:
         return False
     for start, end in page.spans:
@@ -141,15 +154,76 @@ def explains(page: Page) -> bool:
     return False
 
 
-def _present(turns: tuple[_Turn, ...], text: str) -> tuple[_Turn, ...]:
+def _present(turns: tuple[_Phrase, ...], text: str) -> tuple[_Phrase, ...]:
     return tuple(turn for turn in turns if has_any(text, turn.stems))
 
 
-def _is_said(turn: _Turn, sentence: str) -> bool:
+def _is_said(turn: _Phrase, sentence: str) -> bool:
     found = turn.pattern.search(sentence)
     return found is not None and _DOUBTED.search(sentence, max(0, found.start() - 40), found.start()) is None
 
 
-def accepts_explanation(page: Page) -> bool:
+def accepts_explanation(page: PreparedText) -> bool:
     """Whether a text takes what was explained: "makes sense", "thanks for the explanation"."""
     return _ACCEPTS.search(page.hidden) is not None
+
+
+MOST_CLAIMS = 500  # of a text; nobody makes as many
+
+
+def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
+    """Read a comment, body or title of `issue`; `former_names` are what its repository was called before."""
+    page = PreparedText(text, issue, former_names)
+    worth_reading = page.sentences_worth_reading()
+    sentences = list(worth_reading.values())
+    opening = sentences[0].codes if sentences else ""
+    readers = (
+        SentenceReader(page, place, sentence) for place, sentence in worth_reading.items() if sentence.codes
+    )
+    claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MOST_CLAIMS + 1))
+    codes = Code.STOP.join(sentence.codes for sentence in sentences)
+    if is_in_jest(codes) or is_kept_open(codes):
+        claims = tuple(_left_open(claim, Stance.ASSERTED) for claim in claims)
+    elif Code.UNDECIDED in codes:
+        claims = tuple(_left_open(claim) for claim in claims)
+    return TextReading(
+        claims=claims,
+        mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
+        pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
+        agrees=any(
+            begins_with_yes(sentence.codes) and not says_different(sentence.codes) for sentence in sentences
+        ),
+        thanks=any(begins_with_thanks(sentence.codes) for sentence in sentences),
+        disagrees=begins_with_no(opening),
+        says_different=any(says_different(sentence.codes) for sentence in sentences),
+        says_otherwise=any(says_fixed(sentence.codes) for sentence in sentences),
+        explains=explains(page),
+        accepts_explanation=accepts_explanation(page),
+        speaks_of_duplicates=any(Code.DUPLICATE in sentence.codes for sentence in sentences),
+        reopens=any(is_reopening(sentence.codes) for sentence in sentences),
+        is_closing=any(Code.CLOSE in sentence.codes for sentence in sentences),
+        words=len(page.hidden.split()),
+    )
+
+
+def _left_open(claim: Claim, *also: Stance) -> Claim:
+    """A claim of a speaker who leaves it open: what is supposed or asked, and what `also` says."""
+    is_left = claim.stance in (Stance.HEDGED, Stance.ASKED, *also)
+    return replace(claim, stance=Stance.OPEN) if is_left else claim
+
+
+def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
+    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses.
+
+    A guess speaks of "this" and of a duplicate; it is no more than hedged, and closes nothing.
+    """
+    if not might_guess(text):
+        references = find_references(mask(text), issue.repo, former_names)
+        return TextReading(mentions=tuple(dict.fromkeys(reference.ref for reference in references)))
+    reading = read(text, issue, former_names)
+    guesses = tuple(
+        replace(claim, stance=Stance.HEDGED, is_closing=False)
+        for claim in reading.claims
+        if claim.kind is ClaimKind.DUPLICATE and claim.stance is not Stance.DENIED and claim.about_this
+    )
+    return TextReading(claims=guesses, mentions=reading.mentions)
