@@ -61,7 +61,8 @@ AREAS = {
         _named("gis_builder/detection/{}.py", "references claim_tracker decision claims reader targets"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
-            "decision markers turns weight ledger grammar relations explain clusters sample references masking",
+            "decision markers turns weight ledger grammar relations explain clusters sample "
+            "references masking",
         ),
     ),
     "pairs": Area(
