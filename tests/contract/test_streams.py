@@ -27,7 +27,7 @@ def ran(
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["pairkit", "aoe_train"])
 def test_a_full_disk_is_one_line(package: str) -> None:
     with FULL.open("wb") as full:
         done = ran(package, "--help", stdout=full)

@@ -92,17 +92,6 @@ def test_kappa_is_scikit_learns(pairs: list[tuple[bool, bool]]) -> None:
         assert ours == pytest.approx(metrics.cohen_kappa_score(one, other))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=20))
-def test_alpha_of_two_judges_is_nearly_kappas_kin(pairs: list[tuple[int, int]]) -> None:
-    """By the definition over all values alike: 1 - (N - 1) * disagreements seen / disagreements paired."""
-    values = [value for pair in pairs for value in pair]
-    n = len(values)
-    paired = sum((a - b) ** 2 for a in values for b in values) / (n * (n - 1))
-    seen = 2 * sum((a - b) ** 2 for a, b in pairs) / n
-    found = krippendorff_alpha(pairs, "interval").value
-    assert found == (pytest.approx(1 - seen / paired) if paired else None)
-
-
 def test_what_is_undefined_is_none() -> None:
     assert cohen_kappa([], []) == (None, None, 0)
     assert krippendorff_alpha([[1], []]) == (None, None, 0)

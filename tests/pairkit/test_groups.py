@@ -33,16 +33,6 @@ def test_groups_are_the_connected_parts(ties: list[tuple[int, int]]) -> None:
         assert all(groups.together(one, other) == (other in near[one]) for other in range(16))
 
 
-@given(TIES, st.randoms())
-def test_the_order_of_ties_does_not_matter(ties: list[tuple[int, int]], random: object) -> None:
-    one, other = Groups(range(16)), Groups(range(16))
-    for tie in ties:
-        one.join(*tie)
-    for tie in reversed(ties):
-        other.join(*tie[::-1])
-    assert one.all() == other.all()
-
-
 PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
 
 
@@ -66,8 +56,3 @@ def test_groups_are_those_of_union_find(some: list[tuple[int, int]], more: list[
 def test_a_long_chain() -> None:
     places = np.random.default_rng(1).permutation(100_000)
     assert not connected(alone(len(places)), places[1:], places[:-1]).any()
-
-
-def test_few_things_take_four_bytes_each() -> None:
-    assert alone(5).itemsize == 4
-    assert [*shared(alone(0))] == []

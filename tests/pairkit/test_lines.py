@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.app.errors import DataError
-from pairkit.dataset.reader import read_rows
 from pairkit.dataset.tables import read_table
 from pairkit.system import lines
 from pairkit.system.lines import (
@@ -210,12 +209,6 @@ def test_no_file(tmp_path: Path, name: str) -> None:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not readable"):
         next(read_lines(tmp_path))
-
-
-def test_texts_for_training(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "a.txt.gz", b"\0", 128)
-    with pytest.raises(DataError, match="a line of more than 16 MiB"):
-        read_rows(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")

@@ -113,16 +113,20 @@ def test_equal_input_gives_equal_bytes_and_replaces_the_report(out: Path) -> Non
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
-def test_graded_labels_of_one_split_without_provenance(tmp_path: Path) -> None:
-    frame = pl.DataFrame(
-        {"text1": ["a b", "c d", "e f"], "text2": ["a b", "c", "x"], "label": [5.0, 2.5, 0.0]}
-    )
-    report = make_report(PairDataset({"test": frame}, "sts.tsv", "graded"), tmp_path / "r", progress=False)
+def test_graded_labels_of_one_split_without_provenance_and_a_file_of_mine(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]})
+    pairs, home = PairDataset({"test": frame}, "sts.tsv", "graded"), tmp_path / "r"
+    report = make_report(pairs, home, progress=False)
     text = Page(report.page).text
     assert (tmp_path / "r" / "scores.png").is_file()
     assert "score 2.5 or more" in text
     assert "does not say where its rows come from" in text
     assert report.counts["splits"]["all"]["high"] == 2
+    assert report.counts["overlap"]["low"] == [None] * 3  # of texts without words
+    (home / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no part of a report"):
+        make_report(pairs, home, progress=False)
+    assert (home / "notes.txt").is_file()
 
 
 def test_hostile_sources_are_names_and_nothing_else(tmp_path: Path) -> None:
@@ -133,12 +137,6 @@ def test_hostile_sources_are_names_and_nothing_else(tmp_path: Path) -> None:
     drawn = "".join(ET.parse(report.out / "sources.svg").getroot().itertext())
     for drawn_name in ("<script>x</script>", "a$b$c", "two lines\ufffd", "é" * 31 + "…"):
         assert drawn_name in drawn
-
-
-def test_one_row_is_enough(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"text1": ["!"], "text2": ["?"], "label": [1]})
-    report = make_report(PairDataset({"train": frame}, "one"), tmp_path / "r", progress=False)
-    assert report.counts["overlap"] == {"negative": [None] * 3, "positive": [None] * 3}
 
 
 @pytest.mark.parametrize(
@@ -172,27 +170,6 @@ def test_a_file_of_the_same_name_makes_no_report(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"holds report\.json, which is no part of a report"):
             make_report(pairs, mine, progress=False)
     assert (mine / "report.json").read_text(encoding="utf-8") == "{"
-
-
-def test_a_report_with_a_file_of_mine_in_it_is_kept(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"text1": ["a b", "c d"], "text2": ["a b", "c"], "label": [5.0, 1.5]})
-    pairs, home = PairDataset({"test": frame}, "sts.tsv", "graded"), tmp_path / "r"
-    for _ in range(2):
-        make_report(pairs, home, progress=False)
-    (home / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no part of a report"):
-        make_report(pairs, home, progress=False)
-    assert (home / "notes.txt").is_file()
-
-
-def test_figures_are_the_same_whatever_matplotlibrc_says(out: Path, tmp_path: Path) -> None:
-    import matplotlib as mpl
-
-    pairs = PairDataset(dataset().splits, str(out.with_name("acme")))
-    with mpl.rc_context({"lines.linewidth": 9, "axes.labelsize": 20, "savefig.dpi": 50}):
-        made = make_report(pairs, tmp_path / "r", progress=False)
-    for path in out.iterdir():
-        assert (made.out / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -233,20 +210,13 @@ def test_the_terminal_shows_each_count_as_what_it_is(tmp_path: Path) -> None:
     assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
 
 
-def test_the_terminal_shows_a_dataset_without_dates(tmp_path: Path) -> None:
-    source = tmp_path / "plain.csv"
-    source.write_text("text1,text2,label\na b,c d,1\ne f,g h,0\n")
-    result = CliRunner().invoke(app, ["report", str(source), "-q"])
-    assert result.exit_code == 0, result.exception
-    assert re.search(r"AUC of the gap in time +– +–", result.stdout)
-
-
 def test_a_home_that_cannot_be_written_is_no_news(tmp_path: Path) -> None:
     """matplotlib would warn of its cache, over several lines."""
     (tmp_path / "plain.csv").write_text("text1,text2,label\na b,c d,1\ne f,g h,0\n")
     environment = {**os.environ, "HOME": "/nowhere", "MPLCONFIGDIR": "/proc/nowhere"}
     command = [sys.executable, "-m", "pairkit", "report", "plain.csv"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert re.search(r"AUC of the gap in time +– +–", done.stdout)  # there are no dates
     assert done.stderr.splitlines() == [
         "next: open the page in a browser",
         f"  {tmp_path / 'plain.csv.report' / 'index.html'}",

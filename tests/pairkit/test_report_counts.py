@@ -21,7 +21,6 @@ from pairkit.reports.counts import (
     count_sources,
     count_splits,
     long_share,
-    ngrams,
     overlap,
     text_tokens,
     token_rule,
@@ -215,37 +214,6 @@ def test_each_distinct_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 texts = st.text(alphabet="ab _0É,.\n", max_size=40)
-
-
-def test_by_hand() -> None:
-    one, other = words("The parser crashes on start"), words("the PARSER crashes at start!")
-    # 4 shared of 6 words; "the parser", "parser crashes" of 6 bigrams; "the parser crashes" of 5 trigrams.
-    assert overlap(one, other, 1) == pytest.approx(400 / 6)
-    assert overlap(one, other, 2) == pytest.approx(200 / 6)
-    assert overlap(one, other, 3) == pytest.approx(100 / 5)
-
-
-def test_texts_too_short_for_an_order_have_no_overlap() -> None:
-    assert overlap(["a", "b"], ["a"], 3) is None
-    assert overlap(["a", "b", "c"], ["a"], 3) == 0
-    assert overlap([], [], 1) is None
-
-
-def test_repeated_ngrams_count_once() -> None:
-    assert ngrams(["a", "a", "a"], 2) == {("a", "a")}
-    assert overlap(["a", "a", "a"], ["a", "a"], 2) == 100
-
-
-@given(texts, texts, st.sampled_from(ORDERS))
-def test_symmetric_bounded_and_full_only_for_equal_sets(one: str, other: str, order: int) -> None:
-    found = overlap(words(one), words(other), order)
-    assert found == overlap(words(other), words(one), order)
-    if found is None:
-        assert not ngrams(words(one), order)
-        assert not ngrams(words(other), order)
-    else:
-        assert 0 <= found <= 100
-        assert (found == 100) == (ngrams(words(one), order) == ngrams(words(other), order))
 
 
 @settings(max_examples=30)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
 from pairkit.reviews.texts import TextLine, lines_of, shown_pair
-from tests.pairkit.review_material import HOSTILE
 from tests.support.linear import assert_linear, repeated
 
 NOBODYS: frozenset[str] = frozenset()
@@ -17,12 +16,6 @@ MARKDOWN = st.lists(
         ["```", "~~~", "# ", "> ", "- ", "1. ", "`", "**", "    ", "\t", "\n", "\n\n", "word", " ", "é<b>"]
     )
 ).map("".join)
-
-
-@given(MARKDOWN | st.text())
-def test_the_pieces_joined_are_the_text(text: str) -> None:
-    clean = printable(text.replace("\r\n", "\n"))
-    assert "".join(line.text for line in lines_of(clean)) == clean
 
 
 @given(MARKDOWN | st.text(), MARKDOWN | st.text())
@@ -107,14 +100,6 @@ def test_one_long_line_is_folded_too() -> None:
 def test_beyond_what_a_page_takes_is_counted() -> None:
     one, *_ = shown_pair("x " * 150_000, "y", NOBODYS)
     assert one.left_out == 100_000
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_stay_texts(text: str) -> None:
-    one, *_ = shown_pair(text, "y", NOBODYS)
-    shown = "".join(line.text for line in [*one.before, *one.shown, *one.after])
-    assert shown == printable(text)
-    assert not {"\x00", "\x1b", "\u202e"} & {*shown}
 
 
 @pytest.mark.parametrize(

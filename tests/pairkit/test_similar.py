@@ -8,15 +8,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import IO
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit.app.errors import ConfigError
 from pairkit.similarity import near_duplicates as similar
-from pairkit.similarity.groups import Groups, shared
-from pairkit.similarity.near_duplicates import joined, near_identical, near_identical_to, similarity
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.near_duplicates import near_identical, near_identical_to, similarity
 from tests.pairkit.peak import peak_mib
 
 WORDS = [f"w{n}" for n in range(300)]
@@ -120,29 +119,6 @@ def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) 
         assert near_identical(texts) == expected
 
 
-class OnDisk:
-    """Texts that are read when they are asked for, one at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        self._starts = [0, *(self._file.tell() for _ in iter(self._file.readline, b""))]
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    def __getitem__(self, place: int) -> str:
-        if place >= len(self):
-            raise IndexError(place)
-        self._file.seek(self._starts[place])
-        return self._file.readline().decode().rstrip("\n")
-
-
-def test_texts_may_lie_on_disk(tmp_path: Path) -> None:
-    texts = [changed(text(n % 30), n % 60) for n in range(100)]
-    (tmp_path / "texts").write_text("\n".join(texts))
-    assert near_identical(OnDisk(tmp_path / "texts")) == near_identical(texts) != []
-
-
 def test_the_first_of_each_group() -> None:
     texts = [text(1), "", text(2), text(2), changed(text(1), 0), "", text(3)]
     assert near_identical_to(texts).tolist() == [0, 1, 2, 2, 0, 5, 6]
@@ -230,8 +206,3 @@ def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
         for seed in ("1", "2")
     }
     assert outputs == {f"{near_identical(texts)}\n"}
-
-
-def test_families_agree_in_a_band() -> None:
-    bands = np.array([[1, 5], [2, 6], [1, 7], [3, 7], [4, 8], [9, 6]], np.uint64)
-    assert [family.tolist() for family in shared(joined(iter(bands.T)))] == [[0, 2, 3], [1, 5]]
