@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from aoe_train.model.hybrid import Hybrid as Hybrid
     from aoe_train.model.text_model import TextBatch as TextBatch
     from aoe_train.objectives import losses as losses
-    from aoe_train.searching.alike import Alike as Alike
-    from aoe_train.searching.ask import Hit as Hit
-    from aoe_train.searching.ask import SearchIndex as SearchIndex
+    from aoe_train.searching.batch_search import BatchSearch as BatchSearch
     from aoe_train.searching.build import Indexed as Indexed
-    from aoe_train.searching.every import Every as Every
+    from aoe_train.searching.index import SearchHit as SearchHit
+    from aoe_train.searching.index import SearchIndex as SearchIndex
+    from aoe_train.searching.near_duplicates import NearDuplicates as NearDuplicates
     from aoe_train.searching.serve.server import EmbeddingServer as EmbeddingServer
     from aoe_train.training.text_objective import TextObjective as TextObjective
 

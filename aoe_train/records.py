@@ -108,7 +108,7 @@ def no_rows(labels: LabelsRead | None, where: str) -> DataError:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingReport:
     """What was made of a source's rows.
 
     Attributes:
@@ -134,7 +134,7 @@ class Reading:
         }
 
 
-NOTHING_SAID = Reading()
+EMPTY_REPORT = ReadingReport()
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Examples:
     rows: np.ndarray
     labels: np.ndarray | None
     kind: Kind
-    reading: Reading = NOTHING_SAID
+    reading: ReadingReport = EMPTY_REPORT
     prompts: str | Sequence[str] = ""
     said: np.ndarray | None = None
 

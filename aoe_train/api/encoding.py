@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.encoding import Embed, Encoded
-    from aoe_train.encoding.on_ray import Actors
-    from aoe_train.encoding.orders import Orders
-    from aoe_train.encoding.wanted import Described
-    from aoe_train.encoding.workers import Team
+    from aoe_train.encoding.on_ray import ActorPool
+    from aoe_train.encoding.worker_spec import ModelInfo, WorkerSpec
+    from aoe_train.encoding.workers import WorkerPool
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
 
@@ -147,10 +146,9 @@ def encode(
     from aoe_train.api.notes import notes
     from aoe_train.encoding import Shard, encode_file
     from aoe_train.encoding.on_ray import checked_device
-    from aoe_train.encoding.orders import Orders
-    from aoe_train.encoding.wanted import Wanted, bound
+    from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec, model_info
     from aoe_train.encoding.workers import workers_devices
-    from aoe_train.model.small import named_quantize
+    from aoe_train.model.quantization import named_quantize
     from pairkit.app.errors import ConfigError, DataError
     from pairkit.app.progress import Display, Progress
     from pairkit.app.settings import between_commas
@@ -167,7 +165,7 @@ def encode(
     how = named_quantize(quantize)
     if calibration is not None and how != "int8":
         raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
-    wanted = Wanted(prompt_name, prompt, normalize, dim, batch_tokens)
+    wanted = EncodingRequest(prompt_name, prompt, normalize, dim, batch_tokens)
     devices = between_commas(device)
     if out is None:
         for name, value in (
@@ -177,7 +175,7 @@ def encode(
             if value:
                 raise ConfigError(f"{name} {value}: for a file of texts with `out`; leave it out")
         with Display(progress) as show:
-            described, make = bound(
+            described, make = model_info(
                 loaded(model, precision, show, notes(progress), *devices, layers=layers), wanted
             )
             ranges = _ranges(calibration, described.dim)
@@ -190,7 +188,7 @@ def encode(
         Display(progress) as show,
         _embedder(
             model,
-            Orders("", precision, wanted, given_devices, layers),
+            WorkerSpec("", precision, wanted, given_devices, layers),
             cluster,
             workers,
             show,
@@ -245,22 +243,22 @@ def merge_shards(texts: str | Path, *, out: str | Path, fresh: bool = False) -> 
 @contextmanager
 def _embedder(
     model: str | Path | Encoder,
-    orders: Orders,
+    orders: WorkerSpec,
     cluster: str | None,
     workers: int | None,
     show: Listener,
     say: Callable[[str], None],
-) -> Iterator[tuple[Described, Embed]]:
+) -> Iterator[tuple[ModelInfo, Embed]]:
     """A model, or workers that have it, here or on a cluster; the orders' model is filled in."""
     from aoe_train.api.loading import loaded
-    from aoe_train.encoding.wanted import bound
+    from aoe_train.encoding.worker_spec import model_info
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Progress
 
     devices = orders.devices
     if cluster is None and len(devices) == 1:
         encoder = loaded(model, orders.precision, show, say, devices[0], layers=orders.layers)
-        described, make = bound(encoder, orders.wanted)
+        described, make = model_info(encoder, orders.wanted)
         yield described, partial(map, make)
         return
     if not isinstance(model, str | Path):
@@ -276,27 +274,27 @@ def _embedder(
 
 @contextmanager
 def _team(
-    orders: Orders, cluster: str | None, workers: int | None, say: Callable[[str], None]
-) -> Iterator[Team | Actors]:
+    orders: WorkerSpec, cluster: str | None, workers: int | None, say: Callable[[str], None]
+) -> Iterator[WorkerPool | ActorPool]:
     if cluster is None:
-        from aoe_train.encoding.workers import Team
+        from aoe_train.encoding.workers import WorkerPool
 
-        with Team(orders) as team:
+        with WorkerPool(orders) as team:
             yield team
         return
-    from aoe_train.encoding.on_ray import Actors
+    from aoe_train.encoding.on_ray import ActorPool
     from pairkit.system.cluster import joined
 
     model = Path(orders.model)
     if model.exists():  # it is called the same on all machines, wherever they work
         orders = replace(orders, model=str(model.absolute()))
     with joined(cluster) as joined_cluster:
-        yield Actors(joined_cluster, orders, workers, say)
+        yield ActorPool(joined_cluster, orders, workers, say)
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
     from aoe_train.encoding import read_ranges
-    from aoe_train.model.small import calibrated
+    from aoe_train.model.quantization import calibrated
 
     if calibration is None:
         return None

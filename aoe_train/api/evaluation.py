@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
     from aoe_train.evaluation.score import Draws, Score
-    from aoe_train.evaluation.task import Split, Task
+    from aoe_train.evaluation.task import EvaluationTask, Split
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.small import Quantize
+    from aoe_train.model.quantization import Quantize
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
     from pairkit.dataset.labels import LabelRules, Meaning
@@ -33,7 +33,7 @@ def evaluate(
     *,
     suite: str | None = None,
     data_dir: str | Path | None = None,
-    tasks: Sequence[str | Task] = (),
+    tasks: Sequence[str | EvaluationTask] = (),
     data: Source | None = None,
     reports: Source | None = None,
     columns: Mapping[str, str] | None = None,
@@ -112,9 +112,9 @@ def evaluate(
     from pydantic import NonNegativeInt
 
     from aoe_train.api.notes import notes
-    from aoe_train.evaluation.embedders.embedder import Endpoint, Prompted
+    from aoe_train.evaluation.embedders.embedder import Endpoint, PromptedEmbedder
     from aoe_train.evaluation.embedders.open import open_embedder
-    from aoe_train.evaluation.embedders.small import Size, Small, in_sizes
+    from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.score import Draws, score
     from aoe_train.settings.training import named_precision
@@ -172,7 +172,7 @@ def evaluate(
             for one, depth in product(models, depths):
                 embedder = opened(one, here, depth)
                 if prompt is not None or prompt_name is not None:
-                    embedder = Prompted(embedder, prompt=prompt, prompt_name=prompt_name)
+                    embedder = PromptedEmbedder(embedder, prompt=prompt, prompt_name=prompt_name)
                 is_named = len(models) > 1 and isinstance(one, str | Path)
                 name = str(one) if is_named else embedder.name
                 yield depth, name, embedder, None if endpoint else _trained(one)
@@ -182,7 +182,7 @@ def evaluate(
             found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
             return Evaluation(_DUPLICATES, found, _draws=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
-        sizes: dict[str, Size] = {}
+        sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
             made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
             for key, each in made.items():
@@ -196,7 +196,7 @@ def evaluate(
                         gains=data is not None,
                         progress=show,
                     )
-                sizes |= {key: each.size()} if isinstance(each, Small) else {}
+                sizes |= {key: each.size()} if isinstance(each, QuantizedEmbedder) else {}
             _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
         result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _draws=sampled)
         return result if rival is None else replace(result, against=rival.name)
@@ -206,7 +206,7 @@ class _Chosen(NamedTuple):
     """What is to be measured."""
 
     suite: str
-    tasks: Sequence[Task]
+    tasks: Sequence[EvaluationTask]
     missing: Mapping[str, str]
 
 
@@ -215,7 +215,7 @@ class _Wanted(NamedTuple):
 
     suite: str | None
     data_dir: str | Path | None
-    tasks: tuple[str | Task, ...]
+    tasks: tuple[str | EvaluationTask, ...]
     data: Source | None
     reports: Source | None
     split: str | None
@@ -246,7 +246,7 @@ class _Wanted(NamedTuple):
             raise ConfigError("give --data, pairs of your own, or --data-dir, the folder with the test sets")
 
     @property
-    def own_tasks(self) -> list[Task]:
+    def own_tasks(self) -> list[EvaluationTask]:
         """Those that are not names."""
         return [task for task in self.tasks if not isinstance(task, str)]
 
@@ -278,7 +278,7 @@ class _Wanted(NamedTuple):
 
 
 def _rankings(
-    task: Task,
+    task: EvaluationTask,
     models: Iterator[tuple[str, Embedder, np.ndarray | None]],
     draws: Draws,
     progress: Listener,
@@ -331,8 +331,8 @@ def _sizes(
     """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
     from pydantic import PositiveInt
 
-    from aoe_train.evaluation.embedders.small import check_sizes
-    from aoe_train.model.small import named_quantize
+    from aoe_train.evaluation.embedders.quantized import check_sizes
+    from aoe_train.model.quantization import named_quantize
     from pairkit.app.settings import argument, between_commas
 
     def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
@@ -380,7 +380,7 @@ def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str
 
 
 def _warn_of(
-    model: str, trained: np.ndarray | None, tasks: Sequence[Task], say: Callable[[str], None]
+    model: str, trained: np.ndarray | None, tasks: Sequence[EvaluationTask], say: Callable[[str], None]
 ) -> None:
     """Warn of what a rival was trained on, which flatters it as it would the model."""
     from aoe_train.evaluation.overlap import overlap

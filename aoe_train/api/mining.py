@@ -163,8 +163,8 @@ def mine(
     """
     from aoe_train.api.loading import loaded
     from aoe_train.api.notes import notes
-    from aoe_train.searching.mining.material import read_material
-    from aoe_train.searching.mining.run import Places, run_mining
+    from aoe_train.searching.mining.dataset import read_mining_dataset
+    from aoe_train.searching.mining.run import RunPaths, run_mining
     from aoe_train.searching.mining.settings import MineSettings
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
@@ -198,7 +198,7 @@ def mine(
     place = argument("out", out, Path | None)
     with Display(progress) as show:
         with stage("read", show):
-            material = read_material(
+            material = read_mining_dataset(
                 data,
                 settings,
                 columns=columns,
@@ -208,6 +208,6 @@ def mine(
                 text_column=text_column,
             )
         encoder = None if model is None else loaded(model, precision, show, notes(progress))
-        places = Places(place, argument("work", work, Path | None), fresh)
+        places = RunPaths(place, argument("work", work, Path | None), fresh)
         splits, statistics = run_mining(material, settings, encoder, places, show, source_name(data))
     return Mined(splits, statistics, place)

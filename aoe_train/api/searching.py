@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.alike import Alike
-    from aoe_train.searching.ask import Hit, SearchIndex
+    from aoe_train.searching.batch_search import BatchSearch
     from aoe_train.searching.build import Indexed
-    from aoe_train.searching.every import Every
+    from aoe_train.searching.index import SearchHit, SearchIndex
+    from aoe_train.searching.near_duplicates import NearDuplicates
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
@@ -54,10 +54,10 @@ def index(
         DataError: No such column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
-    from aoe_train.model.small import named_quantize
+    from aoe_train.model.quantization import named_quantize
     from aoe_train.searching.build import check_place, make
     from aoe_train.searching.nearest import KINDS
-    from aoe_train.searching.texts import read_rows
+    from aoe_train.searching.text_rows import read_rows
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument, between_commas
@@ -90,14 +90,14 @@ def open_index(
         DataError: A damaged index or model.
         RemoteError: The Hub could not be reached.
     """
-    from aoe_train.searching.ask import SearchIndex
-    from aoe_train.searching.folder import read_about
+    from aoe_train.searching.folder import read_manifest
+    from aoe_train.searching.index import SearchIndex
     from pairkit.app.settings import argument
 
     home = argument("folder", folder, Path)
     if words_only:
         return SearchIndex(home, None)
-    named = read_about(home).model if model is None else model
+    named = read_manifest(home).model if model is None else model
     return SearchIndex(home, _embedder(named, cache=False, progress=False))
 
 
@@ -111,7 +111,7 @@ def search(
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
-) -> list[Hit]:
+) -> list[SearchHit]:
     """The texts of an index that fit best; `open_index` for more than one search.
 
     Args:
@@ -141,7 +141,7 @@ def search_every(
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
     progress: bool | Listener = True,
-) -> Every:
+) -> BatchSearch:
     """Search for every text of an index in the index itself, by the vectors that it has.
 
     Only a model with a prompt of its own for what is searched for has to be given, and encodes texts anew.
@@ -171,7 +171,7 @@ def duplicates(
     against: str | Path | None = None,
     neighbours: int | None = None,
     progress: bool | Listener = True,
-) -> Alike:
+) -> NearDuplicates:
     """Texts of an index that say nearly the same: pairs whose vectors are near, and the groups they make.
 
     Args:
@@ -189,9 +189,9 @@ def duplicates(
     import polars as pl
 
     from aoe_train.evaluation.embedders.cached import same_model
-    from aoe_train.searching.alike import LEAST, NEIGHBOURS, Alike, alike
-    from aoe_train.searching.ask import SearchIndex
     from aoe_train.searching.folder import read_probe
+    from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.near_duplicates import LEAST, NEIGHBOURS, NearDuplicates, alike
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument
@@ -215,7 +215,7 @@ def duplicates(
             neighbours=neighbours or NEIGHBOURS,
             show=show,
         )
-    return Alike(pl.DataFrame(dict(found)), whole if other is None else other, whole, full)
+    return NearDuplicates(pl.DataFrame(dict(found)), whole if other is None else other, whole, full)
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:

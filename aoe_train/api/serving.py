@@ -94,7 +94,7 @@ def serve(
 
 
 def _searching(folder: Path, embedder: Embedder) -> Search:
-    from aoe_train.searching.ask import SearchIndex
+    from aoe_train.searching.index import SearchIndex
 
     index = SearchIndex(folder, embedder)
     return lambda sought: index.search(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aoe_train.model.tokens.texts_on_disk import Picked
+from aoe_train.model.tokens.texts_on_disk import TextSelection
 from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.prompts import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
 from aoe_train.settings.training import EncoderSettings, TrainSettings
@@ -64,9 +64,9 @@ class ColumnPrompts:
         said, prompts = np.divmod(numbers, len(distinct))
         return replace(
             examples,
-            texts=Picked(examples.texts, said),
+            texts=TextSelection(examples.texts, said),
             rows=rows,
-            prompts=Picked(distinct, prompts),
+            prompts=TextSelection(distinct, prompts),
             said=said,
         )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from aoe_train.model.tokens.texts_on_disk import Picked
+from aoe_train.model.tokens.texts_on_disk import TextSelection
 from aoe_train.records import ABSENT, Conflicts, Examples
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
@@ -125,4 +125,4 @@ def _without(examples: Examples, rows: np.ndarray) -> Examples:
     in_order = used[np.argsort(first)]
     numbers = np.full(len(examples.texts) + 1, -1)  # the last place is that of an absent text, -1
     numbers[in_order] = np.arange(len(in_order))
-    return replace(examples, texts=Picked(examples.texts, in_order), rows=numbers[kept], labels=labels)
+    return replace(examples, texts=TextSelection(examples.texts, in_order), rows=numbers[kept], labels=labels)

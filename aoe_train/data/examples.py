@@ -11,8 +11,17 @@ import numpy as np
 import polars as pl
 
 from aoe_train.data.conflicts import Say, settle, silent
-from aoe_train.data.streamed.examples import Streamed, stream_examples
-from aoe_train.records import ABSENT, Conflicts, Examples, Reading, Streaming, check_width, kind_of, no_rows
+from aoe_train.data.streamed import Streamed, stream_examples
+from aoe_train.records import (
+    ABSENT,
+    Conflicts,
+    Examples,
+    ReadingReport,
+    Streaming,
+    check_width,
+    kind_of,
+    no_rows,
+)
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, unwatched
 from pairkit.dataset.in_memory import Source, source_name
@@ -59,7 +68,7 @@ def read_examples(
         widths = 2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64)
         check_width(widths, lambda row: found.place(name, row))
     examples = distinct(frame)
-    examples = replace(examples, reading=Reading(found.labels, written=found.written[name]))
+    examples = replace(examples, reading=ReadingReport(found.labels, written=found.written[name]))
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
 

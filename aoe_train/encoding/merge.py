@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
-from aoe_train.encoding.lines import TEXT
 from aoe_train.encoding.partial import open_partial
 from aoe_train.encoding.parts import Shard, shards_beside
 from aoe_train.encoding.record import read_record
 from aoe_train.encoding.run import Encoded, already_there, check_name, finish, spooled
-from aoe_train.encoding.source import open_source
-from aoe_train.encoding.stored import Joined, Stored
-from aoe_train.model.small import named_quantize
+from aoe_train.encoding.source import TEXT, open_source
+from aoe_train.encoding.vector_file import JoinedFiles, VectorFile
+from aoe_train.model.quantization import named_quantize
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import sha256
 from pairkit.system.folders import differing
 
 
-class _Place(BaseModel, extra="forbid", frozen=True):
+class _ShardRecord(BaseModel, extra="forbid", frozen=True):
     """What the record of a shard says of where it belongs."""
 
     number: int = Field(ge=1)
@@ -40,8 +39,8 @@ class _Made:
 
     path: Path
     made_of: Mapping[str, Any]
-    place: _Place
-    vectors: Stored
+    place: _ShardRecord
+    vectors: VectorFile
 
 
 def merge_shards(path: str | Path, out: str | Path, *, fresh: bool = False) -> Encoded:
@@ -72,7 +71,7 @@ def merge_shards(path: str | Path, out: str | Path, *, fresh: bool = False) -> E
         if partial.begun:
             raise ConfigError(f"{out}: was begun by a run of its own; end that, or give --fresh to drop it")
         ranges = None if first.place.ranges is None else np.array(first.place.ranges, np.float32)
-        vectors = Joined([shard.vectors for shard in made])
+        vectors = JoinedFiles([shard.vectors for shard in made])
         finish(partial, vectors, source, out, made_of, quantize, ranges)
         seconds = round(time.monotonic() - began, 3)
     return Encoded(out, vectors.texts, vectors.dim, resumed=0, seconds=seconds, quantize=quantize)
@@ -106,12 +105,12 @@ def _read(shard: Shard, out: Path) -> _Made:
         raise DataError(f"is not finished; {again}" if begun else f"is missing; {again}", path=path)
     record = read_record(path) or {}
     try:
-        place = _Place.model_validate(record.get("shard"))
+        place = _ShardRecord.model_validate(record.get("shard"))
     except ValidationError as error:
         raise DataError(f"is no shard as its record has it; {again} and --fresh", path=path) from error
     if (place.number, place.of) != (shard.number, shard.of):
         raise DataError(f"is another shard by its record; {again} and --fresh", path=path)
-    return _Made(path, record["made_of"], place, Stored(path, record["texts"], record["dim"]))
+    return _Made(path, record["made_of"], place, VectorFile(path, record["texts"], record["dim"]))
 
 
 def _check_whole(made: Sequence[_Made]) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.encoding.orders import Orders, fulfilled
-from aoe_train.encoding.wanted import Described
+from aoe_train.encoding.worker_spec import ModelInfo, WorkerSpec, load_worker
 from pairkit.app.errors import ConfigError
 from pairkit.system.cluster import Cluster, WorkerLost
 from pairkit.system.folders import differing
@@ -25,11 +24,11 @@ _MOST_DEATHS = 3  # of actors while at one part, or while they load the model
 _PATIENCE_S = 30.0  # with which a place on the cluster is awaited without a word
 
 
-class Actors:
+class ActorPool:
     """See `Team`; entered within `joined`, at whose end they end."""
 
     def __init__(
-        self, cluster: Cluster, orders: Orders, workers: int | None, say: Callable[[str], None]
+        self, cluster: Cluster, orders: WorkerSpec, workers: int | None, say: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
         self._count, needs = _places(cluster.ray, orders.devices[0], workers)
@@ -42,10 +41,10 @@ class Actors:
             self._begin()
         if cluster.first(list(self._loading), _PATIENCE_S) is None:
             say("waiting for the cluster to have room for an actor, and for the model to be loaded")
-        first: Described | None = None
+        first: ModelInfo | None = None
         while first is None:
             first = self._loaded(cluster.first(list(self._loading)))
-        self.described: Described = first
+        self.described: ModelInfo = first
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
@@ -82,11 +81,11 @@ class Actors:
         actor = self._cluster.begun(self._new, self._orders)
         self._loading[self._cluster.begun(actor.described.remote)] = actor
 
-    def _loaded(self, answered: Any) -> Described | None:
+    def _loaded(self, answered: Any) -> ModelInfo | None:
         """What the vectors of an actor will be, which is free from here on; None where it was lost."""
         actor = self._loading.pop(answered)
         try:
-            described: Described = self._cluster.fetched(answered)
+            described: ModelInfo = self._cluster.fetched(answered)
         except WorkerLost as error:
             self._replace(actor, None, error)
             return None
@@ -115,12 +114,12 @@ class Actors:
 class _Actor:
     """A process of the cluster that has the model."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: WorkerSpec) -> None:
         self._orders = orders
 
-    def described(self) -> Described:
+    def described(self) -> ModelInfo:
         """What its vectors will be. Loads the model: what an `__init__` raises, Ray only tells as text."""
-        described, self._make = fulfilled(self._orders, 0)
+        described, self._make = load_worker(self._orders, 0)
         return described
 
     def vectors(self, part: list[str]) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from aoe_train.encoding.stored import ITEM, Stored
+from aoe_train.encoding.vector_file import ITEM, VectorFile
 from aoe_train.model.run_folder import working_folder
 from pairkit.app.errors import DataError
 from pairkit.system.files import open_own, write_errors, write_json
@@ -40,7 +40,7 @@ class _Manifest(BaseModel, extra="forbid", frozen=True):
     done: int = Field(ge=0)
 
 
-class Partial:
+class PartialOutput:
     """Vectors of a run that is not over; made by `open_partial`, which holds the lock."""
 
     def __init__(self, folder: Path) -> None:
@@ -118,8 +118,8 @@ class Partial:
         self._state = None
 
     @property
-    def _stored(self) -> Stored:
-        return Stored(self.vectors, self.done, self.dim)
+    def _stored(self) -> VectorFile:
+        return VectorFile(self.vectors, self.done, self.dim)
 
     def _save(self, state: _Manifest) -> None:
         write_json(self._manifest, state.model_dump())
@@ -127,13 +127,13 @@ class Partial:
 
 
 @contextmanager
-def open_partial(out: Path, *, fresh: bool = False) -> Iterator[Partial]:
+def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
     """Lock an output's partial folder; one with nothing to resume is removed."""
     folder = out.with_name(out.name + ".partial")
     with working_folder(folder):
         if fresh:
             (folder / _MANIFEST).unlink(missing_ok=True)
-        partial = Partial(folder)
+        partial = PartialOutput(folder)
         try:
             yield partial
         finally:

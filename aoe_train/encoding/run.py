@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from aoe_train.encoding.codes import Codes, write_codes
-from aoe_train.encoding.partial import Partial, open_partial
+from aoe_train.encoding.partial import PartialOutput, open_partial
 from aoe_train.encoding.parts import MOST_TEXTS, Shard, ends_of, parts
 from aoe_train.encoding.record import read_finished, write_record
-from aoe_train.encoding.source import Source, open_source, texts
-from aoe_train.encoding.stored import Vectors, blocks
-from aoe_train.model.small import Quantize, value_ranges
+from aoe_train.encoding.source import TextSource, open_source, texts
+from aoe_train.encoding.vector_file import Quantization, VectorReader, blocks, write_vectors
+from aoe_train.model.quantization import Quantize, value_ranges
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, sha256, write_errors
 
@@ -28,13 +27,13 @@ VECTOR = "vector"
 _LEVEL = 3  # fixed, so that the bytes do not depend on a library's default
 
 
-def check_table(source: Source) -> None:
+def check_table(source: TextSource) -> None:
     """Find out before any work whether the input can become a table."""
     if VECTOR in source.schema().names:
         raise ConfigError(f"{source.path}: has a column {VECTOR!r} already; rename it, or write .npy")
 
 
-def write_table(path: Path, source: Source, vectors: Vectors, codes: Codes) -> None:
+def write_table(path: Path, source: TextSource, vectors: VectorReader, codes: Quantization) -> None:
     """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -160,7 +159,7 @@ def check_name(out: Path) -> None:
         raise ConfigError(f"{out}: is a folder; choose another --out")
 
 
-def spooled(partial: Partial, path: str | Path) -> Path:
+def spooled(partial: PartialOutput, path: str | Path) -> Path:
     """The input as a file: standard input is copied into the partial folder."""
     if str(path) != STDIN:
         return Path(path)
@@ -170,7 +169,9 @@ def spooled(partial: Partial, path: str | Path) -> Path:
     return copy
 
 
-def already_there(partial: Partial, out: Path, made_of: Mapping[str, Any], quantize: Quantize) -> Encoded:
+def already_there(
+    partial: PartialOutput, out: Path, made_of: Mapping[str, Any], quantize: Quantize
+) -> Encoded:
     """What the same command made before."""
     finished = read_finished(out, made_of)
     partial.end()
@@ -179,9 +180,9 @@ def already_there(partial: Partial, out: Path, made_of: Mapping[str, Any], quant
 
 
 def finish(
-    partial: Partial,
-    vectors: Vectors,
-    source: Source,
+    partial: PartialOutput,
+    vectors: VectorReader,
+    source: TextSource,
     out: Path,
     made_of: Mapping[str, Any],
     quantize: Quantize,
@@ -190,7 +191,7 @@ def finish(
     """Make the output of all vectors: those in `partial`, where it is made, or those of its shards."""
     if quantize == "int8" and ranges is None:
         ranges = value_ranges(blocks(vectors))
-    codes = Codes(quantize, ranges)
+    codes = Quantization(quantize, ranges)
     if out.suffix == ".parquet":
         whole = partial.folder / "table.parquet"
         write_table(whole, source, vectors, codes)
@@ -198,14 +199,14 @@ def finish(
         whole = partial.vectors
     else:
         whole = partial.folder / "codes.npy"
-        write_codes(whole, vectors, codes)
+        write_vectors(whole, vectors, codes)
     size = whole.stat().st_size
     write_record(out, made_of, texts=vectors.texts, dim=vectors.dim, size=size, codes=codes)
     with write_errors(out):
         whole.replace(out)
 
 
-def _check_begun(partial: Partial, out: Path, made_of: Mapping[str, Any]) -> None:
+def _check_begun(partial: PartialOutput, out: Path, made_of: Mapping[str, Any]) -> None:
     if differences := partial.differences(made_of):
         raise ConfigError(
             f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
@@ -213,7 +214,7 @@ def _check_begun(partial: Partial, out: Path, made_of: Mapping[str, Any]) -> Non
         )
 
 
-def _checked(source: Source, part_texts: int, *, table: bool, fewest: int) -> list[int]:
+def _checked(source: TextSource, part_texts: int, *, table: bool, fewest: int) -> list[int]:
     """Where the parts of an input end, all of which was looked at."""
     ends = ends_of(texts(source), part_texts)
     if not ends:
@@ -227,7 +228,9 @@ def _checked(source: Source, part_texts: int, *, table: bool, fewest: int) -> li
     return ends
 
 
-def _fill(partial: Partial, source: Source, embed: Embed, part_texts: int, advance: Advance) -> None:
+def _fill(
+    partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
+) -> None:
     left = _Left(source, part_texts, partial.first + partial.done, partial.first + partial.texts)
     advance(partial.done, partial.texts)
     for vectors in embed(left):
@@ -246,7 +249,7 @@ def _fill(partial: Partial, source: Source, embed: Embed, part_texts: int, advan
 class _Left:
     """The parts from one text to another; `seen` is how many texts the input had, once they are read."""
 
-    def __init__(self, source: Source, part_texts: int, start: int, stop: int) -> None:
+    def __init__(self, source: TextSource, part_texts: int, start: int, stop: int) -> None:
         self._source, self._part_texts, self._start, self._stop = source, part_texts, start, stop
         self.seen = 0
 
@@ -266,7 +269,7 @@ def _named(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
 
 
 def _finish_shard(
-    partial: Partial, goal: Path, made_of: Mapping[str, Any], shard: Shard, ranges: np.ndarray | None
+    partial: PartialOutput, goal: Path, made_of: Mapping[str, Any], shard: Shard, ranges: np.ndarray | None
 ) -> None:
     """Leave a shard's vectors as they are: which ranges int8 has is known with the last shard alone."""
     place = {"number": shard.number, "of": shard.of, "first": partial.first, "texts": partial.of}
@@ -278,7 +281,7 @@ def _finish_shard(
         texts=partial.texts,
         dim=partial.dim,
         size=size,
-        codes=Codes(),
+        codes=Quantization(),
         shard=place | given,
     )
     with write_errors(goal):

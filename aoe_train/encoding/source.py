@@ -1,29 +1,95 @@
-"""What is to be encoded: texts one at a time, and the table they stand in, a block of rows at a time.
-
-However large a file is, only a block of it is in memory.
-"""
+"""Texts of an input file, with its other columns; whatever is wrong with a row names it."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from aoe_train.encoding.lines import READERS, TEXT, Row
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.parquet_batches import ParquetBatches
+from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+Row = dict[str, Any]
+TEXT = "text"  # what the one column of a text file is called
+
+
+def text_rows(path: Path) -> Iterator[Row]:
+    """A row a line."""
+    return ({TEXT: line.rstrip("\r\n")} for line in _lines(path))
+
+
+def tsv_rows(path: Path) -> Iterator[Row]:
+    """One header line, no quoting: a quotation mark is a character."""
+    return _named((line.rstrip("\r\n").split("\t") for line in _lines(path)), path)
+
+
+def csv_rows(path: Path) -> Iterator[Row]:
+    """One header line and the usual quoting; a quoted field may hold line breaks."""
+    csv.field_size_limit(
+        MAX_LINE_BYTES
+    )  # the module's 128 KiB are few, and a quotation mark may lack its end
+    return _named(csv.reader(_lines(path), strict=True), path)
+
+
+def json_rows(path: Path) -> Iterator[Row]:
+    """A JSON object a line."""
+    return (row for _, row in read_objects(path))
+
+
+READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".txt": text_rows,
+    ".csv": csv_rows,
+    ".tsv": tsv_rows,
+    ".jsonl": json_rows,
+    ".ndjson": json_rows,
+}
+"""By the end of a file's name, before any `.gz`."""
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their ends."""
+    return (line for _, line in read_text_lines(path))
+
+
+def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:
+    """Records under the names in the first one, which is row 1."""
+    names: list[str] = []
+    number = 0
+    try:
+        for number, record in enumerate(records, start=1):
+            if number == 1:
+                names = _unique(record, path)
+            elif len(record) == len(names):
+                yield dict(zip(names, record, strict=True))
+            else:
+                raise DataError(f"{len(record)} fields, the header has {len(names)}", path=path, row=number)
+    except csv.Error as error:
+        raise DataError(
+            f"not readable as CSV ({error}); fix its quoting", path=path, row=number + 1
+        ) from error
+
+
+def _unique(names: list[str], path: Path) -> list[str]:
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"two columns are called {name!r}; rename one", path=path, row=1)
+    return names
+
+
 _BLOCK = 4096  # rows
 
 
-class Source(Protocol):
+class TextSource(Protocol):
     """A file with texts."""
 
     @property
@@ -54,7 +120,7 @@ class Source(Protocol):
         ...
 
 
-def open_source(path: Path, column: str | None = None) -> Source:
+def open_source(path: Path, column: str | None = None) -> TextSource:
     """A source by the end of the file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
@@ -75,7 +141,7 @@ def open_source(path: Path, column: str | None = None) -> Source:
     return RowSource(path, _text_column(names, column, path), 2 if header else 1, rows)
 
 
-def texts(source: Source) -> Iterator[str]:
+def texts(source: TextSource) -> Iterator[str]:
     """The texts, row by row."""
     for row, value in enumerate(source.values(), start=source.first_row):
         if not isinstance(value, str):
@@ -88,7 +154,7 @@ def texts(source: Source) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RowSource:
-    """A file that is read row by row; see `Source`."""
+    """A file that is read row by row; see `TextSource`."""
 
     path: Path
     column: str
@@ -127,7 +193,7 @@ class RowSource:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A Parquet file; see `Source`."""
+    """A Parquet file; see `TextSource`."""
 
     path: Path
     column: str

@@ -16,8 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Self
 
-from aoe_train.encoding.orders import Orders, fulfilled
-from aoe_train.encoding.wanted import Described
+from aoe_train.encoding.worker_spec import ModelInfo, WorkerSpec, load_worker
 from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.system.folders import differing
 
@@ -45,10 +44,10 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
     return [devices[number % len(devices)] if devices else None for number in range(count)]
 
 
-class Team:
+class WorkerPool:
     """Workers with one model; the first is started at once, the others with the first part."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: WorkerSpec) -> None:
         self._orders = orders
         self._workers: list[_Worker] = []
         try:
@@ -108,7 +107,7 @@ class Team:
 class _Worker:
     """A process, seen from its parent."""
 
-    def __init__(self, orders: Orders, place: int) -> None:
+    def __init__(self, orders: WorkerSpec, place: int) -> None:
         count, device = len(orders.devices), orders.devices[place]
         self._name = f"worker {place + 1} of {count}" + (f" ({device})" if device else "")
         self.pipe, theirs = CONTEXT.Pipe()
@@ -121,9 +120,9 @@ class _Worker:
     def __str__(self) -> str:
         return self._name
 
-    def described(self) -> Described:
+    def described(self) -> ModelInfo:
         """What its vectors will be, once it has loaded the model."""
-        found: Described = self.receive()
+        found: ModelInfo = self.receive()
         return found
 
     def send(self, part: list[str]) -> None:
@@ -172,11 +171,11 @@ class _Failed:
     message: str
 
 
-def _work(pipe: Connection, orders: Orders, place: int) -> None:
+def _work(pipe: Connection, orders: WorkerSpec, place: int) -> None:
     """What a worker does: load the model, then answer each part with its vectors."""
     try:
         try:
-            described, make = fulfilled(orders, place)
+            described, make = load_worker(orders, place)
             pipe.send(described)
             while True:
                 pipe.send(make(pipe.recv()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.evaluation.embedders.small import Size
+from aoe_train.evaluation.embedders.quantized import VectorSize
 from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.score import Draws, Score
 from aoe_train.evaluation.table import ahead, by_size, comparisons, figures, rankings, side_by_side
@@ -36,7 +36,7 @@ class Evaluation:
     scores: Mapping[str, Scores]
     missing: Mapping[str, str] = field(default_factory=dict)
     against: str | None = None
-    sizes: Mapping[str, Size] = field(default_factory=dict)
+    sizes: Mapping[str, VectorSize] = field(default_factory=dict)
     _draws: Draws = field(default_factory=Draws)
     _rankings: bool = False
 

@@ -19,7 +19,7 @@ from pairkit.app.errors import DataError
 from pairkit.system.files import write_errors
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.task import Task
+    from aoe_train.evaluation.task import EvaluationTask
 
 DIGESTS_FILE = "training_texts.npy"
 
@@ -66,7 +66,7 @@ def read_digests(folder: Path) -> np.ndarray | None:
     return np.asarray(found)
 
 
-def overlap(task: Task, trained: np.ndarray) -> Overlap:
+def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """What a task shares with training texts."""
     rows = _rows(task)
     texts = {text for row in rows for text in row}
@@ -74,7 +74,7 @@ def overlap(task: Task, trained: np.ndarray) -> Overlap:
     return Overlap(len(seen), len(texts), sum(seen.issuperset(row) for row in rows), len(rows))
 
 
-def _rows(task: Task) -> Sequence[Sequence[str]]:
+def _rows(task: EvaluationTask) -> Sequence[Sequence[str]]:
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     return [(item,) if isinstance(item, str) else item for item in task.texts] if rows is None else rows
 

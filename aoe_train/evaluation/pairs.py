@@ -15,7 +15,7 @@ from aoe_train.data.examples import distinct
 from aoe_train.evaluation.binary import binary
 from aoe_train.evaluation.correlation import correlation
 from aoe_train.evaluation.resample import Metrics
-from aoe_train.evaluation.task import Split, TaskMetrics, Vectors
+from aoe_train.evaluation.task import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
@@ -56,12 +56,12 @@ class PairTask:
         """The two texts of each pair."""
         return list(zip(self.text1, self.text2, strict=True))
 
-    def similarities(self, vectors: Vectors) -> np.ndarray:
+    def similarities(self, vectors: TaskVectors) -> np.ndarray:
         """float64 (pair,): cosines, or what else the model's vectors are compared by."""
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
 
-    def measure(self, vectors: Vectors) -> TaskMetrics:
+    def measure(self, vectors: TaskVectors) -> TaskMetrics:
         """`Correlation`, or `Binary`, over all pairs at once (SentEval's "all" setting), and of each part.
 
         Parts have the thresholds of all pairs; a part whose labels are all alike has no metrics.

@@ -12,7 +12,15 @@ from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.resample import Comparison, compare
-from aoe_train.evaluation.task import Result, Task, TaskMetrics, Vectors, defined, measured, summarise
+from aoe_train.evaluation.task import (
+    EvaluationTask,
+    Result,
+    TaskMetrics,
+    TaskVectors,
+    defined,
+    measured,
+    summarise,
+)
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener, Progress
 
@@ -64,7 +72,7 @@ class Score:
 
 def score(
     embedder: Embedder,
-    tasks: Sequence[Task],
+    tasks: Sequence[EvaluationTask],
     *,
     rival: Embedder | None = None,
     trained: np.ndarray | None = None,
@@ -82,8 +90,8 @@ def score(
         }
 
 
-def _metrics(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[str, TaskMetrics]:
-    vectors = Vectors(
+def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener) -> dict[str, TaskMetrics]:
+    vectors = TaskVectors(
         embedder.encode,
         [task.texts for task in tasks],
         separator=embedder.separator,
@@ -92,7 +100,7 @@ def _metrics(embedder: Embedder, tasks: Sequence[Task], show: Listener) -> dict[
     return {task.name: measured(task, vectors) for task in _shown(tasks, "score", show)}
 
 
-def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
+def _shown(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
     for done, task in enumerate(tasks):
         show(Progress(stage, done, len(tasks), task.name))
         yield task
@@ -100,7 +108,7 @@ def _shown(tasks: Sequence[Task], stage: str, show: Listener) -> Iterator[Task]:
 
 
 def _score(
-    task: Task,
+    task: EvaluationTask,
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
     trained: np.ndarray | None,

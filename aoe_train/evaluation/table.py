@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from aoe_train.evaluation.embedders.small import Size
+from aoe_train.evaluation.embedders.quantized import VectorSize
 from aoe_train.evaluation.resample import Comparison, Interval
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.task import Result
@@ -99,7 +99,9 @@ def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
     return _table(title, ["ranked by", "ahead of", *metrics], rows)
 
 
-def by_size(scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, Size], title: str) -> ResultTable:
+def by_size(
+    scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, VectorSize], title: str
+) -> ResultTable:
     """Vectors of several sizes: a row a size, a column a task (its first metric), and their mean."""
     wanted, side = _side_by_side(scores, 1)
     several = len({size.model for size in sizes.values()}) > 1

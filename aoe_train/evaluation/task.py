@@ -23,7 +23,7 @@ Input = str | tuple[str, str]
 """A text, or two that the model reads as one input with its separator between them."""
 
 
-class Vectors:
+class TaskVectors:
     """The vector of each distinct input of several collections, encoded in one call.
 
     Attributes:
@@ -68,7 +68,7 @@ class TaskMetrics:
 
 
 @runtime_checkable
-class Task(Protocol):
+class EvaluationTask(Protocol):
     """Texts, and what their vectors should show.
 
     A task may have `rows`, the texts of each example, by which the overlap with training texts is counted;
@@ -85,12 +85,12 @@ class Task(Protocol):
         """All inputs to encode; repeated ones are encoded once."""
         ...
 
-    def measure(self, vectors: Vectors) -> TaskMetrics | Metrics:
+    def measure(self, vectors: TaskVectors) -> TaskMetrics | Metrics:
         """Metrics of vectors that hold at least this task's texts."""
         ...
 
 
-def measured(task: Task, vectors: Vectors) -> TaskMetrics:
+def measured(task: EvaluationTask, vectors: TaskVectors) -> TaskMetrics:
     """A task's metrics."""
     found = task.measure(vectors)
     return TaskMetrics(found) if isinstance(found, Metrics) else found

@@ -6,14 +6,14 @@ these, `evaluate` makes figures with bootstrap intervals, and paired tests betwe
 Example:
     import numpy as np
     import aoe_train
-    from aoe_train.evaluation.tasks import MeanMetrics, Vectors
+    from aoe_train.evaluation.tasks import MeanMetrics, TaskVectors
 
     class Nearest:
         name = "nearest"
         queries, answers = ["a small dog"], ["a puppy", "a red car"]  # query k wants answer k
         texts = [*queries, *answers]
 
-        def measure(self, vectors: Vectors) -> MeanMetrics:
+        def measure(self, vectors: TaskVectors) -> MeanMetrics:
             queries, answers = (vectors.matrix[vectors.rows(texts)] for texts in (self.queries, self.answers))
             best = (queries @ answers.T).argmax(axis=1)
             return MeanMetrics({"accuracy": best == np.arange(len(queries))})
@@ -22,6 +22,6 @@ Example:
 """
 
 from aoe_train.evaluation.resample import MeanMetrics, Metrics
-from aoe_train.evaluation.task import Input, Task, TaskMetrics, Vectors
+from aoe_train.evaluation.task import EvaluationTask, Input, TaskMetrics, TaskVectors
 
-__all__ = ["Input", "MeanMetrics", "Metrics", "Task", "TaskMetrics", "Vectors"]
+__all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from aoe_train.model.backbones.architecture import model_class
 from aoe_train.model.backbones.quiet import quietly
+from aoe_train.model.dense_layers import own_places, read_dense_layers
 from aoe_train.model.encoder_settings import SETTINGS_FILE
-from aoe_train.model.heads import own_places, read_heads
 from aoe_train.model.interchange import is_ran, needs_toolkit, write_sentence_transformers
 from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
 
-    from aoe_train.model.heads import Heads
+    from aoe_train.model.dense_layers import DenseLayers
     from aoe_train.settings.prompts import NamedPrompts
     from aoe_train.settings.training import EncoderSettings, Pooling
 
@@ -123,7 +123,7 @@ class PaddedEncoder(nn.Module):
         pooling: str,
         *,
         normalize: bool,
-        heads: Heads | None = None,
+        heads: DenseLayers | None = None,
         dim: int | None = None,
     ) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
     places = own_places(len(settings.dense))
-    heads = read_heads([model / place for place in places], settings.dense, dim) if places else None
+    heads = read_dense_layers([model / place for place in places], settings.dense, dim) if places else None
     padded = PaddedEncoder(
         backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
     )

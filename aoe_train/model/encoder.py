@@ -26,6 +26,7 @@ from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.quiet import quietly
 from aoe_train.model.backbones.static import StaticTable, refuse_static
+from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     resolved,
@@ -33,7 +34,6 @@ from aoe_train.model.encoder_settings import (
     stored_heads,
     stored_settings,
 )
-from aoe_train.model.heads import fresh_heads, write_heads
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train.model.origin import hash_config, hash_tokenizer, hash_weights
@@ -42,7 +42,7 @@ from aoe_train.model.packing.run import can_pack, use_fast_layers
 from aoe_train.model.packing.threads import one_thread
 from aoe_train.model.packing.transfer import arrived, upload
 from aoe_train.model.precision import weights_dtype
-from aoe_train.model.small import calibrated, checked_dim, named_quantize, quantized
+from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.model.tokens.special_tokens import raw_tokenizer
 from aoe_train.model.tokens.template import generic_tokenizer, holds_prompt, with_prompt
@@ -57,8 +57,8 @@ from pairkit.system.machine import is_out_of_memory
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from aoe_train.model.heads import Heads
-    from aoe_train.model.small import Quantize
+    from aoe_train.model.dense_layers import DenseLayers
+    from aoe_train.model.quantization import Quantize
     from aoe_train.settings.training import EncodingPrecision
 
 _LITTLE = 1 << 30  # multiplications, some 10 ms of a core: not worth a second one
@@ -161,7 +161,7 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
-        heads: Heads | None = None,
+        heads: DenseLayers | None = None,
     ) -> Encoder:
         """Put a loaded backbone and tokenizer together.
 
@@ -197,7 +197,7 @@ class Encoder:
         known = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
         packed = packing and (known or can_pack(backbone))
         if heads is None and settings.dense:
-            heads = fresh_heads(settings.dense, int(backbone.config.hidden_size))
+            heads = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
         model.to(next(backbone.parameters()).device)
         checked_dim(settings.dim, model.dim)
@@ -258,7 +258,7 @@ class Encoder:
             normalize: Scale to length 1; None does as the model's settings say.
             dim: Keep so many numbers of each vector, the first ones, which are then scaled. Those that the
                 settings keep of themselves are cut from the scaled vector, as sentence-transformers does.
-            quantize: float32, int8, binary or ubinary: in which numbers; see `aoe_train.model.small`.
+            quantize: float32, int8, binary or ubinary: in which numbers; see `aoe_train.model.quantization`.
             calibration: Of int8: vectors (any, dim) whose lowest and highest values it spans, or these two
                 alone; by default those of `texts`.
             batch_tokens: Tokens that run at once; less needs less memory.
@@ -424,7 +424,7 @@ class Encoder:
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
         if self.model.heads is not None:
-            write_heads(folder, self.model.heads)
+            write_dense_layers(folder, self.model.heads)
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train.model.backbones.decoder import default_pooling
 from aoe_train.model.backbones.static import StaticTable, check_static
+from aoe_train.model.dense_layers import DenseLayers, own_places, read_dense_layers
 from aoe_train.model.folder.files import read_object
-from aoe_train.model.heads import Heads, own_places, read_heads
 from aoe_train.model.interchange import dense_folders, read_sentence_transformers
 from aoe_train.model.packing.run import position_offset
 from aoe_train.settings.prompts import DEFAULT
@@ -52,7 +52,7 @@ def stored_settings(folder: Path) -> dict[str, Any]:
 
 def stored_heads(
     folder: Path, stored: Mapping[str, Any], settings: EncoderSettings, backbone: PreTrainedModel
-) -> Heads | None:
+) -> DenseLayers | None:
     """The dense layers that a model's folder has behind its pooling."""
     had = EncoderSettings(dense=stored.get("dense", ())).dense
     if not had:
@@ -61,7 +61,7 @@ def stored_heads(
         raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
     own = (folder / SETTINGS_FILE).is_file()
     places = [folder / place for place in own_places(len(had))] if own else dense_folders(folder)
-    return read_heads(places, had, int(backbone.config.hidden_size))
+    return read_dense_layers(places, had, int(backbone.config.hidden_size))
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aoe_train.model.dense_layers import own_places
 from aoe_train.model.folder.files import read_object
 from aoe_train.model.folder.modules import (
     KINDS,
@@ -25,7 +26,6 @@ from aoe_train.model.folder.modules import (
     read_pooling,
     read_transformer,
 )
-from aoe_train.model.heads import own_places
 from aoe_train.settings.prompts import PLACE, read_prompt
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line

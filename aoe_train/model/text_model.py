@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
-    from aoe_train.model.heads import Heads
+    from aoe_train.model.dense_layers import DenseLayers
 
 
 def pool(
@@ -124,7 +124,7 @@ class TextModel(nn.Module):
         pooling: str,
         *,
         packed: bool,
-        heads: Heads | None = None,
+        heads: DenseLayers | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone

@@ -1,24 +1,44 @@
-"""Losses that tell a text's partner from the other texts of the batch.
+"""Losses that tell a text's partner from the other texts of the batch, perhaps with a guide.
 
-Equal texts are known by their numbers, not by their vectors, which dropout may tell apart.
+In-batch negatives: arXiv Eq. 2 and ACL Eq. 4. Equal texts are known by their numbers, not by their vectors,
+which dropout may tell apart. A guide is a model whose similarities filter likely false negatives: GISTEmbed
+(Solatorio, 2024, arXiv 2402.16829). In-batch negatives are chosen by chance, so some of them mean what the
+anchor means. A candidate that the guide finds nearer to the anchor than its positive is no negative.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.objectives.guide import Guide
 from aoe_train.objectives.pairs import Pairs
-from aoe_train.objectives.parts import Given, Loss
+from aoe_train.objectives.parts import Loss, LossContext
 from aoe_train.objectives.similarity import unit
 from aoe_train.records import ABSENT
 
 
-class Further(NamedTuple):
+class Guide(NamedTuple):
+    """What a guide says of a batch."""
+
+    first: Float[Tensor, "anchor guide"]
+    second: Float[Tensor, "candidate guide"]
+    margin: float
+    strategy: Literal["absolute", "relative"]
+
+    def too_near(
+        self, own: Float[Tensor, "anchor guide"], others: Float[Tensor, "other guide"]
+    ) -> Bool[Tensor, "anchor other"]:
+        """[i, j]: j is nearer to i than i's anchor to its positive, less the margin."""
+        positive = (self.first * self.second[: len(self.first)]).sum(-1)
+        slack = positive.abs() * self.margin if self.strategy == "relative" else self.margin
+        near: Tensor = own @ others.T > (positive - slack)[:, None]
+        return near
+
+
+class ExtraCandidates(NamedTuple):
     """Additions to the papers' candidates; all together are GISTEmbed (Solatorio, 2024, Eq. 5 to 7)."""
 
     anchors: bool = False
@@ -26,16 +46,16 @@ class Further(NamedTuple):
     guide: Guide | None = None
 
 
-NOTHING_FURTHER = Further()
+NO_EXTRA_CANDIDATES = ExtraCandidates()
 
 
-def ibn_part(given: Given) -> Loss:
+def ibn_part(given: LossContext) -> Loss:
     """The part `ibn`."""
     tau = given.tau("ibn")
     return lambda pairs: ibn_loss(*_candidates(pairs, given), tau, _further(pairs, given))
 
 
-def contrastive_part(given: Given) -> Loss:
+def contrastive_part(given: LossContext) -> Loss:
     """The part `contrastive`."""
     settings = given.settings
     return lambda pairs: contrastive_loss(
@@ -48,7 +68,7 @@ def contrastive_part(given: Given) -> Loss:
 
 
 def _candidates(
-    pairs: Pairs, given: Given
+    pairs: Pairs, given: LossContext
 ) -> tuple[
     Float[Tensor, "anchor dim"],
     Float[Tensor, "candidate dim"],
@@ -59,12 +79,12 @@ def _candidates(
     return pairs.first[:anchors], pairs.second, pairs.texts, pairs.labels[:anchors] >= given.positive_from
 
 
-def _further(pairs: Pairs, given: Given) -> Further:
+def _further(pairs: Pairs, given: LossContext) -> ExtraCandidates:
     settings, guide = given.settings, None
     if pairs.guide is not None:
         first, second = pairs.guide.first[: pairs.anchors], pairs.guide.second
         guide = Guide(unit(first), unit(second), settings.guide_margin, settings.guide_margin_strategy)
-    return Further(settings.contrast_anchors, settings.contrast_positives, guide)
+    return ExtraCandidates(settings.contrast_anchors, settings.contrast_positives, guide)
 
 
 def ibn_loss(
@@ -73,14 +93,14 @@ def ibn_loss(
     texts: Int[Tensor, "candidate 2"],
     positive: Bool[Tensor, " anchor"],
     tau: float,
-    further: Further = NOTHING_FURTHER,
+    further: ExtraCandidates = NO_EXTRA_CANDIDATES,
 ) -> Float[Tensor, ""]:
     """In-batch negatives with identical-sentence detection: arXiv Eq. 2, as a mean over the positive pairs.
 
     The first text of a positive pair has to find its partner among the second texts of all pairs, whatever
-    those pairs' labels. Texts that `no_negatives` finds are left out of the sum. So a repeated row leaves its
-    own loss as it was; where its second text is a negative it counts twice, as in the equation. No positive
-    pair gives 0 with gradient 0.
+    those pairs' labels. Texts that `false_negatives` finds are left out of the sum. So a repeated row
+    leaves its own loss as it was; where its second text is a negative it counts twice, as in the equation.
+    No positive pair gives 0 with gradient 0.
     """
     return contrastive_loss(first, second, texts, positive, tau, further)
 
@@ -91,7 +111,7 @@ def contrastive_loss(
     texts: Int[Tensor, "candidate 2"],
     positive: Bool[Tensor, " anchor"],
     tau: float,
-    further: Further = NOTHING_FURTHER,
+    further: ExtraCandidates = NO_EXTRA_CANDIDATES,
     *,
     hard_negatives: bool = True,
     symmetric: bool = False,
@@ -103,7 +123,7 @@ def contrastive_loss(
     """
     anchors, guide = len(positive), further.guide
     one, other = unit(first), unit(second)
-    left_out = no_negatives(texts, positive)
+    left_out = false_negatives(texts, positive)
     if guide is not None:
         left_out = left_out | guide.too_near(guide.first, guide.second)
     partners, among_partners = other[:anchors], left_out[:, :anchors]
@@ -111,25 +131,25 @@ def contrastive_loss(
     if not hard_negatives:
         forth = [(one @ partners.T, among_partners | ~positive)]
     if further.anchors:
-        known = _same_side(texts, positive, 0) | no_negatives(texts[:anchors], positive).T
+        known = _same_side(texts, positive, 0) | false_negatives(texts[:anchors], positive).T
         if guide is not None:
             known = known | guide.too_near(guide.first, guide.first)
         forth.append((one @ one.T, known))
     if further.positives:
-        known = _same_side(texts, positive, 1) | no_negatives(texts[:anchors], positive) | ~positive
+        known = _same_side(texts, positive, 1) | false_negatives(texts[:anchors], positive) | ~positive
         if guide is not None:
             known = known | guide.too_near(guide.second[:anchors], guide.second[:anchors])
         forth.append((partners @ partners.T, known))
     loss = _partner_loss(forth, positive, tau)
     if not symmetric:
         return loss
-    unfit = no_negatives(texts[:anchors], positive).T | ~positive
+    unfit = false_negatives(texts[:anchors], positive).T | ~positive
     if guide is not None:
         unfit = unfit | guide.too_near(guide.second[:anchors], guide.first)
     return (loss + _partner_loss([(partners @ one.T, unfit)], positive, tau)) / 2
 
 
-def no_negatives(
+def false_negatives(
     texts: Int[Tensor, "candidate 2"], positive: Bool[Tensor, " anchor"]
 ) -> Bool[Tensor, "anchor candidate"]:
     """[i, j]: the second text of pair j must not be a negative of the first text of pair i.

@@ -11,14 +11,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from aoe_train.objectives.pairs import Pairs, Sides
-from aoe_train.objectives.parts import Given, Loss, Sample
+from aoe_train.objectives.parts import Loss, LossContext, TeacherSample
 from aoe_train.objectives.ranking import ranking_loss
 from aoe_train.objectives.similarity import unit
 
 _RIDGE = 1e-3  # of the mean square of a dimension; keeps a map from few texts from being wild
 
 
-def margin_mse_part(given: Given) -> Loss:
+def margin_mse_part(given: LossContext) -> Loss:
     """The part `margin_mse`."""
 
     def loss(pairs: Pairs) -> Tensor:
@@ -45,7 +45,7 @@ def margin_mse_loss(
     return _mean(differences.square(), counted)
 
 
-def embed_distill_part(given: Given) -> Loss:
+def embed_distill_part(given: LossContext) -> Loss:
     """The part `embed_distill`."""
     return EmbedDistillation(given)
 
@@ -63,7 +63,7 @@ class EmbedDistillation(nn.Module):
     other distances.
     """
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: LossContext) -> None:
         super().__init__()
         self._form = given.settings.embed_form
         self._axes: Tensor | None
@@ -103,7 +103,7 @@ def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "tea
     return (axes * signs).float()
 
 
-def least_squares(sample: Sample, dim: int) -> Float[Tensor, "teacher dim"]:
+def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim"]:
     """The linear map of the model's first `dim` numbers that comes nearest to the teacher's vectors."""
     own, teacher = sample.own[:, :dim].double(), sample.teacher.double()
     square = own.T @ own
@@ -113,7 +113,7 @@ def least_squares(sample: Sample, dim: int) -> Float[Tensor, "teacher dim"]:
     return there.T.float()
 
 
-def score_distill_part(given: Given) -> Loss:
+def score_distill_part(given: LossContext) -> Loss:
     """The part `score_distill`."""
     scale = 1 / given.tau("score_distill")
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import POSITIVE_SHARE
-from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice
 from aoe_train.objectives.parts import RANKED, Advisers
 from aoe_train.objectives.settings import ObjectiveSettings

@@ -25,7 +25,7 @@ A row that has fewer negatives than others has vectors of zeros in their place.
 """
 
 
-class Own(nn.Module):
+class CustomObjective(nn.Module):
     """Calls a function, or an `nn.Module` whose weights then learn too, as `Objective` computes its parts."""
 
     def __init__(self, function: OwnObjective) -> None:

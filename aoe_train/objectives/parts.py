@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TeacherSample:
     """Some texts' vectors by the model as it is before training, and by its teacher, to begin maps with."""
 
     own: Float[Tensor, "text dim"]
@@ -36,14 +36,14 @@ class Advisers:
     teacher_dim: int | None = None
     scores: bool = False
     dot: bool = False
-    sample: Sample | None = None
+    sample: TeacherSample | None = None
 
 
 NO_ADVISERS = Advisers()
 
 
 @dataclass(frozen=True)
-class Given:
+class LossContext:
     """What a part is made for."""
 
     settings: ObjectiveSettings
@@ -60,14 +60,14 @@ class Given:
 
 
 Loss = Callable[["Pairs"], "Tensor"]
-Make = Callable[[Given], Loss]
+Make = Callable[[LossContext], Loss]
 """Gives the loss of labelled pairs, a scalar; an `nn.Module` where it has weights of its own."""
 
 
 LearnsFrom = Literal["ranking", "batch", "teacher"]
 
 
-class Part(NamedTuple):
+class LossPart(NamedTuple):
     """A line of the table."""
 
     made_by: str
@@ -75,28 +75,30 @@ class Part(NamedTuple):
     tau: float | None
     about: str
 
-    def make(self, given: Given) -> Loss:
+    def make(self, given: LossContext) -> Loss:
         """The loss."""
         module, _, name = self.made_by.partition(".")
         make: Make = getattr(import_module(f"{__package__}.{module}"), name)
         return make(given)
 
 
-PARTS: Mapping[str, Part] = {
-    "cosine": Part("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
-    "ibn": Part("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
+PARTS: Mapping[str, LossPart] = {
+    "cosine": LossPart("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
+    "ibn": LossPart("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
     # The reference library has a temperature of 0.05 since 2024.
-    "angle": Part("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
-    "contrastive": Part("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
-    "pearson": Part("pearson.pearson_part", "ranking", None, "Pearson's correlation of cosines and labels"),
-    "sbert": Part("sbert.sbert_part", "ranking", None, "SBERT's softmax or regression"),
-    "embed_distill": Part(
+    "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
+    "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "pearson": LossPart(
+        "ranking.pearson_part", "ranking", None, "Pearson's correlation of cosines and labels"
+    ),
+    "sbert": LossPart("sbert.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "embed_distill": LossPart(
         "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"
     ),
-    "score_distill": Part(
+    "score_distill": LossPart(
         "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
     ),
-    "margin_mse": Part(
+    "margin_mse": LossPart(
         "distillation.margin_mse_part",
         "teacher",
         None,

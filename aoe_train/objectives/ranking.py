@@ -1,4 +1,4 @@
-"""The pairwise ranking loss that cosine (CoSENT) and angle share."""
+"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the correlation with the labels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from aoe_train.objectives.parts import Given, Loss
-from aoe_train.objectives.similarity import angle_reference, cosine, wide
+from aoe_train.objectives.parts import Loss, LossContext
+from aoe_train.objectives.similarity import cosine, unit, wide
 
 
-def cosine_part(given: Given) -> Loss:
+def cosine_part(given: LossContext) -> Loss:
     """The part `cosine`: CoSENT."""
     scale = 1 / given.tau("cosine")
     return lambda pairs: ranking_loss(
@@ -19,7 +19,7 @@ def cosine_part(given: Given) -> Loss:
     )
 
 
-def angle_part(given: Given) -> Loss:
+def angle_part(given: LossContext) -> Loss:
     """The part `angle`."""
     return lambda pairs: ranking_loss(
         angle_reference(pairs.first, pairs.second),
@@ -27,6 +27,27 @@ def angle_part(given: Given) -> Loss:
         1 / given.tau("angle"),
         present=pairs.present,
     )
+
+
+def angle_reference(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
+) -> Float[Tensor, " pair"]:
+    """The measure behind the papers' tables, in [0, sqrt(2)]; larger for more similar texts; not symmetric.
+
+    A vector of 2d numbers is read as d complex ones: the first half holds the real parts, the second half the
+    imaginary parts (arXiv Eq. 3).
+
+    With z = a + bi and w = c + di the papers divide z by w and normalise (arXiv Eq. 5 and 6). What their code
+    ranks by is |sum(ac + bd) + sum(bc - ad)| / (|X| |Y|), the sum of all real *and* imaginary parts, larger
+    for pairs that are more alike. That is sqrt(2) |cos(X, Y turned by 45 degrees)|: 1 for X = Y, no angle.
+    """
+    real, imaginary = _halves(unit(second)).unbind(-2)
+    turned = torch.cat([real - imaginary, real + imaginary], dim=-1)  # by 45 degrees, times sqrt(2)
+    return (unit(first) * turned).sum(-1).abs()
+
+
+def _halves(vectors: Float[Tensor, "pair dim"]) -> Float[Tensor, "pair 2 half"]:
+    return torch.stack(vectors.chunk(2, dim=-1), dim=-2)
 
 
 def ranking_loss(
@@ -56,3 +77,22 @@ def ranking_loss(
     below = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
     terms = (below[smaller] - scaled).masked_fill(away, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
+
+
+def pearson_part(given: LossContext) -> Loss:
+    """The part `pearson`."""
+    del given
+    return lambda pairs: pearson_loss(cosine(pairs.first, pairs.second), pairs.labels)
+
+
+def pearson_loss(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
+    """1 - r, where r is Pearson's correlation of scores and labels over the batch; in [0, 2].
+
+    r = sum of (s_i - mean s)(l_i - mean l) / sqrt(sum of (s_i - mean s)^2 * sum of (l_i - mean l)^2). It does
+    not depend on where the scores lie or how far they spread, so that an encoder whose cosines are all high
+    need not spread them first. After Pcc-tuning (Zhang and Li, 2024, arXiv 2406.09790).
+    """
+    scores = wide(scores)
+    wanted = labels.to(scores.dtype)
+    r = (unit(scores - scores.mean()) * unit(wanted - wanted.mean())).sum()
+    return torch.where((labels == labels[0]).all(), 0 * r, 1 - r)

@@ -8,13 +8,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from aoe_train.objectives.pairs import Pairs
-from aoe_train.objectives.parts import Given, Loss
+from aoe_train.objectives.parts import Loss, LossContext
 from aoe_train.objectives.similarity import cosine
 
 IGNORED = -100
 
 
-def sbert_part(given: Given) -> Loss:
+def sbert_part(given: LossContext) -> Loss:
     """The part `sbert`: graded labels are regressed on, others are classes."""
     low, high = given.label_range
     if given.kind != "graded":

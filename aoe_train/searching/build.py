@@ -14,8 +14,8 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.hybrid import WEIGHTS
+from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.model.small import Quantize, quantized, value_ranges
 from aoe_train.searching.folder import (
     ABOUT,
     DIGEST,
@@ -24,15 +24,15 @@ from aoe_train.searching.folder import (
     ROWS,
     VECTORS,
     WORDS,
-    About,
+    IndexManifest,
     is_index,
-    read_about,
+    read_manifest,
     read_probe,
     read_rows_of,
     read_vectors,
 )
-from aoe_train.searching.nearest import Kind, Searcher, Vectors, build, check_kind, nearest
-from aoe_train.searching.texts import Rows, text_digest
+from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
+from aoe_train.searching.text_rows import TextRows, text_digest
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
@@ -64,7 +64,7 @@ class Indexed:
     encoded: int
     empty: int
     dim: int
-    kind: Kind
+    kind: IndexKind
     recall: float
     bytes: int
 
@@ -80,17 +80,17 @@ def check_place(out: Path) -> None:
 
 
 def make(
-    rows: Rows,
+    rows: TextRows,
     embedder: Embedder,
     out: Path,
     *,
     model: str,
-    kind: Kind | None,
+    kind: IndexKind | None,
     quantize: Quantize,
     show: Listener,
 ) -> Indexed:
     """Write an index, whole or not at all."""
-    chosen: Kind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
+    chosen: IndexKind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
     check_kind(chosen)
     digests = [text_digest(text) for text in rows.texts]
     # The rows of an index may be indexed anew.
@@ -98,7 +98,7 @@ def make(
         raise DataError(f"the column {DIGEST} would be lost, as an index has its own; rename it")
     probe = embedder.encode([TEXT], embedder.prompts.document)
     matrix, encoded = _vectors(rows.texts, digests, embedder, probe, out)
-    about = About(
+    about = IndexManifest(
         model=model,
         text=list(rows.columns),
         rows=len(matrix),
@@ -123,7 +123,7 @@ def make(
     return Indexed(out, about.rows, encoded, rows.empty, about.dim, chosen, recall, size)
 
 
-def measure(vectors: Vectors, searcher: Searcher) -> float:
+def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     """The share of the ten nearest of some of the vectors, itself aside, that a searcher finds."""
     asked = np.random.default_rng(_SEED).permutation(len(vectors))[:_ASKED]
     queries = vectors.rows(np.sort(asked))
@@ -167,7 +167,7 @@ def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
     if not (out.exists() and is_index(out)):
         return nothing, np.empty((0, 0), np.float32)
     try:
-        about = read_about(out)
+        about = read_manifest(out)
         if about.vectors == "float32" and same_model(probe, read_probe(out, about)):
             digests = read_rows_of(out, about)[DIGEST].to_list()
             places = {digest: row for row, digest in enumerate(digests)}
@@ -177,10 +177,10 @@ def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
     return nothing, np.empty((0, 0), np.float32)
 
 
-def _stored(matrix: np.ndarray, quantize: Quantize, folder: Path) -> Vectors:
+def _stored(matrix: np.ndarray, quantize: Quantize, folder: Path) -> IndexVectors:
     ranges = value_ranges([matrix]) if quantize == "int8" else None
     stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
     np.save(folder / VECTORS, stored, allow_pickle=False)
     if ranges is not None:
         np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
-    return Vectors(stored, ranges)
+    return IndexVectors(stored, ranges)

@@ -21,8 +21,8 @@ import polars as pl
 from pydantic import Field
 
 from aoe_train.model.folder.files import Foreign, decode, mapped_array, read_object
-from aoe_train.searching.nearest import INDEX_FILE, Kind, Vectors
-from aoe_train.searching.texts import is_written
+from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
+from aoe_train.searching.text_rows import is_written
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet
 
@@ -33,7 +33,7 @@ _REMEDY = "build the index again"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
-class About(Foreign):
+class IndexManifest(Foreign):
     """What `index.json` says."""
 
     format: Literal[1] = 1
@@ -42,20 +42,20 @@ class About(Foreign):
     rows: _Count
     dim: _Count
     vectors: Literal["float32", "int8"] = "float32"
-    kind: Kind = "flat"
+    kind: IndexKind = "flat"
     recall: float | None = None
     weight: Annotated[float, Field(ge=0, le=1)]
 
 
-def read_about(folder: Path) -> About:
+def read_manifest(folder: Path) -> IndexManifest:
     """What an index is of."""
     path = folder / ABOUT
     if not path.is_file():
         raise ConfigError(f"{folder}: no index.json; expected the folder that `aoe index` made")
-    return decode(About, read_object(path), path, _REMEDY)
+    return decode(IndexManifest, read_object(path), path, _REMEDY)
 
 
-def read_rows_of(folder: Path, about: About) -> pl.DataFrame:
+def read_rows_of(folder: Path, about: IndexManifest) -> pl.DataFrame:
     """The rows."""
     path = folder / ROWS
     if not path.is_file():
@@ -68,15 +68,15 @@ def read_rows_of(folder: Path, about: About) -> pl.DataFrame:
     return frame
 
 
-def read_vectors(folder: Path, about: About) -> Vectors:
+def read_vectors(folder: Path, about: IndexManifest) -> IndexVectors:
     """The vectors, mapped from the disk."""
     stored = _array(folder / VECTORS, (about.rows, about.dim), np.dtype(about.vectors))
     if about.vectors == "float32":
-        return Vectors(stored)
-    return Vectors(stored, np.array(_array(folder / RANGES, (2, about.dim), np.dtype("float32"))))
+        return IndexVectors(stored)
+    return IndexVectors(stored, np.array(_array(folder / RANGES, (2, about.dim), np.dtype("float32"))))
 
 
-def read_probe(folder: Path, about: About) -> np.ndarray:
+def read_probe(folder: Path, about: IndexManifest) -> np.ndarray:
     """The vector of the fixed text, (1, dim)."""
     return np.array(_array(folder / PROBE, (1, about.dim), np.dtype("float32")))
 

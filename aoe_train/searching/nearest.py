@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from aoe_train.model.small import restored
+from aoe_train.model.quantization import restored
 from pairkit.app.errors import DataError
 from pairkit.app.extras import needed_for
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Kind = Literal["flat", "hnsw"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+IndexKind = Literal["flat", "hnsw"]
+KINDS: tuple[IndexKind, ...] = get_args(IndexKind)
 INDEX_FILE = "index.faiss"
 _BLOCK = 1 << 15  # vectors that are compared at once
 _PROPOSED = 5  # times as many as are asked for, and at least
@@ -30,14 +30,14 @@ _LEARNT = 100_000  # vectors that codes are learnt from
 _SEED = 1234
 
 
-class Found(NamedTuple):
+class Neighbours(NamedTuple):
     """The nearest, best first; ties in order of place. Where there are fewer, the place is -1."""
 
     scores: Float[np.ndarray, "query rank"]
     places: Int[np.ndarray, "query rank"]
 
 
-class Vectors:
+class IndexVectors:
     """Vectors of length 1 as they lie on disk: float32, or int8 with the ranges of each dimension."""
 
     def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
@@ -56,8 +56,11 @@ class Vectors:
 
 
 def nearest(
-    vectors: Vectors, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
-) -> Found:
+    vectors: IndexVectors,
+    queries: Float[np.ndarray, "query dim"],
+    count: int,
+    places: np.ndarray | None = None,
+) -> Neighbours:
     """Exactly, by comparing with all of the vectors, or with those at some ascending places."""
     whole = len(vectors) if places is None else len(places)
     # Rows that follow one another are read where they lie, which spares a copy of all of them.
@@ -89,12 +92,12 @@ def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.nda
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
 
-def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Found:
+def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Neighbours:
     missing = count - scores.shape[1]
     if missing <= 0:
-        return Found(scores, places)
+        return Neighbours(scores, places)
     rows = len(scores)
-    return Found(
+    return Neighbours(
         np.concatenate([scores, np.full((rows, missing), -np.inf, np.float32)], axis=1),
         np.concatenate([places, np.full((rows, missing), -1, np.int64)], axis=1),
     )
@@ -103,12 +106,12 @@ def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Found:
 class Searcher:
     """Finds the nearest of vectors, by an index of faiss where there is one."""
 
-    def __init__(self, vectors: Vectors, index: Any = None) -> None:
+    def __init__(self, vectors: IndexVectors, index: Any = None) -> None:
         self._vectors, self._index = vectors, index
 
     def nearest(
         self, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
-    ) -> Found:
+    ) -> Neighbours:
         """The `count` nearest vectors to each query, of all or of those at some ascending places."""
         few = places is not None and len(places) <= _FEW
         if self._index is None or few:
@@ -116,11 +119,11 @@ class Searcher:
         asked = max(_PROPOSED * count, _LEAST_PROPOSED)
         _, proposed = self._index.search(queries, asked, params=_parameters(asked, places))
         every = [self._rescored(query, row, count) for query, row in zip(queries, proposed, strict=True)]
-        return Found(
+        return Neighbours(
             np.concatenate([one.scores for one in every]), np.concatenate([one.places for one in every])
         )
 
-    def _rescored(self, query: np.ndarray, proposed: np.ndarray, count: int) -> Found:
+    def _rescored(self, query: np.ndarray, proposed: np.ndarray, count: int) -> Neighbours:
         places = np.unique(proposed[proposed >= 0])
         return nearest(self._vectors, query[None], count, places)
 
@@ -131,7 +134,7 @@ def _parameters(asked: int, places: np.ndarray | None) -> Any:
     return faiss.SearchParametersHNSW(efSearch=max(_BREADTH, asked), **chosen)
 
 
-def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
+def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     """Make an index of faiss and write it; None for `flat`, which has none.
 
     By one thread, since HNSW's graph depends on which of several comes first.
@@ -153,7 +156,7 @@ def build(vectors: Vectors, kind: Kind, folder: Path) -> Any:
     return index
 
 
-def check_kind(kind: Kind) -> None:
+def check_kind(kind: IndexKind) -> None:
     """Refuse, before texts are encoded, a kind that can't be built."""
     if kind != "flat":
         _faiss(f"--kind {kind}")
@@ -166,7 +169,7 @@ def _sample(count: int) -> slice | np.ndarray:
     return np.sort(np.random.default_rng(_SEED).choice(count, _LEARNT, replace=False))
 
 
-def read(folder: Path, kind: Kind, shape: tuple[int, int]) -> Any:
+def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
     """The index of faiss in a folder, of vectors (row, dim); None for `flat`."""
     if kind == "flat":
         return None

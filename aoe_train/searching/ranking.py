@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from aoe_train.model.hybrid import fused
-from aoe_train.searching.folder import WORDS, About
-from aoe_train.searching.nearest import Searcher, Vectors, read
+from aoe_train.searching.folder import WORDS, IndexManifest
+from aoe_train.searching.nearest import IndexVectors, Searcher, read
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25, best
 
@@ -22,7 +22,7 @@ _CANDIDATES = 200  # of each ranking, at least
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class RankedRows:
     """What is found, best first."""
 
     places: Int[np.ndarray, " hit"]
@@ -34,7 +34,7 @@ class Ranking:
 class Ranker:
     """Ranks the rows of an index; what it needs is read when it is first asked."""
 
-    def __init__(self, folder: Path, about: About, vectors: Vectors) -> None:
+    def __init__(self, folder: Path, about: IndexManifest, vectors: IndexVectors) -> None:
         self._folder, self._about, self._vectors = folder, about, vectors
         self._words: Bm25 | None = None
         self._searcher: Searcher | None = None
@@ -48,14 +48,14 @@ class Ranker:
         *,
         by: By,
         weight: float | None = None,
-    ) -> Ranking:
+    ) -> RankedRows:
         """What is found, best first; ties in order of place."""
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
             scores = self._by_words(text, allowed)
             places = best(scores, top)
-            return Ranking(places, scores[places], words=self._shares(text, scores[places]))
+            return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
         if vector is None:
             raise ValueError("a ranking by vectors needs one")
         found = (
@@ -76,7 +76,7 @@ class Ranker:
 
     def _by_both(
         self, text: str, vector: np.ndarray, top: int, allowed: np.ndarray | None, weight: float
-    ) -> Ranking:
+    ) -> RankedRows:
         # What neither ranking has among its first few hundred can't come first in both together.
         wide = max(_CANDIDATES, 4 * top)
         scores = self._by_words(text, allowed)
@@ -85,13 +85,13 @@ class Ranker:
         both = fused(cosines, scores[candidates], weight)
         order = np.argsort(-both, kind="stable")[:top]
         places = candidates[order]
-        return Ranking(places, both[order], cosines[order], self._shares(text, scores[places]))
+        return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
 
-    def _nearest(self, vector: np.ndarray, count: int, allowed: np.ndarray | None) -> Ranking:
+    def _nearest(self, vector: np.ndarray, count: int, allowed: np.ndarray | None) -> RankedRows:
         found = self.searcher().nearest(vector[None], min(count, self._about.rows), allowed)
         there = found.places[0] >= 0
         cosines = found.scores[0][there]
-        return Ranking(found.places[0][there], cosines, cosines)
+        return RankedRows(found.places[0][there], cosines, cosines)
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
         scores = np.array(self._word_index().scores(text))
@@ -125,4 +125,4 @@ def checked(top: int, by: str, weight: float | None) -> By:
     return found
 
 
-_NOTHING = Ranking(np.empty(0, np.int64), np.empty(0, np.float32))
+_NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -24,9 +24,9 @@ from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.packing.rows import train_used_rows
 from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.objectives.matryoshka import make_objective
 from aoe_train.objectives.own import OwnObjective
-from aoe_train.objectives.parts import TAUGHT, Advisers, Sample
-from aoe_train.objectives.sizes import make_objective
+from aoe_train.objectives.parts import TAUGHT, Advisers, TeacherSample
 from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, AdviserVectors
 from aoe_train.training.text_objective import TextObjective, TextObjectiveModel, prepare_objective
 from aoe_train.training.trainer.pair_model import PairModel
@@ -312,7 +312,7 @@ def _known_of_teachers(
     )
 
 
-def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> Sample:
+def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
     count = min(len(examples), -(-_SAMPLE // columns))
@@ -326,7 +326,7 @@ def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> Sa
         normalize=False,
     )
     wanted = teacher.of_rows(rows)[:, :columns]
-    return Sample(torch.from_numpy(own), wanted[torch.from_numpy(there)])
+    return TeacherSample(torch.from_numpy(own), wanted[torch.from_numpy(there)])
 
 
 def _learn_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:

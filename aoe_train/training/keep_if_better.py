@@ -14,7 +14,7 @@ from aoe_train.evaluation.correlation import correlation
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import digests, overlap
 from aoe_train.evaluation.pairs import read_pair_task
-from aoe_train.evaluation.task import Encode, Vectors
+from aoe_train.evaluation.task import Encode, TaskVectors
 from aoe_train.training.trainer.checkpoints import restore_weights, trained_weights
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
@@ -78,7 +78,7 @@ class JudgedPairs:
 
     def _judged(self, encode: Encode, similarity: Similarity) -> Metrics:
         task = self._task
-        cosines = task.similarities(Vectors(encode, [task.texts], similarity=similarity))
+        cosines = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
         if np.isin(task.labels, (0, 1)).all():
             return binary(cosines, task.labels, self._source, likely=task.likely)
         return correlation(cosines, task.labels, self._source)

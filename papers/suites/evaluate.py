@@ -20,7 +20,7 @@ class Suite(NamedTuple):
 
     tasks: tuple[str, ...]
     files: Callable[[str, Path, str], tuple[Path, ...]]
-    read: Callable[[str, Sequence[Path]], tasks.Task]
+    read: Callable[[str, Sequence[Path]], tasks.EvaluationTask]
 
 
 SUITES: dict[str, Suite] = {
@@ -32,7 +32,7 @@ SUITES: dict[str, Suite] = {
 
 def find_tasks(
     suite: str, data_dir: Path, names: Sequence[str] = (), split: str = "test"
-) -> tuple[list[tasks.Task], dict[str, str]]:
+) -> tuple[list[tasks.EvaluationTask], dict[str, str]]:
     """The tasks that a data folder has, and why the others are left out."""
     if suite not in SUITES:
         raise ConfigError(f"--suite {suite}: expected sts, {', '.join(SUITES)}")
@@ -41,7 +41,7 @@ def find_tasks(
     known = SUITES[suite]
     if unknown := [name for name in names if name not in known.tasks]:
         raise ConfigError(f"no task {unknown[0]!r}; there are {', '.join(known.tasks)}")
-    found: list[tasks.Task] = []
+    found: list[tasks.EvaluationTask] = []
     missing: dict[str, str] = {}
     for name in [name for name in known.tasks if name in (names or known.tasks)]:
         files = known.files(name, data_dir, split)

@@ -46,7 +46,7 @@ class Examples:
     columns: tuple[Sequence[tasks.Input], ...]
     classes: np.ndarray
 
-    def features(self, vectors: tasks.Vectors) -> _Part:
+    def features(self, vectors: tasks.TaskVectors) -> _Part:
         """Each input's vector; for two columns |u - v| and u * v side by side (SentEval's MRPC)."""
         sides = [vectors.matrix[vectors.rows(column)] for column in self.columns]
         if len(sides) == 1:
@@ -76,7 +76,7 @@ class ClassTask:
             for example in zip(*self.parts[-1].columns, strict=True)
         ]
 
-    def measure(self, vectors: tasks.Vectors) -> tasks.Metrics:
+    def measure(self, vectors: tasks.TaskVectors) -> tasks.Metrics:
         """Accuracy, and F1 of class 1 if wanted."""
         gold = self.parts[-1].classes
         try:
@@ -105,7 +105,7 @@ class JoinedTask:
         """The texts of each test example."""
         return [row for test in self.tests.values() for row in test.rows]
 
-    def measure(self, vectors: tasks.Vectors) -> tasks.TaskMetrics:
+    def measure(self, vectors: tasks.TaskVectors) -> tasks.TaskMetrics:
         """Accuracy over the examples of all tests, and of each."""
         found = {name: test.measure(vectors) for name, test in self.tests.items()}
         right = [

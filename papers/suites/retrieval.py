@@ -42,7 +42,7 @@ class CaptionTask:
         """All captions."""
         return [caption for image in self.rows for caption in image]
 
-    def measure(self, vectors: tasks.Vectors) -> tasks.MeanMetrics:
+    def measure(self, vectors: tasks.TaskVectors) -> tasks.MeanMetrics:
         """Means over the queries, all in [0, 1].
 
         * `strict_accuracy`: the query and its references, and nothing else, are found at the top.

@@ -19,7 +19,7 @@ from aoe_train.exporting.export import difference
 from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.test_heads import ROWS
+from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.test_text_model import MODELS
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aoe_train.encoding import Encoded, encode_file, read_ranges
-from aoe_train.model.small import quantized, value_ranges
+from aoe_train.model.quantization import quantized, value_ranges
 from pairkit.app.errors import ConfigError, DataError
 
 DIM = 5
@@ -195,7 +195,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
         raise KeyboardInterrupt
 
     out = tmp_path / "out.npy"
-    monkeypatch.setattr("aoe_train.encoding.partial.Partial.end", kill)
+    monkeypatch.setattr("aoe_train.encoding.partial.PartialOutput.end", kill)
     with pytest.raises(KeyboardInterrupt):
         run(lines, out)
     assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]

@@ -18,9 +18,8 @@ import pytest
 
 import aoe_train
 from aoe_train.encoding import encode_file
-from aoe_train.encoding.on_ray import Actors, _places
-from aoe_train.encoding.orders import Orders
-from aoe_train.encoding.wanted import Wanted
+from aoe_train.encoding.on_ray import ActorPool, _places
+from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
 from pairkit.system.cluster import Cluster
@@ -47,7 +46,7 @@ class Call:
 
 
 class InOneProcess:
-    """What `Actors` asks of ray, with actors in this process; answers come in any order."""
+    """What `ActorPool` asks of ray, with actors in this process; answers come in any order."""
 
     exceptions = SimpleNamespace(
         RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=OSError, RaySystemError=OSError
@@ -98,8 +97,8 @@ def texts(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "in.txt")
 
 
-def orders(bert: Path, device: str | None = None) -> Orders:
-    return Orders(str(bert), "fp32", Wanted(), [device])
+def orders(bert: Path, device: str | None = None) -> WorkerSpec:
+    return WorkerSpec(str(bert), "fp32", EncodingRequest(), [device])
 
 
 def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> 
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
     ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "described"), (2, "vectors")})
-    actors = Actors(Cluster(ray), orders(bert), None, pytest.fail)
+    actors = ActorPool(Cluster(ray), orders(bert), None, pytest.fail)
     assert actors.described.settings == settings
     done = encode_file(texts, out, actors.vectors, actors.described.dim, settings, part_texts=8)
     assert (done.texts, done.resumed) == (90, 0)
@@ -118,19 +117,19 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> 
 
 def test_what_ends_a_run(bert: Path, tmp_path: Path) -> None:
     always = InOneProcess([2], lambda _, name: name == "vectors")
-    actors = Actors(Cluster(always), orders(bert), 2, pytest.fail)
+    actors = ActorPool(Cluster(always), orders(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match="lost again and again while they encoded the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
     loading = InOneProcess([2], lambda _, name: name == "described")
     with pytest.raises(ConfigError, match="lost again and again while they loaded the model"):
-        Actors(Cluster(loading), orders(bert), 2, pytest.fail)
+        ActorPool(Cluster(loading), orders(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match=r"no config\.json"):
-        Actors(Cluster(InOneProcess([2])), orders(tmp_path), None, pytest.fail)
+        ActorPool(Cluster(InOneProcess([2])), orders(tmp_path), None, pytest.fail)
     with pytest.raises(ConfigError, match="--device cuda: the cluster has no GPU"):
-        Actors(Cluster(InOneProcess([2])), orders(bert, "cuda"), None, pytest.fail)
+        ActorPool(Cluster(InOneProcess([2])), orders(bert, "cuda"), None, pytest.fail)
     with pytest.raises(ConfigError, match="has no core"):
-        Actors(Cluster(InOneProcess([0])), orders(bert), None, pytest.fail)
+        ActorPool(Cluster(InOneProcess([0])), orders(bert), None, pytest.fail)
 
 
 @pytest.mark.parametrize(

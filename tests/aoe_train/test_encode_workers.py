@@ -17,9 +17,8 @@ import pytest
 
 import aoe_train
 from aoe_train.encoding import encode_file, workers
-from aoe_train.encoding.orders import Orders
-from aoe_train.encoding.wanted import Wanted
-from aoe_train.encoding.workers import Team, workers_devices
+from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec
+from aoe_train.encoding.workers import WorkerPool, workers_devices
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
 from tests import forked
@@ -39,8 +38,8 @@ def texts(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "in.txt")
 
 
-def team(bert: Path, count: int = 2) -> Team:
-    return Team(Orders(str(bert), "fp32", Wanted(), [None] * count))
+def team(bert: Path, count: int = 2) -> WorkerPool:
+    return WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(), [None] * count))
 
 
 def test_workers_give_the_bytes_of_one_and_one_that_is_killed_is_named(
@@ -79,11 +78,11 @@ def test_a_worker_ends_with_its_parent_and_says_what_is_wrong(bert: Path, tmp_pa
         worker._process.join(60)
         assert worker._process.exitcode == 0
     with pytest.raises(ConfigError, match="'nothing'"):
-        Team(Orders(str(bert), "fp32", Wanted(prompt_name="nothing"), [None, None]))
+        WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(prompt_name="nothing"), [None, None]))
     with pytest.raises(ConfigError, match="device cuda:7: is not there"):
-        Team(Orders(str(bert), "fp32", Wanted(), ["cuda:7", "cuda:8"]))
+        WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(), ["cuda:7", "cuda:8"]))
     with pytest.raises(ConfigError, match=r"no config\.json"):
-        Team(Orders(str(tmp_path), "fp32", Wanted(), [None, None]))
+        WorkerPool(WorkerSpec(str(tmp_path), "fp32", EncodingRequest(), [None, None]))
 
 
 def test_a_device_for_each_worker() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from aoe_train.evaluation.correlation import correlation, spearman
 from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
 from aoe_train.evaluation.pairs import PairTask
-from aoe_train.evaluation.task import Vectors
+from aoe_train.evaluation.task import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples
 from aoe_train.settings.training import Similarity
@@ -95,7 +95,7 @@ def test_each_distinct_input_has_one_row() -> None:
         asked.append(texts)
         return lengths(texts)
 
-    vectors = Vectors(encode, [["a", "bb"], ["bb", ("a", "bb")]], separator=" [SEP] ")
+    vectors = TaskVectors(encode, [["a", "bb"], ["bb", ("a", "bb")]], separator=" [SEP] ")
     assert asked == [["a", "bb", "a [SEP] bb"]]
     assert vectors.rows(["bb", "a", ("a", "bb"), "bb"]).tolist() == [1, 0, 2, 1]
     assert vectors.matrix[:, 0].tolist() == [1, 2, 10]
@@ -108,7 +108,7 @@ def test_each_distinct_input_has_one_row() -> None:
 )
 def test_another_shape_is_refused(broken: object) -> None:
     with pytest.raises(DataError, match=r"2 texts got vectors of shape \("):
-        Vectors(broken, [["a", "bb"]])  # type: ignore[arg-type]
+        TaskVectors(broken, [["a", "bb"]])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -117,7 +117,7 @@ def test_what_is_no_number_is_refused_with_the_first_such_text(value: float) -> 
         return np.where(np.array([["c" in text] for text in texts]), np.float32(value), lengths(texts))
 
     with pytest.raises(DataError, match=r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"):
-        Vectors(encode, [["a", "cc", "b", "dc"]])
+        TaskVectors(encode, [["a", "cc", "b", "dc"]])
 
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
@@ -153,7 +153,9 @@ def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
     for similarity in get_args(Similarity):
         rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
         task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
-        judged = task.measure(Vectors(encode, [task.texts], similarity=similarity)).whole.scores()["spearman"]
+        judged = task.measure(TaskVectors(encode, [task.texts], similarity=similarity)).whole.scores()[
+            "spearman"
+        ]
         found[similarity] = dev_metric(encode, rows, similarity).value
         assert judged == pytest.approx(found[similarity])
     assert found == pytest.approx(

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from aoe_train.evaluation.duplicates.tables import read_duplicates
 from aoe_train.evaluation.duplicates.task import DuplicatesTask, metrics, task_metrics
-from aoe_train.evaluation.duplicates.tracker import Query, Reports, in_order, track
-from aoe_train.evaluation.task import Vectors
+from aoe_train.evaluation.duplicates.tracker import DuplicateQuery, TrackerReports, in_order, track
+from aoe_train.evaluation.task import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
@@ -34,29 +34,31 @@ def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]])
 def test_only_older_reports_are_candidates_and_the_younger_one_asks() -> None:
     tracker = tracker_of([5, 1, 3, 2], test=[("b", "a"), ("a", "d")])
     assert tracker.reports.ids == ["b", "d", "c", "a"]
-    assert tracker.queries["test"] == [Query(3, 3, (0, 1), ())]  # a asks for b and d, c is a stranger
+    assert tracker.queries["test"] == [
+        DuplicateQuery(3, 3, (0, 1), ())
+    ]  # a asks for b and d, c is a stranger
 
 
 def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand() -> None:
     tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
-    assert tracker.queries["test"] == [Query(3, 3, (1,), (0,))]  # f says the same but is younger
-    assert tracker.queries["train"] == [Query(1, 1, (0,), ()), Query(5, 5, (3,), (0, 1))]
+    assert tracker.queries["test"] == [DuplicateQuery(3, 3, (1,), (0,))]  # f says the same but is younger
+    assert tracker.queries["train"] == [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(5, 5, (3,), (0, 1))]
 
 
 def test_reports_of_the_same_moment_are_not_older() -> None:
     tracker = tracker_of([1, 2, 2, 3], test=[("c", "b"), ("c", "a")])
-    assert tracker.queries["test"] == [Query(2, 1, (0,), ())]
+    assert tracker.queries["test"] == [DuplicateQuery(2, 1, (0,), ())]
     assert sum(tracker.dropped["test"].values()) == 1
 
 
 def test_without_times_the_duplicate_asks_among_all_others() -> None:
     tracker = tracker_of(None, test=[("a", "f")])
-    assert tracker.queries["test"] == [Query(0, 6, (5,), ())]
+    assert tracker.queries["test"] == [DuplicateQuery(0, 6, (5,), ())]
 
 
 def test_figures_by_hand() -> None:
     """Six candidates; 5 is the target, 2 a relative, 0 the query itself (there are no times)."""
-    query = Query(0, 6, (5,), (2,))
+    query = DuplicateQuery(0, 6, (5,), (2,))
     # Best first: 0 (itself), 1, 2 (a relative), 4, then the target together with 3, which goes before it.
     scores = np.array([0.9, 0.8, 0.7, 0.3, 0.5, 0.3])
     found = {name: value.item() for name, value in metrics([query], lambda _: scores).items()}
@@ -73,7 +75,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_a_model_that_tells_nothing_apart_finds_nothing() -> None:
-    found = metrics([Query(30, 30, (4,), ())], lambda _: np.zeros(30))
+    found = metrics([DuplicateQuery(30, 30, (4,), ())], lambda _: np.zeros(30))
     assert found["recall@20"].tolist() == [0]
     assert found["mrr"].tolist() == [1 / 30]
 
@@ -85,7 +87,8 @@ def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObje
     alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
     targets, relatives = alike[:1], alike[1:]
     found = metrics(
-        [Query(size, size, tuple(targets), tuple(sorted(relatives)))], lambda _: np.array(scores, float)
+        [DuplicateQuery(size, size, tuple(targets), tuple(sorted(relatives)))],
+        lambda _: np.array(scores, float),
     )
     listed = sorted(range(size), key=lambda place: (-scores[place], place in alike))
     without = [place for place in listed if place not in relatives]
@@ -96,8 +99,8 @@ def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObje
 
 def test_parts_are_by_length_and_by_age() -> None:
     texts = ["short", "short too", "long " * 300]
-    reports = Reports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
-    queries = [Query(1, 1, (0,), ()), Query(2, 2, (0, 1), ())]
+    reports = TrackerReports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
+    queries = [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(2, 2, (0, 1), ())]
     found = task_metrics(reports, queries, lambda query: np.zeros(query.candidates))
     assert {name: n for name, (_, n) in found.parts.items()} == {
         "<128 tokens": 1,
@@ -110,11 +113,11 @@ def test_parts_are_by_length_and_by_age() -> None:
 def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
     """Vectors are right in validation and words in test, which must not be looked at."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
-    reports = Reports([*"abcdef"], texts, None)
+    reports = TrackerReports([*"abcdef"], texts, None)
     pairs = {"test": [("e", "d")], "validation": [("c", "b")]}
     tracker = track("bugs", reports, pairs)
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
-    made = Vectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
+    made = TaskVectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
     task = DuplicatesTask(tracker, "test", "validation")
     near = task.by_vectors(made)
     assert (
@@ -250,14 +253,14 @@ def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc() -> None:
     )
     task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
     assert task.tracker.reports.ids == ["4", "2", "3", "1"]
-    assert task.queries == [Query(3, 3, (1,), ())]
+    assert task.queries == [DuplicateQuery(3, 3, (1,), ())]
 
 
 def test_columns_name_the_sides() -> None:
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
     task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
-    assert task.queries == [Query(0, 2, (1,), ())]
+    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
     with pytest.raises(
         ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
     ):

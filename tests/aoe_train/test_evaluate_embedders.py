@@ -14,10 +14,10 @@ import torch
 
 from aoe_train.evaluation.embedders import cached, embedder
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import Endpoint, LocalEmbedder, Prompted, find_separator
+from aoe_train.evaluation.embedders.embedder import Endpoint, LocalEmbedder, PromptedEmbedder, find_separator
 from aoe_train.evaluation.embedders.open import open_embedder
+from aoe_train.evaluation.embedders.quantized import MemoizedEmbedder, QuantizedEmbedder
 from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
-from aoe_train.evaluation.embedders.small import Once, Small
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
@@ -307,27 +307,27 @@ class Fixed(Counting):
 
 def test_small_vectors_by_hand() -> None:
     model = Fixed([[3, -4, 12], [0, 8, -1]])
-    assert Small(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
-    assert Small(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
-    found = Small(model, 2, "int8")
+    assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
+    assert QuantizedEmbedder(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
+    found = QuantizedEmbedder(model, 2, "int8")
     step = np.array([3, 12]) / 255
     expected = [[3 + step[0] / 2, -4 + step[1] / 2], [step[0] / 2, 8 + step[1] / 2]]
     assert found.encode(["a", "b"]) == pytest.approx(np.array(expected), abs=1e-5)
     assert (found.size().dim, found.size().bytes) == (2, 2)
     with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 numbers"):
-        Small(model, 4, "float32").encode(["a"])
+        QuantizedEmbedder(model, 4, "float32").encode(["a"])
 
 
 def test_vectors_of_length_one_have_it_again_when_they_are_cut() -> None:
     model = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
-    assert Small(model, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+    assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
     assert model.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
 
 
 def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
     model = Fixed([[3, -4, 12], [0, 8, -1]])
-    once = Once(model, "shown")
-    sizes = [Small(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
+    once = MemoizedEmbedder(model, "shown")
+    sizes = [QuantizedEmbedder(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
     for size in sizes:
         size.encode(["a", "b"])
     assert model.calls == [["a", "b"]]
@@ -338,13 +338,13 @@ def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
 
 
 def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
-    named = Prompted(Counting(), prompt=None, prompt_name="query")
+    named = PromptedEmbedder(Counting(), prompt=None, prompt_name="query")
     assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
     assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
     with pytest.raises(ConfigError, match="no prompt 'x'; this model has 'query', 'document'"):
-        Prompted(Counting(), prompt=None, prompt_name="x")
+        PromptedEmbedder(Counting(), prompt=None, prompt_name="x")
     with pytest.raises(ConfigError, match="give one of them"):
-        Prompted(Counting(), prompt="a", prompt_name="query")
+        PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 
 def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_path: Path) -> None:

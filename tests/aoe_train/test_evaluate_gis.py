@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics
 
 from aoe_train.evaluation.pairs import PairTask, length_buckets, read_binary_task
-from aoe_train.evaluation.task import Vectors
+from aoe_train.evaluation.task import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 
 Row = tuple[str, str, float]
@@ -39,7 +39,7 @@ def cosines(rows: list[Row]) -> np.ndarray:
 
 
 def scores(task: PairTask) -> dict[str, float]:
-    return task.measure(Vectors(letters, [task.texts])).whole.scores()
+    return task.measure(TaskVectors(letters, [task.texts])).whole.scores()
 
 
 def write(path: Path, rows: list[Row]) -> None:
@@ -87,7 +87,7 @@ def test_without_other_pairs_there_are_no_figures_at_their_thresholds(dataset: P
 
 def test_buckets_by_the_longer_text_with_the_thresholds_of_all(dataset: Path) -> None:
     task = read_binary_task(str(dataset))
-    verdict = task.measure(Vectors(letters, [task.texts]))
+    verdict = task.measure(TaskVectors(letters, [task.texts]))
     assert {name: n for name, (_, n) in verdict.parts.items()} == {"<128": 4, "128-255": 1, ">=512": 1}
     short, _ = verdict.parts["<128"]
     assert short is not None

@@ -12,7 +12,7 @@ from scipy.spatial import distance
 from aoe_train.evaluation import sts
 from aoe_train.evaluation.pairs import PairTask, read_pair_task
 from aoe_train.evaluation.sts import read_sts
-from aoe_train.evaluation.task import Encode, Result, Vectors, measured, summarise
+from aoe_train.evaluation.task import Encode, Result, TaskVectors, measured, summarise
 from pairkit.app.errors import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
 
@@ -30,7 +30,7 @@ class Letters:
 
 
 def evaluate(encode: Encode, tasks: list[PairTask]) -> dict[str, Result]:
-    vectors = Vectors(encode, [task.texts for task in tasks])
+    vectors = TaskVectors(encode, [task.texts for task in tasks])
     return {task.name: summarise(measured(task, vectors)) for task in tasks}
 
 

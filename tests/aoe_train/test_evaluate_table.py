@@ -12,7 +12,7 @@ from aoe_train.evaluation.overlap import digests
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
 from aoe_train.evaluation.score import Draws, Score, score
 from aoe_train.evaluation.table import ahead, comparisons, figures, rankings, side_by_side
-from aoe_train.evaluation.task import Input, Result, TaskMetrics, Vectors
+from aoe_train.evaluation.task import Input, Result, TaskMetrics, TaskVectors
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import ConfigError
@@ -40,7 +40,7 @@ class Hits:
         self.name, self.n, self.metrics = name, n, metrics
         self.texts: list[Input] = [f"{name} {place}" for place in range(n)]
 
-    def measure(self, vectors: Vectors) -> TaskMetrics:
+    def measure(self, vectors: TaskVectors) -> TaskMetrics:
         right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
         whole = MeanMetrics({metric: right.astype(float) for metric in self.metrics})
         return TaskMetrics(

@@ -21,7 +21,7 @@ from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.test_heads import ROWS
+from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, save_bert, save_llama
 
 THEIRS = "sentence-transformers"

@@ -19,9 +19,9 @@ import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.cli import app
 from aoe_train.searching.mining import rank
-from aoe_train.searching.mining.choose import Chooser, Ranking
-from aoe_train.searching.mining.embed import Table, Vectors
-from aoe_train.searching.mining.known import Known
+from aoe_train.searching.mining.choose import CandidateRanking, NegativeChooser
+from aoe_train.searching.mining.embed import MiningVectors, VectorTable
+from aoe_train.searching.mining.known_positives import KnownPositives
 from aoe_train.searching.mining.rank import ByModel
 from aoe_train.searching.mining.settings import MineSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -71,8 +71,8 @@ def chosen(scores: list[float], positive: float, excluded: list[int], **options:
     """What is chosen of texts with these scores, in descending order; the anchor is a text of its own."""
     rules = MineSettings(by="model", **options)
     places = np.arange(len(scores))
-    ranking = Ranking(places, np.array(scores, np.float32))
-    chooser = Chooser(
+    ranking = CandidateRanking(places, np.array(scores, np.float32))
+    chooser = NegativeChooser(
         rules,
         lambda _, others: np.array(scores, np.float32)[others],
         [f"text {place}" for place in [*places, len(places)]],
@@ -122,9 +122,9 @@ def test_two_rankings_take_turns() -> None:
     rules = MineSettings(by="both", negatives=4)
     one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
     scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-    rankings = [Ranking(one, scores[one]), Ranking(other, np.ones(4, np.float32))]
+    rankings = [CandidateRanking(one, scores[one]), CandidateRanking(other, np.ones(4, np.float32))]
     none = np.zeros(4, bool)
-    found = Chooser(rules, lambda _, others: scores[others], [*"abcde"]).choose(
+    found = NegativeChooser(rules, lambda _, others: scores[others], [*"abcde"]).choose(
         4, rankings, [none, none], 1.0
     )
     assert found.places.tolist() == [3, 1, 0, 2]
@@ -135,9 +135,9 @@ def test_what_belongs_together() -> None:
     texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
     pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
     everyone = np.arange(6)
-    transitive = Known(texts, pairs, ties, threshold=0.8)
+    transitive = KnownPositives(texts, pairs, ties, threshold=0.8)
     assert np.flatnonzero(transitive.excluded(0, everyone)).tolist() == [0, 1, 2, 3, 4]
-    direct = Known(texts, pairs, ties, threshold=0.8, transitive=False)
+    direct = KnownPositives(texts, pairs, ties, threshold=0.8, transitive=False)
     assert np.flatnonzero(direct.excluded(1, everyone)).tolist() == [0, 1, 2]
     assert direct.most_excluded(1) == 3
     assert np.flatnonzero(direct.seen_by_row(2, 0, everyone)).tolist() == [0, 1, 2]
@@ -317,12 +317,12 @@ def test_a_models_ranking_in_small_blocks_or_by_faiss_is_that_of_all_at_once(
     pytest.importorskip("faiss")
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
 
-    table = Table(vectors, np.arange(50))
+    table = VectorTable(vectors, np.arange(50))
     candidates, texts = np.arange(5, 50), np.arange(5)
-    small = ByModel(Vectors(table, table), candidates, block=7)
+    small = ByModel(MiningVectors(table, table), candidates, block=7)
     places, scores = small.best(texts, 10)
     monkeypatch.setattr(rank, "_LARGE", 1)
-    by_faiss, faiss_scores = ByModel(Vectors(table, table), candidates).best(texts, 50)
+    by_faiss, faiss_scores = ByModel(MiningVectors(table, table), candidates).best(texts, 50)
     assert (by_faiss[:, :10] == places).all()
     assert (by_faiss[:, 45:] == -1).all()
     assert faiss_scores[:, :10] == pytest.approx(scores, abs=1e-5)

@@ -17,9 +17,9 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 from aoe_train.model.backbones.ran import RanConfig, RanModel
 from aoe_train.model.packing.run import register, use_fast_layers
 from aoe_train.model.text_model import TextModel
-from aoe_train.objectives.parts import Advisers, Sample
+from aoe_train.objectives.matryoshka import make_objective
+from aoe_train.objectives.parts import Advisers, TeacherSample
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
-from aoe_train.objectives.sizes import make_objective
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.trainer.pair_model import PairModel
 
@@ -112,7 +112,9 @@ def test_guides_and_teachers(columns: int, projection: str) -> None:
         contrast_positives=True,
         symmetric=True,
     )
-    advisers = Advisers(guide=True, teacher_dim=40, sample=Sample(torch.randn(50, 32), torch.randn(50, 40)))
+    advisers = Advisers(
+        guide=True, teacher_dim=40, sample=TeacherSample(torch.randn(50, 32), torch.randn(50, 40))
+    )
     kind = "triplet" if columns > 2 else "positive"
     trained = model()
     trained.objective = make_objective(settings, dim=32, kind=kind, advisers=advisers).to(META)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss, no_negatives
+from aoe_train.objectives.contrastive import contrastive_loss, false_negatives, ibn_loss
 from aoe_train.records import ABSENT
 
 quick = settings(max_examples=25)
@@ -88,7 +88,7 @@ def test_who_is_no_negative_of_whom():
         [0, 0, 0, 1, 0],  # 4
         [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
     ]
-    assert no_negatives(texts, positive).int().tolist() == expected
+    assert false_negatives(texts, positive).int().tolist() == expected
 
 
 def test_two_negatives_a_row_by_hand():
@@ -106,7 +106,7 @@ def test_which_negatives_of_the_rows_are_none():
     # second anchor itself, and one that the second row lacks.
     texts = torch.tensor([[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]])
     expected = [[1, 0, 0, 0, 0, 1], [0, 1, 0, 1, 1, 1]]
-    assert no_negatives(texts, torch.tensor([True, True])).int().tolist() == expected
+    assert false_negatives(texts, torch.tensor([True, True])).int().tolist() == expected
 
 
 def test_numbers_tell_equal_texts_not_vectors():

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
 from aoe_train.objectives.kinds import check_advisers
-from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.matryoshka import make_objective
+from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice
-from aoe_train.objectives.parts import Advisers, Sample
+from aoe_train.objectives.parts import Advisers, TeacherSample
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.sizes import make_objective
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 
@@ -137,13 +137,13 @@ def test_a_learnt_map_is_that_of_sentence_transformers_and_learns() -> None:
 def test_a_learnt_map_begins_where_squares_are_least() -> None:
     generator = torch.Generator().manual_seed(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
-    found = least_squares(Sample(own, own @ there.T), 6)
+    found = least_squares(TeacherSample(own, own @ there.T), 6)
     torch.testing.assert_close(found, there, rtol=0, atol=0.01)
     objective = Objective(
         only("embed_distill"),
         dim=4,
         kind="positive",
-        advisers=Advisers(teacher_dim=3, sample=Sample(own, own[:, :4] @ there[:, :4].T)),
+        advisers=Advisers(teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)),
     )
     (weight,) = objective.parameters()
     torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
@@ -162,7 +162,7 @@ def test_principal_axes_hold_what_so_few_numbers_can() -> None:
 
 def test_principal_axes_compare_without_a_map() -> None:
     _, teacher, texts = drawn(2, 2)
-    sample = Sample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
+    sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
     advisers = Advisers(teacher_dim=3, sample=sample)
     objective = Objective(
         only("embed_distill", projection="principal"), dim=2, kind="positive", advisers=advisers

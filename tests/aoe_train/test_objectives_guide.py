@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.contrastive import Further, contrastive_loss, ibn_loss
-from aoe_train.objectives.guide import Guide
+from aoe_train.objectives.contrastive import ExtraCandidates, Guide, contrastive_loss, ibn_loss
 from aoe_train.objectives.kinds import check_advisers, check_objective
-from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice
 from aoe_train.objectives.parts import Advisers
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
@@ -36,7 +35,7 @@ def test_by_hand_a_candidate_nearer_than_the_positive_is_left_out() -> None:
     """The guide puts the second positive 20 degrees from the first anchor, whose own is 30 degrees away."""
     eye = torch.eye(2)
     guide = Guide(torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(20)]), 0.0, "absolute")
-    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, Further(guide=guide))
+    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=guide))
     # The first anchor has no negative left: log 1. To the second its positive is at 30 degrees and the other
     # candidate at 20: nearer, and left out too.
     assert loss.item() == 0
@@ -44,7 +43,7 @@ def test_by_hand_a_candidate_nearer_than_the_positive_is_left_out() -> None:
         torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(40)]), 0.0, "absolute"
     )
     # Now 40 degrees are farther than 30, and stay; the second anchor's 10 and 20 stay as well.
-    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, Further(guide=farther))
+    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=farther))
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)), abs=1e-6)
 
 
@@ -63,7 +62,7 @@ def test_by_hand_a_margin(margin: float, strategy: Any, kept: bool) -> None:
         torch.tensor([angle(0), angle(180)]), torch.tensor([angle(60), angle(65)]), margin, strategy
     )
     loss = ibn_loss(
-        torch.eye(2), torch.eye(2), NUMBERS, torch.tensor([True, False]), 1.0, Further(guide=guide)
+        torch.eye(2), torch.eye(2), NUMBERS, torch.tensor([True, False]), 1.0, ExtraCandidates(guide=guide)
     )
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
 
@@ -75,7 +74,7 @@ def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
     c = [math.cos(math.radians(d)) for d in (0, 30, 60, 90)]
     one = math.log(1 + (math.exp(c[3]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[2]))
     two = math.log(1 + (math.exp(c[1]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[0]))
-    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, Further(anchors=True, positives=True))
+    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, ExtraCandidates(anchors=True, positives=True))
     assert loss.item() == pytest.approx((one + two) / 2, abs=1e-6)
 
 
@@ -84,7 +83,7 @@ def test_equal_texts_are_no_further_candidates_whatever_their_vectors() -> None:
     vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
-    every = Further(anchors=True, positives=True)
+    every = ExtraCandidates(anchors=True, positives=True)
     found = contrastive_loss(vectors[:2, 0], vectors[:2, 1], texts[:2], positive[:2], 0.5, every)
     assert found.item() == 0
     found = contrastive_loss(vectors[1:, 0], vectors[1:, 1], texts[1:], positive[1:], 0.5, every)
@@ -153,8 +152,8 @@ def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: flo
     texts = torch.arange(12).view(6, 2)
     positive = torch.ones(6, dtype=torch.bool)
     first, second = unit(told[:, 0]), unit(told[:, 1])
-    there = Further(guide=Guide(first, second, margin, "absolute"))
-    back = Further(guide=Guide(second, first, margin, "absolute"))
+    there = ExtraCandidates(guide=Guide(first, second, margin, "absolute"))
+    back = ExtraCandidates(guide=Guide(second, first, margin, "absolute"))
     sides = vectors[:, 0], vectors[:, 1]
     both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
     one = contrastive_loss(*sides, texts, positive, 0.1, there)

@@ -13,10 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.encoder import Encoder
-from aoe_train.objectives.compress import principal
-from aoe_train.objectives.layers import Layers, divergence, layer_weights
+from aoe_train.objectives.matryoshka import (
+    LayerwiseObjective,
+    divergence,
+    layer_weights,
+    make_objective,
+    principal,
+)
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.sizes import make_objective
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
@@ -36,7 +40,7 @@ class Sum(nn.Module):
 def test_layers_by_hand() -> None:
     """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
     vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
-    found = Layers(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
+    found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
     assert found["loss"].item() == pytest.approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
     told = {name: value.item() for name, value in found.items() if name != "loss"}
     assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
@@ -172,4 +176,4 @@ def test_a_command_line_has_commas_or_a_word() -> None:
 
 def test_a_weight_for_each_layer() -> None:
     with pytest.raises(ConfigError, match="found 1 for the layers 1, 2"):
-        Layers(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [1, 2])
+        LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [1, 2])

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train.objectives.mix import Objective
-from aoe_train.objectives.own import Own
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.own import CustomObjective
 from aoe_train.objectives.pairs import as_pairs
-from aoe_train.objectives.ranking import ranking_loss
+from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import angle_reference, cosine
+from aoe_train.objectives.similarity import cosine
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 
@@ -284,7 +284,8 @@ def test_the_reference_angle_is_of_the_first_text_to_the_second():
 
 def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """As whoever adds one does it: its weight and temperature come with the line."""
-    from aoe_train.objectives import mix, parts, ranking
+    from aoe_train.objectives import objective as module
+    from aoe_train.objectives import parts, ranking
 
     def halved(given: parts.Given) -> parts.Loss:
         return lambda pairs: ranking_loss(
@@ -293,7 +294,7 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ranking, "halved", halved, raising=False)
     line = parts.Part("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
-    monkeypatch.setattr(mix, "PARTS", {**parts.PARTS, "cosine": line})
+    monkeypatch.setattr(module, "PARTS", {**parts.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
     expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)
@@ -304,7 +305,9 @@ def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
     vectors, _, texts = draw(5, "triplet", columns=4)
     texts[0, 3] = ABSENT
     seen = []
-    Own(lambda vectors, _: (seen.append(vectors), vectors.sum())[1])(vectors.requires_grad_(), None, texts)
+    CustomObjective(lambda vectors, _: (seen.append(vectors), vectors.sum())[1])(
+        vectors.requires_grad_(), None, texts
+    )
     assert (seen[0][0, 3] == 0).all()
     torch.testing.assert_close(seen[0][1:], vectors[1:])
     torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from torch import nn
 
-from aoe_train.objectives.mix import Objective
-from aoe_train.objectives.pearson import pearson_loss
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.ranking import pearson_loss
 from aoe_train.objectives.sbert import regression_loss, softmax_loss
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.similarity import TINY, angle_reference, cosine, unit
+from aoe_train.objectives.ranking import angle_reference
+from aoe_train.objectives.similarity import TINY, cosine, unit
 
 MEASURES = [cosine, angle_reference]
 quick = settings(max_examples=25)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aoe_train.objectives.mix import Objective
-from aoe_train.objectives.own import Own
+from aoe_train.objectives.matryoshka import make_objective
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.own import CustomObjective
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.sizes import make_objective
 from aoe_train.settings.training import TrainSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
@@ -124,7 +124,9 @@ def test_values_and_gradients_are_those_of_sentence_transformers(
 
 def test_without_sizes_it_is_the_objective_alone() -> None:
     assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    assert type(make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))) is Own
+    assert (
+        type(make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))) is CustomObjective
+    )
 
 
 def test_a_loss_of_ones_own_is_given_the_first_numbers() -> None:

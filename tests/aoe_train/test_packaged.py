@@ -14,7 +14,7 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
-from aoe_train.model.backbones import gguf_file, packaged
+from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.backbones.packaged import PACKAGED
@@ -183,7 +183,7 @@ def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(gguf_file, "_split_digits", stopped)
+        patch.setattr(packaged, "_split_digits", stopped)
         with pytest.raises(KeyboardInterrupt):
             PACKAGED["smollm2"].folder()
     kept = installed.parents[1] / "cache/backbones"
@@ -194,12 +194,10 @@ def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
 
 
 def test_of_two_at_once_one_reads(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    reads, convert = [], gguf_file._convert
-    monkeypatch.setattr(gguf_file, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
+    reads, convert = [], packaged._convert
+    monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
     kept = tmp_path / "kept"
-    both = [
-        threading.Thread(target=gguf_file.dequantized, args=(packaged._gguf_file, kept)) for _ in range(2)
-    ]
+    both = [threading.Thread(target=packaged.dequantized, args=(packaged._gguf_file, kept)) for _ in range(2)]
     for thread in both:
         thread.start()
     for thread in both:

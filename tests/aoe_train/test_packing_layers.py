@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from aoe_train.model.packing import layers
-from aoe_train.model.packing.layers import FastDropout, FastLinear
-from aoe_train.model.packing.randomness import keep_mask
+from aoe_train.model.packing.layers import FastDropout, FastLinear, keep_mask
 from aoe_train.model.packing.run import use_fast_layers
 
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train.model.backbones.ran import RanConfig, RanModel
-from aoe_train.model.backbones.ran.windows import Layout, count_windows
+from aoe_train.model.backbones.ran.windows import WindowLayout, count_windows
 from aoe_train.model.backbones.recompute import recompute_layers
 
 WINDOW = 8
@@ -212,7 +212,7 @@ def test_a_short_tail_joins_the_window_before_it(length: int, windows: int):
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_every_token_is_read_once_in_its_own_sequences_windows(lengths: list[int]):
-    layout = Layout.of(lengths, 8, 3, torch.device("cpu"))
+    layout = WindowLayout.of(lengths, 8, 3, torch.device("cpu"))
     assert sorted(layout.order.tolist()) == list(range(sum(lengths)))
     assert sorted(layout.rank.tolist()) == list(range(len(lengths)))
     assert layout.windows.tolist() == [count_windows(lengths[row], 8, 3) for row in layout.rank.tolist()]
@@ -237,7 +237,7 @@ def test_every_token_is_read_once_in_its_own_sequences_windows(lengths: list[int
 
 
 def test_the_grid_gives_back_what_was_put_in():
-    step = Layout.of([3, 5], 8, 3, torch.device("cpu")).steps[0]
+    step = WindowLayout.of([3, 5], 8, 3, torch.device("cpu")).steps[0]
     slots = torch.randn(2 + 8, 4)
     assert torch.equal(step.packed(step.grid(slots), tokens=10), slots)
     assert torch.equal(step.packed(step.grid(slots[2:]), tokens=8), slots[2:])

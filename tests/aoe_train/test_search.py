@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
-from aoe_train.searching import alike
+from aoe_train.searching import near_duplicates
 from aoe_train.searching.filters import allowed, is_value
-from aoe_train.searching.texts import read_rows
+from aoe_train.searching.text_rows import read_rows
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -294,19 +294,21 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
 def test_pairs_are_written_a_part_at_a_time(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     found = aoe_train.duplicates(made, least=-1, neighbours=60, progress=False)
     taken: list[int] = []
-    whole = alike.Alike.rows
+    whole = near_duplicates.NearDuplicates.rows
 
-    def rows(self: alike.Alike, start: int = 0, count: int | None = None) -> pl.DataFrame:
+    def rows(self: near_duplicates.NearDuplicates, start: int = 0, count: int | None = None) -> pl.DataFrame:
         part = whole(self, start, count)
         taken.append(len(part))
         return part
 
-    monkeypatch.setattr(alike.Alike, "rows", rows)
-    monkeypatch.setattr(alike, "_WRITTEN", 500)
+    monkeypatch.setattr(near_duplicates.NearDuplicates, "rows", rows)
+    monkeypatch.setattr(near_duplicates, "_WRITTEN", 500)
     found.write(tmp_path / "pairs.parquet")
     assert (max(taken), sum(taken)) == (500, 60 * 59 / 2)
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(whole(found))
-    alike.Alike(found.pairs.clear(), found.asked, found.index, 0).write(tmp_path / "none.parquet")
+    near_duplicates.NearDuplicates(found.pairs.clear(), found.asked, found.index, 0).write(
+        tmp_path / "none.parquet"
+    )
     assert pl.read_parquet(tmp_path / "none.parquet").schema == whole(found).schema
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.model.small import quantized, value_ranges
+from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching.build import measure
-from aoe_train.searching.nearest import INDEX_FILE, Searcher, Vectors, build, nearest, read
+from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit.app.errors import DataError
 
 
@@ -31,7 +31,7 @@ def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, co
     allowed = None if places is None else np.array(places)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", block)
-        found = nearest(Vectors(vectors), queries, count, allowed)
+        found = nearest(IndexVectors(vectors), queries, count, allowed)
     every = np.arange(rows) if allowed is None else allowed
     for row, query in enumerate(queries):
         scores = vectors[every] @ query
@@ -44,7 +44,7 @@ def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, co
 def test_int8_stands_for_the_middle_of_its_steps():
     vectors = unit(50, 16)
     ranges = value_ranges([vectors])
-    stored = Vectors(quantized(vectors, "int8", ranges), ranges)
+    stored = IndexVectors(quantized(vectors, "int8", ranges), ranges)
     assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
     assert nearest(stored, vectors[:5], 1).places[:, 0].tolist() == [0, 1, 2, 3, 4]
 
@@ -59,11 +59,11 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_pat
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
-        build(Vectors(vectors), "hnsw", folder)
+        build(IndexVectors(vectors), "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(Vectors(vectors), read(folders[0], "hnsw", vectors.shape))
-    assert measure(Vectors(vectors), searcher) > 0.8
+    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw", vectors.shape))
+    assert measure(IndexVectors(vectors), searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
@@ -74,7 +74,7 @@ def test_a_filter_is_kept_by_an_index_too(tmp_path: Path, monkeypatch: pytest.Mo
     pytest.importorskip("faiss")
     monkeypatch.setattr(module, "_FEW", 100)
     vectors = unit(2000, 16)
-    searcher = Searcher(Vectors(vectors), build(Vectors(vectors), "hnsw", tmp_path))
+    searcher = Searcher(IndexVectors(vectors), build(IndexVectors(vectors), "hnsw", tmp_path))
     for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and by comparing with all
         found = searcher.nearest(vectors[:5], 10, allowed)
         assert np.isin(found.places, allowed).all()
@@ -83,7 +83,7 @@ def test_a_filter_is_kept_by_an_index_too(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_damaged_index_and_one_of_other_vectors_are_refused(tmp_path: Path):
     pytest.importorskip("faiss")
-    build(Vectors(unit(300, 8)), "hnsw", tmp_path)
+    build(IndexVectors(unit(300, 8)), "hnsw", tmp_path)
     with pytest.raises(DataError, match="is of 300 vectors of 8 numbers, not of 301 of 8"):
         read(tmp_path, "hnsw", (301, 8))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")

@@ -24,7 +24,7 @@ import requests
 
 import aoe_train
 from aoe_train import EmbeddingServer, Encoder
-from aoe_train.evaluation.embedders.embedder import Around, Embedder, LocalEmbedder
+from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, LocalEmbedder
 from aoe_train.searching.serve.requests import Limits
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.test_search import issues, sentences
@@ -294,7 +294,7 @@ def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
             assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True)
 
 
-class Held(Around):
+class Held(EmbedderWrapper):
     """A model that works when it is let."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -18,10 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aoe_train.data import streamed as module
 from aoe_train.data.examples import read_examples
-from aoe_train.data.streamed import examples as streamed_room
-from aoe_train.data.streamed import reading
-from aoe_train.data.streamed.reading import number_texts
+from aoe_train.data.streamed import number_texts
 from aoe_train.model.origin import hash_examples
 from aoe_train.records import Conflicts, Examples
 from pairkit.app.errors import DataError
@@ -43,9 +42,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(row_stream, "_STRETCH", 8)
     monkeypatch.setattr("pairkit.dataset.parquet_batches.ROWS", 4)
-    monkeypatch.setattr(reading, "_SHARE", 8)
-    monkeypatch.setattr(reading, "_BLOCK", 16)
-    monkeypatch.setattr(reading, "_ROWS", 8)
+    monkeypatch.setattr(module, "_SHARE", 8)
+    monkeypatch.setattr(module, "_BLOCK", 16)
+    monkeypatch.setattr(module, "_ROWS", 8)
     monkeypatch.setattr("aoe_train.data.conflicts._SHARE", 8)
     monkeypatch.setattr("aoe_train.data.conflicts._BLOCK", 8)
     monkeypatch.setattr("aoe_train.records._BLOCK", 8)
@@ -149,8 +148,8 @@ def test_equal_texts_have_equal_numbers_in_the_order_of_their_coming(
     draw = np.random.default_rng(1).integers(0, 1 << 63, (13, 2)).astype(np.uint64) * np.uint64(2)
     draw[:3, 0] = draw[0, 0]  # alike in their first half
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_SHARE", share)
-        patch.setattr(reading, "_BLOCK", block)
+        patch.setattr(module, "_SHARE", share)
+        patch.setattr(module, "_BLOCK", block)
         path = tmp_path_factory.mktemp("n") / "numbers.npy"
         known = number_texts(draw[values].reshape(-1, 2), path)
     first = {value: number for number, value in enumerate(dict.fromkeys(values))}
@@ -173,7 +172,7 @@ def test_what_was_put_on_disk_serves_later_runs(
         " them into memory"
     )
     shutil.move(folder, tmp_path / "moved")
-    monkeypatch.setattr(streamed_room, "read_into", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(module, "read_into", lambda *_: pytest.fail("read again"))
     assert same(first, read_examples(tmp_path / "moved", streaming="on"))
 
 
@@ -233,9 +232,9 @@ def test_a_killed_preparation_goes_on_and_ends_with_the_same_bytes(
 
     with monkeypatch.context() as patch:
         for place in (
-            "model.tokens.grown_arrays.Grown.keep",
+            "model.tokens.grown_arrays.GrowingArrays.keep",
             "model.tokens.grown_arrays.os.fsync",
-            "data.streamed.examples.remove",
+            "data.streamed.remove",
         ):
             name = f"aoe_train.{place}"
             room, _, attribute = name.rpartition(".")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
-from aoe_train.model.tokens.special_tokens import frame_of, raw_tokenizer
-from aoe_train.model.tokens.template import holds_prompt, reading, with_prompt
+from aoe_train.model.tokens.special_tokens import raw_tokenizer, special_tokens_of
+from aoe_train.model.tokens.template import holds_prompt, prompt_tokens, with_prompt
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
@@ -74,7 +74,7 @@ def test_byte_level_tokens_spell_the_written_out_prompt() -> None:
 @pytest.mark.parametrize("maker", MAKERS)
 def test_truncation_cuts_the_text_and_never_the_prompt(maker: Maker) -> None:
     prompted = with_prompt(maker(), PROMPT)
-    before, after = frame_of(raw_tokenizer(prompted))
+    before, after = special_tokens_of(raw_tokenizer(prompted))
     room = len(before) + len(after) + 2
     ids = prompted("the cat is on the road " * 9, truncation=True, max_length=room).input_ids
     assert len(ids) == room
@@ -133,12 +133,12 @@ def test_joined_tokens_begin_with_the_prompts_own(words: str, text: str, maker: 
     raw = raw_tokenizer(maker())
     if "{text}" in words:
         return
-    found = reading(raw, words)
+    found = prompt_tokens(raw, words)
     joined = raw.encode(words + text, add_special_tokens=False).ids
     lead = found.lead(joined)
     assert joined[:lead] == found.alone[:lead]
     assert lead in (len(found.alone), len(joined)) or joined[lead] != found.alone[lead]
-    assert found.frame == frame_of(raw)
+    assert found.frame == special_tokens_of(raw)
 
 
 def test_a_prompt_leaves_room_for_a_text() -> None:

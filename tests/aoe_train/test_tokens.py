@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train.model.tokens import tokens
-from aoe_train.model.tokens.special_tokens import frame_of
+from aoe_train.model.tokens.special_tokens import special_tokens_of
 from aoe_train.model.tokens.template import with_prompt
 from aoe_train.model.tokens.tokens import LongText, TokenStore, head_tail, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
@@ -59,7 +59,7 @@ def test_chunks_lose_nothing(
     texts: list[str], max_length: int, overlap: int, maker: Callable[[], PreTrainedTokenizerFast]
 ) -> None:
     tokenizer = maker()
-    before, after = frame_of(tokens.raw_tokenizer(tokenizer))
+    before, after = special_tokens_of(tokens.raw_tokenizer(tokenizer))
     store = TokenStore.build(texts, tokenizer, max_length=max_length, long_text="chunks", overlap=overlap)
     assert store.truncated == 0
     for text, found in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):

@@ -320,7 +320,7 @@ def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: 
 def test_a_loss_that_is_no_number_names_its_rows(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aoe_train.objectives.mix import Objective
+    from aoe_train.objectives.objective import Objective
 
     original = Objective.forward
 

@@ -14,7 +14,7 @@ import aoe_train
 from aoe_train.training.trainer.average import WeightAverage, WeightMix
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.test_heads import ROWS
+from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import save_bert, save_llama
 
 RUN: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from aoe_train.objectives.matryoshka import make_objective
 from aoe_train.objectives.parts import Advisers
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
-from aoe_train.objectives.sizes import make_objective
 from aoe_train.records import ABSENT
 from aoe_train.training.trainer.checkpoints import restore_weights, trained_weights
 from aoe_train.training.trainer.gather import exit_cleanly, leave_group

@@ -20,7 +20,7 @@ from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 
 import aoe_train
-from aoe_train.evaluation.tasks import Vectors
+from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 from papers import suites
 from papers.suites import SUITES, find_tasks, nli, transfer
@@ -277,7 +277,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
 def test_either_half_of_multinli_chooses_for_the_other(inference: Path) -> None:
     ((task,), _) = find_tasks("nli", inference, ["MultiNLI"])
     assert isinstance(task, JoinedTask)
-    vectors = Vectors(hinted, [task.texts], separator=" [SEP] ")
+    vectors = TaskVectors(hinted, [task.texts], separator=" [SEP] ")
     train, mismatched, matched = (part.features(vectors) for part in task.tests["matched"].parts)
     found = task.measure(vectors).parts
     for name, dev, test in (("matched", mismatched, matched), ("mismatched", matched, mismatched)):
@@ -301,7 +301,7 @@ def captions(images: int) -> CaptionTask:
 
 def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
     known = dict(zip(task.texts, vectors, strict=True))
-    made = Vectors(lambda texts: np.array([known[text] for text in texts], np.float32), [task.texts])
+    made = TaskVectors(lambda texts: np.array([known[text] for text in texts], np.float32), [task.texts])
     return task.measure(made).scores()
 
 

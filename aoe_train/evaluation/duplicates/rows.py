@@ -13,7 +13,7 @@ from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.resample import compare
 from aoe_train.evaluation.score import Draws, Score
-from aoe_train.evaluation.task import TaskMetrics, Vectors, summarise
+from aoe_train.evaluation.task import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, Words
 from pairkit.app.progress import Display, Listener, stage
 
@@ -21,7 +21,7 @@ BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _ReportRow:
     metrics: TaskMetrics
     over: Sequence[str] = ()
     overlap: Overlap | None = None
@@ -40,13 +40,13 @@ def score_rows(
     The weight of a hybrid is chosen on the task's known split; where there is none it is that of `WEIGHTS`.
     """
     with Display(progress) as show:
-        rows: dict[str, _Row] = {}
+        rows: dict[str, _ReportRow] = {}
         for words, name in BASELINES.items():
             with stage(f"rank by {name}", show):
-                rows[name] = _Row(task.by_words(words), [*rows])
+                rows[name] = _ReportRow(task.by_words(words), [*rows])
         first = ""
         for name, embedder, trained in models:
-            vectors = Vectors(embedder.encode, [task.texts], similarity=embedder.similarity)
+            vectors = TaskVectors(embedder.encode, [task.texts], similarity=embedder.similarity)
             with stage(f"rank by {name}", show):
                 rows |= _of_model(task, name, vectors, first, trained)
             first = first or name
@@ -55,17 +55,17 @@ def score_rows(
 
 
 def _of_model(
-    task: DuplicatesTask, name: str, vectors: Vectors, first: str, trained: np.ndarray | None
-) -> dict[str, _Row]:
+    task: DuplicatesTask, name: str, vectors: TaskVectors, first: str, trained: np.ndarray | None
+) -> dict[str, _ReportRow]:
     """A model's row, and those of its hybrids; each knows over which rows it should be ahead."""
     seen = None if trained is None else overlap(task, trained)
     near = task.by_vectors(vectors)
-    rows = {name: _Row(task.ranked(near), [BASELINES["bm25"], *([first] if first else [])], seen)}
+    rows = {name: _ReportRow(task.ranked(near), [BASELINES["bm25"], *([first] if first else [])], seen)}
     for words, baseline in BASELINES.items():
         weight = task.chosen_weight(near, words)
         weight = WEIGHTS[words] if weight is None else weight
         over = [baseline, name, *([hybrid_name(first, baseline)] if first else [])]
-        rows[hybrid_name(name, baseline)] = _Row(task.by_both(near, words, weight), over, seen, weight)
+        rows[hybrid_name(name, baseline)] = _ReportRow(task.by_both(near, words, weight), over, seen, weight)
     return rows
 
 
@@ -74,7 +74,7 @@ def hybrid_name(model: str, baseline: str) -> str:
     return f"{model} + {baseline}"
 
 
-def _score(row: _Row, rows: Mapping[str, _Row], draws: Draws) -> Score:
+def _score(row: _ReportRow, rows: Mapping[str, _ReportRow], draws: Draws) -> Score:
     how = {"draws": draws.number, "seed": draws.seed}
     over = {
         name: compare(row.metrics.whole, rows[name].metrics.whole, **how)

@@ -10,7 +10,7 @@ import polars as pl
 
 from aoe_train.data.conflicts import Say, silent
 from aoe_train.evaluation.duplicates.task import DuplicatesTask
-from aoe_train.evaluation.duplicates.tracker import Reports, Tracker, in_order, track
+from aoe_train.evaluation.duplicates.tracker import DuplicateTracker, TrackerReports, in_order, track
 from aoe_train.evaluation.pairs import SPLIT_NAMES, is_whole, noted_pairs, shown_name
 from aoe_train.evaluation.task import Split
 from pairkit.app.errors import ConfigError, DataError
@@ -76,7 +76,7 @@ def read_duplicates(
     return _task(data, tracker, split)
 
 
-def _task(data: Source, tracker: Tracker, split: Split | None) -> DuplicatesTask:
+def _task(data: Source, tracker: DuplicateTracker, split: Split | None) -> DuplicatesTask:
     if is_whole(data):
         if split is not None:
             raise ConfigError(f"{source_name(data)}: all pairs are judged; leave --split {split} out")
@@ -96,7 +96,7 @@ def _task(data: Source, tracker: Tracker, split: Split | None) -> DuplicatesTask
 
 def _of_texts(
     name: str, data: Source, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
-) -> Tracker:
+) -> DuplicateTracker:
     """A tracker of nothing but the texts of pairs; a text is its own id."""
     splits = noted_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
@@ -119,7 +119,7 @@ def _of_texts(
     return tracker
 
 
-def _tell(tracker: Tracker, pairs: Mapping[str, Sequence[tuple[str, str]]], say: Say) -> None:
+def _tell(tracker: DuplicateTracker, pairs: Mapping[str, Sequence[tuple[str, str]]], say: Say) -> None:
     for split, reasons in tracker.dropped.items():
         if reasons:
             told = ", ".join(f"{count:,} that {reason}" for reason, count in sorted(reasons.items()))
@@ -153,7 +153,7 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     return [pair for pair, same in zip(pairs, _labels(table), strict=True) if same]
 
 
-def _reports(source: Source) -> Reports:
+def _reports(source: Source) -> TrackerReports:
     tables = [_read(part) for parts in parts_of(source).values() for part in parts]
     found = [_rows(table) for table in tables]
     ids = [id_ for part in found for id_ in part.ids]

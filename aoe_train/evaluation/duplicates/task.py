@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from aoe_train.evaluation.duplicates.tracker import Query, Reports, Tracker, ages
+from aoe_train.evaluation.duplicates.tracker import DuplicateQuery, DuplicateTracker, TrackerReports, ages
 from aoe_train.evaluation.pairs import length_buckets
 from aoe_train.evaluation.resample import MeanMetrics
-from aoe_train.evaluation.task import TaskMetrics, Vectors
+from aoe_train.evaluation.task import TaskMetrics, TaskVectors
 from aoe_train.model.hybrid import WORD_INDEXES, WordIndex, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
 
-Scores = Callable[[Query], np.ndarray]
+Scores = Callable[[DuplicateQuery], np.ndarray]
 """How well each candidate of a query fits, (candidate,)."""
 
 DEPTHS = (1, 5, 10, 20)
@@ -27,7 +27,7 @@ _WEIGHTS = tuple(step / 20 for step in range(21))
 class DuplicatesTask:
     """For each query of a split: find what it repeats."""
 
-    tracker: Tracker
+    tracker: DuplicateTracker
     judged: str
     known: str | None = None
 
@@ -49,11 +49,11 @@ class DuplicatesTask:
         ]
 
     @property
-    def queries(self) -> Sequence[Query]:
+    def queries(self) -> Sequence[DuplicateQuery]:
         """Those that are judged."""
         return self.tracker.queries[self.judged]
 
-    def measure(self, vectors: Vectors) -> TaskMetrics:
+    def measure(self, vectors: TaskVectors) -> TaskMetrics:
         """By vectors alone; see `metrics`."""
         return self.ranked(self.by_vectors(vectors))
 
@@ -85,11 +85,11 @@ class DuplicatesTask:
         """By any scores."""
         return task_metrics(self.tracker.reports, self.queries, scores)
 
-    def by_vectors(self, vectors: Vectors) -> Scores:
+    def by_vectors(self, vectors: TaskVectors) -> Scores:
         """How near the vectors of candidates are to a query's; all are made comparable here, once."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
-        def scores(query: Query) -> np.ndarray:
+        def scores(query: DuplicateQuery) -> np.ndarray:
             own = matrix[query.report : query.report + 1]
             return _last(query, all_similarities(own, matrix[: query.candidates], vectors.similarity)[0])
 
@@ -104,14 +104,14 @@ class DuplicatesTask:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
 
-def _last(query: Query, scores: np.ndarray) -> np.ndarray:
+def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
     """The scores with that of the query itself, where it is among the candidates, made as low as any."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
 
 
-def task_metrics(reports: Reports, queries: Sequence[Query], scores: Scores) -> TaskMetrics:
+def task_metrics(reports: TrackerReports, queries: Sequence[DuplicateQuery], scores: Scores) -> TaskMetrics:
     """How a ranking did on each query, as a whole, by the query's length and by the time between reports."""
     outcomes = metrics(queries, scores)
     return TaskMetrics(
@@ -123,7 +123,7 @@ def task_metrics(reports: Reports, queries: Sequence[Query], scores: Scores) -> 
     )
 
 
-def metrics(queries: Sequence[Query], scores: Scores) -> dict[str, np.ndarray]:
+def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.ndarray]:
     """Each query's figures, (query,), in [0, 1].
 
     * `recall@k`: the first of its targets is among the first k candidates, relatives left out.
@@ -139,7 +139,7 @@ def metrics(queries: Sequence[Query], scores: Scores) -> dict[str, np.ndarray]:
     return {**recalls, "mrr": 1 / first, "map": precision}
 
 
-def first_ranks(query: Query, rankings: Sequence[np.ndarray]) -> np.ndarray:
+def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
     """The rank of the best target in each ranking, from 1, relatives left out: (ranking,).
 
     A stranger that scores the same goes before, so that a ranking which tells no report from another finds
@@ -149,7 +149,7 @@ def first_ranks(query: Query, rankings: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([1 + _before(scores[strangers], scores[[*query.targets]].max()) for scores in rankings])
 
 
-def _precision(query: Query, scores: np.ndarray) -> float:
+def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:
     """The mean of the precision at each candidate that says the same."""
     strange = scores[_strangers(query)]
     alike = -np.sort(-scores[[*query.targets, *query.relatives]])
@@ -158,7 +158,7 @@ def _precision(query: Query, scores: np.ndarray) -> float:
     return float((so_far / (before + so_far)).mean())
 
 
-def _strangers(query: Query) -> np.ndarray:
+def _strangers(query: DuplicateQuery) -> np.ndarray:
     """Whether each candidate says something else: (candidate,)."""
     stranger = np.ones(query.candidates, bool)
     stranger[[*query.targets, *query.relatives]] = False
@@ -171,7 +171,7 @@ def _before(strange: np.ndarray, score: float) -> int:
     return int((strange >= score - ROUNDING).sum())
 
 
-def _parts(reports: Reports, queries: Sequence[Query]) -> Mapping[str, np.ndarray]:
+def _parts(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> Mapping[str, np.ndarray]:
     """The queries of each length (in tokens, see `length_buckets`) and age; empty parts are left out."""
     texts = [reports.texts[query.report] for query in queries]
     found = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}

@@ -21,7 +21,7 @@ NO_TEXT, ABSENT, SAME_MOMENT, ITSELF = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class TrackerReports:
     """All reports that have a text."""
 
     ids: Sequence[str]
@@ -31,7 +31,7 @@ class Reports:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DuplicateQuery:
     """A report whose like is looked for among the first `candidates` reports."""
 
     report: int
@@ -41,18 +41,18 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracker:
+class DuplicateTracker:
     """Reports and what is to be found."""
 
     name: str
-    reports: Reports
-    queries: Mapping[str, Sequence[Query]]
+    reports: TrackerReports
+    queries: Mapping[str, Sequence[DuplicateQuery]]
     dropped: Mapping[str, Counter[str]]
 
 
 def in_order(
     ids: Sequence[str], texts: Sequence[str], created: Sequence[datetime] | None, where: str
-) -> Reports:
+) -> TrackerReports:
     """Reports put in order of time; ones of the same moment stay as they came."""
     repeated = [name for name, times in Counter(ids).items() if times > 1]
     if repeated:
@@ -65,7 +65,7 @@ def in_order(
         raise DataError("no report has a text", path=where)
     if created is not None:
         kept.sort(key=lambda place: created[place])
-    return Reports(
+    return TrackerReports(
         [ids[place] for place in kept],
         [texts[place] for place in kept],
         None if created is None else [created[place] for place in kept],
@@ -73,7 +73,9 @@ def in_order(
     )
 
 
-def track(name: str, reports: Reports, pairs: Mapping[str, Iterable[tuple[str, str]]]) -> Tracker:
+def track(
+    name: str, reports: TrackerReports, pairs: Mapping[str, Iterable[tuple[str, str]]]
+) -> DuplicateTracker:
     """Find out what each split asks for.
 
     With times the younger report of a pair asks for the older one, whichever of them the tracker calls the
@@ -105,10 +107,10 @@ def track(name: str, reports: Reports, pairs: Mapping[str, Iterable[tuple[str, s
         ]
         for split, of_split in asked.items()
     }
-    return Tracker(name, reports, queries, dropped)
+    return DuplicateTracker(name, reports, queries, dropped)
 
 
-def _why_not(reports: Reports, places: Mapping[str, int], one: str, other: str) -> str:
+def _why_not(reports: TrackerReports, places: Mapping[str, int], one: str, other: str) -> str:
     if one == other:
         return ITSELF
     if {one, other} & reports.empty:
@@ -116,13 +118,13 @@ def _why_not(reports: Reports, places: Mapping[str, int], one: str, other: str) 
     return "" if one in places and other in places else ABSENT
 
 
-def _query(reports: Reports, report: int, targets: set[int], members: Sequence[int]) -> Query:
+def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
     candidates = _older(reports, report)
     relatives = {member for member in members if member < candidates} - targets - {report}
-    return Query(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
+    return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
 
 
-def _older(reports: Reports, report: int) -> int:
+def _older(reports: TrackerReports, report: int) -> int:
     """How many reports were there when this one was written; all, where nobody knows."""
     if reports.created is None:
         return len(reports.ids)
@@ -132,7 +134,7 @@ def _older(reports: Reports, report: int) -> int:
     return first
 
 
-def ages(reports: Reports, queries: Sequence[Query]) -> np.ndarray | None:
+def ages(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> np.ndarray | None:
     """Days from the youngest target of each query to the query, float64 (query,); None without times."""
     if reports.created is None:
         return None

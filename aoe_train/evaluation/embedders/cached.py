@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Around, Embedder
+from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Display, Listener, Progress
 from pairkit.app.terminal import say
@@ -28,7 +28,7 @@ PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again b
 _APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
 
 
-class CachedEmbedder(Around):
+class CachedEmbedder(EmbedderWrapper):
     """Another embedder that repeats nothing and shows how far it is; see `Embedder`.
 
     A store holds the vector of one fixed text, by which a model is known again before the first of its kept

@@ -63,7 +63,7 @@ class Embedder(Protocol):
         ...
 
 
-class Around:
+class EmbedderWrapper:
     """Another embedder, known as it is; the base of those that change what it reads or gives."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -72,7 +72,7 @@ class Around:
         self._embedder = embedder
 
 
-class Prompted(Around):
+class PromptedEmbedder(EmbedderWrapper):
     """Another embedder whose texts have a prompt of its model's, or other words; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
@@ -87,7 +87,7 @@ class Prompted(Around):
         return self._embedder.encode(texts, self._words if prompt is None else prompt)
 
 
-class Read(NamedTuple):
+class TokenCounts(NamedTuple):
     """Tokens of each text, at least 1, and how many texts were cut to the model's greatest length."""
 
     lengths: np.ndarray
@@ -95,22 +95,22 @@ class Read(NamedTuple):
 
 
 @runtime_checkable
-class Reading(Protocol):
+class TokenCounter(Protocol):
     """An embedder that knows its tokens."""
 
-    def read(self, texts: list[str], prompt: str | None = None) -> Read:
+    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
         """How it reads texts with its default prompt, or with this one."""
         ...
 
 
-def read_as_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> Read:
+def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> TokenCounts:
     """How a model reads texts; words count as tokens where it has none."""
-    if isinstance(embedder, Reading):
+    if isinstance(embedder, TokenCounter):
         return embedder.read(texts, prompt)
     return _by_words(texts)
 
 
-def read_by(tokenizer: Any, longest: int | None, texts: list[str]) -> Read:
+def count_tokens_with(tokenizer: Any, longest: int | None, texts: list[str]) -> TokenCounts:
     """How sentence-transformers reads texts."""
     if hasattr(tokenizer, "encode_batch_fast"):
         found = [len(one.ids) for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
@@ -120,12 +120,12 @@ def read_by(tokenizer: Any, longest: int | None, texts: list[str]) -> Read:
         return _by_words(texts)
     lengths = np.maximum(found, 1)
     if longest is None:
-        return Read(lengths, 0)
-    return Read(np.minimum(lengths, longest), int((lengths > longest).sum()))
+        return TokenCounts(lengths, 0)
+    return TokenCounts(np.minimum(lengths, longest), int((lengths > longest).sum()))
 
 
-def _by_words(texts: list[str]) -> Read:
-    return Read(np.array([max(1, len(text.split())) for text in texts], np.int64), 0)
+def _by_words(texts: list[str]) -> TokenCounts:
+    return TokenCounts(np.array([max(1, len(text.split())) for text in texts], np.int64), 0)
 
 
 class LocalEmbedder:
@@ -145,10 +145,10 @@ class LocalEmbedder:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
 
-    def read(self, texts: list[str], prompt: str | None = None) -> Read:
-        """See `Reading`; it may be asked in another thread than `encode`."""
+    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
+        """See `TokenCounter`; it may be asked in another thread than `encode`."""
         store = self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None))
-        return Read(store.lengths, store.truncated)
+        return TokenCounts(store.lengths, store.truncated)
 
 
 def shown_name(source: str) -> str:

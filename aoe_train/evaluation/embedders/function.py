@@ -25,7 +25,7 @@ OWN = "python:"
 _EXPECTED = "expected python:package.module:function, such as python:my_models:embed"
 
 
-class OwnModel:
+class FunctionEmbedder:
     """A function to be judged; see `Embedder`. Without an identity its vectors are not kept on disk."""
 
     separator = "\n"
@@ -53,10 +53,12 @@ class OwnModel:
         return found
 
 
-def imported_model(name: str) -> OwnModel:
+def imported_model(name: str) -> FunctionEmbedder:
     """The function of that name; its vectors are known by its module's source."""
     function = _imported(name)
-    return OwnModel(function, name, hashlib.sha256(f"{name}\n{_source(function)}".encode()).hexdigest())
+    return FunctionEmbedder(
+        function, name, hashlib.sha256(f"{name}\n{_source(function)}".encode()).hexdigest()
+    )
 
 
 def _imported(name: str) -> Function:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
 from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, LocalEmbedder
-from aoe_train.evaluation.embedders.function import OWN, Function, OwnModel, imported_model
+from aoe_train.evaluation.embedders.function import OWN, Function, FunctionEmbedder, imported_model
 from aoe_train.model.cache_dir import cache_dir
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Listener
@@ -52,7 +52,7 @@ def open_model(
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):
-                return OwnModel(model)
+                return FunctionEmbedder(model)
             raise ConfigError(
                 f"model = {model!r}: expected a folder, a Hub id, an Encoder, such as a run's `encoder`, or"
                 " a function from texts to vectors"

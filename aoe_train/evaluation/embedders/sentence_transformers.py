@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Read, find_separator, read_by, shown_name
+from aoe_train.evaluation.embedders.embedder import TokenCounts, count_tokens_with, find_separator, shown_name
 from aoe_train.model.folder import ADAPTERS_FILE, check_settings
 from aoe_train.model.folder.modules import check_modules
 from aoe_train.model.origin import versions
@@ -53,10 +53,12 @@ class SentenceTransformersEmbedder:
         """Vectors, float32 (text, dim), with the folder's default prompt if it names one."""
         return np.asarray(self._model.encode(texts, prompt=prompt, show_progress_bar=False), np.float32)
 
-    def read(self, texts: list[str], prompt: str | None = None) -> Read:
+    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
         """See `Reading`; it may be asked in another thread than `encode`."""
         words = self.prompts.chosen(prompt=prompt, name=None)
-        return read_by(self._own_tokenizer, self._model.max_seq_length, [words + text for text in texts])
+        return count_tokens_with(
+            self._own_tokenizer, self._model.max_seq_length, [words + text for text in texts]
+        )
 
     @cached_property
     def _own_tokenizer(self) -> Any:

@@ -31,7 +31,7 @@ _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_text
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedBackbone:
     """A backbone with its tokenizer, and the folder that both came from."""
 
     backbone: PreTrainedModel
@@ -74,7 +74,7 @@ def load_backbone(
     quantization: Any = None,
     layers: int | None = None,
     inference_only: bool = False,
-) -> Loaded:
+) -> LoadedBackbone:
     """Load model and tokenizer."""
     check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
@@ -84,7 +84,7 @@ def load_backbone(
     folder = find_folder(source, revision=revision)
     if is_static(folder):
         static = read_static(folder, dtype or torch.float32)
-        return Loaded(cast("Any", static.table), static.tokenizer, folder)
+        return LoadedBackbone(cast("Any", static.table), static.tokenizer, folder)
     _check_model(folder)
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert
@@ -119,10 +119,10 @@ def load_backbone(
     for part, found in reports.items():
         _check_weights(part, backbone, found)
     join_embeddings(backbone)
-    return Loaded(backbone, cast("Any", tokenizer), folder)
+    return LoadedBackbone(backbone, cast("Any", tokenizer), folder)
 
 
-def _read_bert(folder: Path, dtype: torch.dtype) -> Loaded | None:
+def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
     """Without transformers' code for models; None where that is needed, if only to say what is wrong."""
     from transformers import AutoTokenizer
 
@@ -136,7 +136,7 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> Loaded | None:
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # as where transformers loads the model
         raise _explained(folder, error) from error
-    return Loaded(cast("Any", backbone), cast("Any", tokenizer), folder)
+    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer), folder)
 
 
 def outline(folder: Path) -> PreTrainedModel:

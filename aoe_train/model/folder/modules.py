@@ -1,7 +1,7 @@
 """modules.json of sentence-transformers: an exact list of modules, and of what each may be told.
 
 That library imports the class that a file names and hands it whatever settings stand beside it. A `Router` of
-its release 5 unpickled any file that way, and a `Dense` layer called any function as its activation.
+its release 5 unpickled any file that way, and a `DenseConfig` layer called any function as its activation.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SIZE = 1 << 20
 
 # A class has had several homes; each name is written out, so that nothing else in the library can be named.
 _PLACES = {
-    "Transformer": "base.modules.transformer",
-    "Dense": "base.modules.dense",
+    "TransformerConfig": "base.modules.transformer",
+    "DenseConfig": "base.modules.dense",
     "Normalize": "base.modules.normalize",
-    "Pooling": "sentence_transformer.modules.pooling",
+    "PoolingConfig": "sentence_transformer.modules.pooling",
     "LayerNorm": "sentence_transformer.modules.layer_norm",
     "Dropout": "sentence_transformer.modules.dropout",
     "StaticEmbedding": "sentence_transformer.modules.static_embedding",
@@ -84,7 +84,7 @@ class _Modality(Foreign):
     method_output_name: Literal["last_hidden_state", None] = None
 
 
-class Transformer(Foreign):
+class TransformerConfig(Foreign):
     """sentence_bert_config.json."""
 
     max_seq_length: Length | None = None
@@ -102,7 +102,7 @@ class Transformer(Foreign):
     config_kwargs: _Options = _Options()
 
 
-class Pooling(Foreign):
+class PoolingConfig(Foreign):
     """config.json of a pooling; older releases have a flag for each way."""
 
     word_embedding_dimension: Size | None = None
@@ -125,7 +125,7 @@ class Pooling(Foreign):
         return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
 
 
-class Dense(Foreign):
+class DenseConfig(Foreign):
     """config.json of a dense layer."""
 
     in_features: Size
@@ -137,16 +137,16 @@ class Dense(Foreign):
     module_output_name: Key | None = None
 
 
-class _Normalize(Foreign):
+class _NormalizeConfig(Foreign):
     module_input_name: Key | None = None
     module_output_name: Key | None = None
 
 
-class _LayerNorm(Foreign):
+class _LayerNormConfig(Foreign):
     dimension: Size
 
 
-class _Dropout(Foreign):
+class _DropoutConfig(Foreign):
     dropout: Annotated[float, Field(ge=0, le=1)] = 0.2
 
 
@@ -170,12 +170,12 @@ class Model(Foreign):
 
 
 _SETTINGS: dict[str, type[Foreign]] = {
-    "Transformer": Transformer,
-    "Pooling": Pooling,
-    "Dense": Dense,
-    "Normalize": _Normalize,
-    "LayerNorm": _LayerNorm,
-    "Dropout": _Dropout,
+    "TransformerConfig": TransformerConfig,
+    "PoolingConfig": PoolingConfig,
+    "DenseConfig": DenseConfig,
+    "Normalize": _NormalizeConfig,
+    "LayerNorm": _LayerNormConfig,
+    "Dropout": _DropoutConfig,
     "WeightedLayerPooling": _WeightedLayerPooling,
 }
 
@@ -191,21 +191,21 @@ def read_modules(folder: Path) -> list[Listed]:
     return [decode(Listed, entry, path) for entry in found]
 
 
-def read_transformer(folder: Path) -> Transformer:
+def read_transformer(folder: Path) -> TransformerConfig:
     """The settings of a folder's transformer; the file was named after the architecture, once."""
     named = sorted(folder.glob("sentence_*_config.json"))
     path = named[0] if named else folder / "sentence_bert_config.json"
-    return decode(Transformer, read_object(path), path)
+    return decode(TransformerConfig, read_object(path), path)
 
 
-def read_pooling(folder: Path) -> Pooling:
+def read_pooling(folder: Path) -> PoolingConfig:
     """The settings of a pooling's folder."""
-    return decode(Pooling, read_object(folder / "config.json"), folder / "config.json")
+    return decode(PoolingConfig, read_object(folder / "config.json"), folder / "config.json")
 
 
-def read_dense(folder: Path) -> Dense:
+def read_dense(folder: Path) -> DenseConfig:
     """The settings of a dense layer's folder."""
-    return decode(Dense, read_object(folder / "config.json"), folder / "config.json")
+    return decode(DenseConfig, read_object(folder / "config.json"), folder / "config.json")
 
 
 def read_model(folder: Path) -> Model:
@@ -224,7 +224,7 @@ def check_modules(folder: Path) -> list[Listed]:
                 f"{folder / MODULES_FILE}: the module {one_line(module.type)} is not run here; known are"
                 f" {', '.join(_SETTINGS)} of sentence-transformers"
             )
-        if kind == "Transformer":
+        if kind == "TransformerConfig":
             read_transformer(folder / module.path)
         elif module.path and kind != "StaticEmbedding":  # which has weights and a tokenizer alone
             path = folder / module.path / "config.json"

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from aoe_train.model.packing.compiling import uncompiled
 from aoe_train.model.packing.flash import flash, is_for_flash
-from aoe_train.model.packing.randomness import draw_seed, keep_mask
+from aoe_train.model.packing.layers import draw_seed, keep_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -33,7 +33,7 @@ _LEAST = 1e-30  # instead of a scale of zero, for a row of zeros
 _TOKENS_IN_CACHE = 256
 
 
-class Codes(NamedTuple):
+class RowCodes(NamedTuple):
     """Rows as uint8, and what one of each row stands for."""
 
     codes: UInt8[Tensor, "token in"]
@@ -42,16 +42,16 @@ class Codes(NamedTuple):
     shape: tuple[int, ...]  # of the batch that the rows come from
 
 
-def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> Codes:
+def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> RowCodes:
     """The nearest codes of each row, whose largest number gets the largest code."""
     rows = x.reshape(-1, x.shape[-1]).float()
     if least is not None:
         rows = rows - least
         scales = rows.amax(-1, keepdim=True).clamp_(min=_LEAST).div_(_TOP_UNSIGNED)
-        return Codes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
+        return RowCodes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
     scales = _scales(rows, _TOP)
     codes = rows.div(scales).add_(_MIDDLE + 0.5).to(torch.uint8)  # which cuts off, so this rounds
-    return Codes(codes, _MIDDLE, scales, x.shape[:-1])
+    return RowCodes(codes, _MIDDLE, scales, x.shape[:-1])
 
 
 def _scales(rows: Float[Tensor, "row in"], top: int) -> Float[Tensor, "row 1"]:
@@ -108,7 +108,7 @@ class Int8Linear(nn.Module):
         """Apply the layer."""
         return self.product(to_codes(input, self.least))
 
-    def product(self, rows: Codes) -> Float[Tensor, "*batch out"]:
+    def product(self, rows: RowCodes) -> Float[Tensor, "*batch out"]:
         """Apply the layer to rows whose codes are known."""
         dtype = self.bias.dtype
         found: Tensor = torch.ops.onednn.qlinear_pointwise(

@@ -156,8 +156,8 @@ class Bucket:
         if window is not None:
             seen = seen & (distance.abs() < window)
         seen = seen | (at[None, :, None] >= sizes)
-        room = self.length if self.device.type == "cpu" else -(-self.length // _ALIGNED) * _ALIGNED
-        bias = torch.zeros(*seen.shape[:-1], room, dtype=dtype, device=self.device)[..., : self.length]
+        width = self.length if self.device.type == "cpu" else -(-self.length // _ALIGNED) * _ALIGNED
+        bias = torch.zeros(*seen.shape[:-1], width, dtype=dtype, device=self.device)[..., : self.length]
         return bias.masked_fill_(~seen, -torch.inf)[:, None]
 
 

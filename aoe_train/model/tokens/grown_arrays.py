@@ -28,7 +28,7 @@ _CHECKSUM = "checksum"
 _READ_AT_ONCE = 1 << 20
 
 
-class Layout:
+class ArrayLayout:
     """What an array holds."""
 
     def __init__(self, dtype: Any, width: int | None = None) -> None:
@@ -48,10 +48,10 @@ class Layout:
         return len(self.header(rows)) + rows * int(row)
 
 
-class Grown:
+class GrowingArrays:
     """Arrays that grow together in a folder."""
 
-    def __init__(self, folder: Path, name: str, layouts: Mapping[str, Layout]) -> None:
+    def __init__(self, folder: Path, name: str, layouts: Mapping[str, ArrayLayout]) -> None:
         """Go on with them, or begin."""
         self._note_file, self._layouts = folder / f"{name}.json", layouts
         noted = read_own(self._note_file) or {}

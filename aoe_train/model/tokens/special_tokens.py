@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-class Frame(NamedTuple):
+class SpecialTokens(NamedTuple):
     """Token ids before and after a text's own."""
 
     before: list[int]
     after: list[int]
 
-    def room(self, max_length: int) -> int:
+    def text_limit(self, max_length: int) -> int:
         """How many tokens of its own a text may have in a piece of `max_length` tokens."""
         size = len(self.before) + len(self.after)
         if size >= max_length:
@@ -48,7 +48,7 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"  # of pyo3, which has no name for it to import
 
 
-def frame_of(raw: Tokenizer) -> Frame:
+def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
     """The tokens that a tokenizer adds, seen in how it encodes a letter."""
     try:
         encoding = raw.encode("a")
@@ -61,4 +61,4 @@ def frame_of(raw: Tokenizer) -> Frame:
         raise ConfigError(
             "the tokenizer has no token for the letter 'a', not even an unknown one; use another"
         )
-    return Frame(encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :])
+    return SpecialTokens(encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
-from aoe_train.model.tokens.special_tokens import Frame, frame_of, raw_tokenizer
+from aoe_train.model.tokens.special_tokens import SpecialTokens, raw_tokenizer, special_tokens_of
 from aoe_train.settings.prompts import Prompt, read_prompt
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ _PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.
 
 
 @dataclass(frozen=True)
-class Reading:
+class PromptTokens:
     """How texts with one prompt become tokens."""
 
     joined: str
     alone: list[int]
-    frame: Frame
+    special: SpecialTokens
 
     def lead(self, ids: list[int]) -> int:
         """How many of the first tokens of the joined words and text belong to the words alone."""
@@ -45,23 +45,23 @@ class Reading:
         return count
 
 
-def reading(raw: Tokenizer, words: str) -> Reading:
+def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
     """How `raw` reads texts with the prompt `words`; an empty one is none."""
-    prompt, frame = read_prompt(words), frame_of(raw)
+    prompt, special = read_prompt(words), special_tokens_of(raw)
     if prompt.after:
         halves = _halves(raw, prompt)
-        around = Frame([*frame.before, *halves.before], [*halves.after, *frame.after])
-        return Reading("", [], around)
-    return Reading(prompt.before, _ids(raw, prompt.before), frame)
+        around = SpecialTokens([*special.before, *halves.before], [*halves.after, *special.after])
+        return PromptTokens("", [], around)
+    return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
 
 
 def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTokenizerFast:
     """A copy of `tokenizer` that puts a prompt around each text, in place of one that it may hold."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     halves = _halves(raw, read_prompt(words))
-    special = _without_prompt(frame_of(raw), _post_processor(raw))
+    special = _without_prompt(special_tokens_of(raw), _post_processor(raw))
     raw.post_processor = _template(raw, special, halves)
-    frame_of(raw).room(tokenizer.model_max_length)
+    special_tokens_of(raw).text_limit(tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
 
 
@@ -71,15 +71,15 @@ def holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
     return any({_PREFIX, _SUFFIX} & step.get("special_tokens", {}).keys() for step in steps)
 
 
-def _halves(raw: Tokenizer, prompt: Prompt) -> Frame:
+def _halves(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
     before, after = prompt
     anchor = _ids(raw, "a")
     if _ids(raw, "a a") != anchor * 2:  # a space is a character, as in byte-level BPE
-        return Frame(_ids(raw, before), _ids(raw, after))
+        return SpecialTokens(_ids(raw, before), _ids(raw, after))
     joined = _ids(raw, "a" + after)
     if joined[: len(anchor)] == anchor:  # read as what follows a word: no space where none is written
-        return Frame(_ids(raw, before.strip(" ")), joined[len(anchor) :])
-    return Frame(_ids(raw, before.strip(" ")), _ids(raw, after))
+        return SpecialTokens(_ids(raw, before.strip(" ")), joined[len(anchor) :])
+    return SpecialTokens(_ids(raw, before.strip(" ")), _ids(raw, after))
 
 
 def _ids(raw: Tokenizer, text: str) -> list[int]:
@@ -95,13 +95,13 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
     return steps
 
 
-def _without_prompt(frame: Frame, steps: list[dict[str, Any]]) -> Frame:
+def _without_prompt(special: SpecialTokens, steps: list[dict[str, Any]]) -> SpecialTokens:
     named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
     prefix, suffix = len(named.get(_PREFIX, ())), len(named.get(_SUFFIX, ()))
-    return Frame(frame.before[: len(frame.before) - prefix], frame.after[suffix:])
+    return SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
 
 
-def _template(raw: Tokenizer, special: Frame, halves: Frame) -> processors.PostProcessor:
+def _template(raw: Tokenizer, special: SpecialTokens, halves: SpecialTokens) -> processors.PostProcessor:
     """[special tokens] prefix TEXT suffix [special tokens]; a ByteLevel step, which trims offsets, stays."""
     parts = {
         "special_before": special.before,

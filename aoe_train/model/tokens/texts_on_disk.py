@@ -11,7 +11,7 @@ import numpy as np
 _AT_ONCE = 4096  # texts of a round
 
 
-class TextsOnDisk(Sequence[str]):
+class MappedTexts(Sequence[str]):
     """Texts as UTF-8, one after the other in an array that may be mapped into memory."""
 
     def __init__(self, data: np.ndarray, ends: np.ndarray) -> None:
@@ -40,7 +40,7 @@ class TextsOnDisk(Sequence[str]):
         return _in_rounds(self)
 
 
-class Picked(Sequence[str]):
+class TextSelection(Sequence[str]):
     """Some texts of others, by number; they may come more than once."""
 
     def __init__(self, values: Sequence[str], numbers: np.ndarray) -> None:
@@ -63,6 +63,6 @@ class Picked(Sequence[str]):
         return _in_rounds(self)
 
 
-def _in_rounds(texts: TextsOnDisk | Picked) -> Iterator[str]:
+def _in_rounds(texts: MappedTexts | TextSelection) -> Iterator[str]:
     for start in range(0, len(texts), _AT_ONCE):
         yield from texts[start : start + _AT_ONCE]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import torch
 
-from aoe_train.model.tokens.special_tokens import Frame, is_panic, raw_tokenizer
-from aoe_train.model.tokens.template import Reading, reading
-from aoe_train.model.tokens.texts_on_disk import Picked
+from aoe_train.model.tokens.special_tokens import SpecialTokens, is_panic, raw_tokenizer
+from aoe_train.model.tokens.template import PromptTokens, prompt_tokens
+from aoe_train.model.tokens.texts_on_disk import TextSelection
 from aoe_train.records import TokenBatch
 from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError, DataError
@@ -31,48 +31,48 @@ if TYPE_CHECKING:
 LongText = Literal["truncate", "head-tail", "chunks"]
 
 
-def pieces(ids: list[int], room: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
-    """Cut a text's own token ids into pieces of at most `room`; a text that fits is one piece."""
-    check_overlap(room, mode, overlap)
-    if len(ids) <= room:
+def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
+    """Cut a text's own token ids into pieces of at most `limit`; a text that fits is one piece."""
+    check_overlap(limit, mode, overlap)
+    if len(ids) <= limit:
         return [ids]
     if mode == "truncate":
-        return [ids[:room]]
+        return [ids[:limit]]
     if mode == "head-tail":
-        head, tail = head_tail(room)
+        head, tail = head_tail(limit)
         return [ids[:head] + ids[len(ids) - tail :]]
-    return [ids[start:stop] for start, stop in windows(len(ids), room, overlap)]
+    return [ids[start:stop] for start, stop in windows(len(ids), limit, overlap)]
 
 
-def check_overlap(room: int, mode: LongText, overlap: int) -> None:
+def check_overlap(limit: int, mode: LongText, overlap: int) -> None:
     """Refuse an overlap that means nothing, or by which a text would be many times as much work.
 
-    Half a chunk encodes each token twice at most; a chunk less one token would encode it `room` times, and a
+    Half a chunk encodes each token twice at most; a chunk less one token would encode it `limit` times, and a
     model's folder, which may be a stranger's, says how large the overlap is.
     """
     if overlap and mode != "chunks":
         raise ConfigError(
             f"overlap {overlap} with long_text {mode!r}: only chunks overlap; use long_text chunks"
         )
-    if not 0 <= overlap <= room // 2:
+    if not 0 <= overlap <= limit // 2:
         raise ConfigError(
-            f"overlap {overlap}: expected 0 to {room // 2}, at most half of a chunk's own {room} tokens"
+            f"overlap {overlap}: expected 0 to {limit // 2}, at most half of a chunk's own {limit} tokens"
         )
 
 
-def head_tail(room: int) -> tuple[int, int]:
+def head_tail(limit: int) -> tuple[int, int]:
     """A quarter for the head, the rest for the tail: 128 + 382 of 510, as in Sun et al. (2019)."""
-    head = (room + 2) // 4
-    return head, room - head
+    head = (limit + 2) // 4
+    return head, limit - head
 
 
-def windows(length: int, room: int, overlap: int) -> list[tuple[int, int]]:
-    """The fewest windows (start, stop) of at most `room` tokens over `length`, sharing `overlap` each.
+def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
+    """The fewest windows (start, stop) of at most `limit` tokens over `length`, sharing `overlap` each.
 
     All are equally long, give or take one token: a short last window would weigh as much in a text's mean as
     a full one, and windows of one length are attended to together.
     """
-    count = max(1, -(-(length - overlap) // (room - overlap)))
+    count = max(1, -(-(length - overlap) // (limit - overlap)))
     size, longer = divmod(length + (count - 1) * overlap, count)
     spans, start = [], 0
     for number in range(count):
@@ -119,7 +119,7 @@ class TokenStore:
         """Tokenise `texts`, or find them in the cache."""
         raw = raw_tokenizer(tokenizer)
         names, numbers = _numbered(prompts, len(texts))
-        cuts = [_Cut(reading(raw, words), max_length, long_text, overlap) for words in names]
+        cuts = [_Cut(prompt_tokens(raw, words), max_length, long_text, overlap) for words in names]
         endings = None if include_prompt else _endings(tokenizer, names)
         left_out = [cut.prompt_length(endings) for cut in cuts]
         work = _Work(texts, numbers, raw, cuts, left_out, progress, empty=empty)
@@ -187,31 +187,35 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
 class _Cut:
     """How the joined tokens of a prompt and a text become pieces with the prompt in each."""
 
-    reading: Reading
+    prompt_tokens: PromptTokens
     max_length: int
     long_text: LongText
     overlap: int
 
     def __post_init__(self) -> None:
-        frame = self.reading.frame
-        whole = Frame([*frame.before, *self.reading.alone], frame.after)
-        check_overlap(whole.room(self.max_length), self.long_text, self.overlap)
+        special = self.prompt_tokens.special
+        whole = SpecialTokens([*special.before, *self.prompt_tokens.alone], special.after)
+        check_overlap(whole.text_limit(self.max_length), self.long_text, self.overlap)
 
     def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
         """Whole pieces, and whether tokens were lost."""
-        frame, lead = self.reading.frame, self.reading.lead(ids)
-        before, own = [*frame.before, *ids[:lead]], ids[lead:]
-        room = self.max_length - len(before) - len(frame.after)
-        cut = pieces(own, room, self.long_text, self.overlap)
-        return [[*before, *piece, *frame.after] for piece in cut], (
-            self.long_text != "chunks" and len(own) > room
+        special, lead = self.prompt_tokens.special, self.prompt_tokens.lead(ids)
+        before, own = [*special.before, *ids[:lead]], ids[lead:]
+        limit = self.max_length - len(before) - len(special.after)
+        cut = pieces(own, limit, self.long_text, self.overlap)
+        return [[*before, *piece, *special.after] for piece in cut], (
+            self.long_text != "chunks" and len(own) > limit
         )
 
     def prompt_length(self, endings: Sequence[int] | None) -> int:
         """Tokens of the prompt by itself, as sentence-transformers counts: less a last one of `endings`."""
-        if endings is None or not self.reading.joined:
+        if endings is None or not self.prompt_tokens.joined:
             return 0
-        alone = [*self.reading.frame.before, *self.reading.alone, *self.reading.frame.after]
+        alone = [
+            *self.prompt_tokens.special.before,
+            *self.prompt_tokens.alone,
+            *self.prompt_tokens.special.after,
+        ]
         return len(alone) - (alone[-1] in endings)
 
 
@@ -250,7 +254,8 @@ def _tokenise(work: _Work, start: int = 0) -> Iterator[_Tokens]:
         truncated = 0
         own = [work.cuts[number] for number in work.prompts[first : first + _AT_ONCE].tolist()]
         joined = [
-            cut.reading.joined + text for cut, text in zip(own, texts[first : first + _AT_ONCE], strict=True)
+            cut.prompt_tokens.joined + text
+            for cut, text in zip(own, texts[first : first + _AT_ONCE], strict=True)
         ]
         for cut, encoding in zip(own, _encode(work.raw, joined), strict=True):
             whole, lost = cut.pieces(encoding.ids)
@@ -283,20 +288,25 @@ def _in_memory(work: _Work) -> TokenStore:
 
 def _on_disk(work: _Work, folder: Path) -> TokenStore:
     """The same arrays, mapped into memory, so that processes share it."""
-    from aoe_train.model.tokens.grown_arrays import Grown, Layout, made_arrays, mapped  # which Windows can't
+    from aoe_train.model.tokens.grown_arrays import (  # which Windows can't
+        ArrayLayout,
+        GrowingArrays,
+        made_arrays,
+        mapped,
+    )
 
     layouts = {
-        "ids": Layout(work.dtype),
-        "piece_ends": Layout(np.int64),
-        "text_ends": Layout(np.int64),
-        "prompt_lengths": Layout(np.int32),
-        "truncated": Layout(np.int64),
+        "ids": ArrayLayout(work.dtype),
+        "piece_ends": ArrayLayout(np.int64),
+        "text_ends": ArrayLayout(np.int64),
+        "prompt_lengths": ArrayLayout(np.int32),
+        "truncated": ArrayLayout(np.int64),
     }
 
     left_out = np.array(work.left_out, np.int32)
 
     def make(partial: Path) -> None:
-        with Grown(partial, "tokens", layouts) as grown:
+        with GrowingArrays(partial, "tokens", layouts) as grown:
             if not grown.note:
                 for array in ("piece_ends", "text_ends"):
                     grown.add(array, np.zeros(1, np.int64))
@@ -329,7 +339,7 @@ def _numbered(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.n
         return [prompts], np.broadcast_to(np.int64(0), count)
     if len(prompts) != count:
         raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
-    if isinstance(prompts, Picked):
+    if isinstance(prompts, TextSelection):
         return list(prompts.values), prompts.numbers
     place: dict[str, int] = {}
     numbers = np.fromiter((place.setdefault(words, len(place)) for words in prompts), np.int64, count)

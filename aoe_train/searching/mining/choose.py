@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from aoe_train.searching.mining.known import Marks, Places
+from aoe_train.searching.mining.known_positives import Marks, Places
 from aoe_train.searching.mining.rank import Scores
 from pairkit.system.seeded import keyed_hash
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 BEFORE_RANGE, KNOWN = "before_range", "anchor_or_known_positive"
 
 
-class Ranking(NamedTuple):
+class CandidateRanking(NamedTuple):
     """Candidates of one text, best first, with their scores; -1 stands for none."""
 
     places: Places
     scores: Scores
 
 
-class Chosen(NamedTuple):
+class ChosenNegatives(NamedTuple):
     """Negatives by rank, their scores, and how many candidates were turned down for what."""
 
     places: Places
@@ -33,7 +33,7 @@ class Chosen(NamedTuple):
     turned_down: Counter[str]
 
 
-class Chooser:
+class NegativeChooser:
     """Chooses by fixed settings.
 
     A rank is counted among the candidates that are no known positives. A margin is one to the lowest score
@@ -47,8 +47,12 @@ class Chooser:
         self._settings, self._scores, self._texts = settings, scores, texts
 
     def choose(
-        self, text: int, rankings: Sequence[Ranking], excluded: Sequence[Marks], positive_score: float
-    ) -> Chosen:
+        self,
+        text: int,
+        rankings: Sequence[CandidateRanking],
+        excluded: Sequence[Marks],
+        positive_score: float,
+    ) -> ChosenNegatives:
         """The negatives of a text."""
         low, high = self._settings.window
         windows, counts = [], Counter[str]()
@@ -57,16 +61,16 @@ class Chooser:
             left = np.flatnonzero(~marks[:there])[:high]
             counts[BEFORE_RANGE] += min(low, len(left))
             counts[KNOWN] += int(marks[: left[-1] if len(left) == high else there].sum())
-            windows.append(Ranking(places[left[low:]], scores[left[low:]]))
+            windows.append(CandidateRanking(places[left[low:]], scores[left[low:]]))
         places, scores = windows[0] if len(windows) == 1 else self._in_turns(text, windows)
         fits = np.ones(len(places), bool)
         for reason, turned_down in self._rules(scores, positive_score):
             counts[reason] += int((fits & turned_down).sum())
             fits &= ~turned_down
         kept = self._sampled(text, places, np.flatnonzero(fits))
-        return Chosen(places[kept], scores[kept], counts)
+        return ChosenNegatives(places[kept], scores[kept], counts)
 
-    def _in_turns(self, text: int, windows: Sequence[Ranking]) -> Ranking:
+    def _in_turns(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
         """One of each ranking after another, each once, all with the scores that rules are about."""
         places = np.concatenate([window.places for window in windows])
         order = np.lexsort(
@@ -77,7 +81,7 @@ class Chooser:
         )
         _, first = np.unique(places[order], return_index=True)
         merged = places[order][np.sort(first)]
-        return Ranking(merged, self._scores(text, merged))
+        return CandidateRanking(merged, self._scores(text, merged))
 
     def _rules(self, scores: Scores, positive: float) -> list[tuple[str, Marks]]:
         """What turns candidates down, in sentence-transformers' order."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from aoe_train.encoding.listed import TextVectors
-from aoe_train.searching.mining.known import Places
+from aoe_train.encoding.text_vectors import TextVectors
+from aoe_train.searching.mining.known_positives import Places
 from pairkit.app.progress import Listener
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
-class Vectors:
+class MiningVectors:
     """Vectors of length 1: of anchors, and of the candidates and positives that are searched for them."""
 
-    def __init__(self, queries: Table, documents: Table) -> None:
+    def __init__(self, queries: VectorTable, documents: VectorTable) -> None:
         self._queries, self._documents = queries, documents
         self.dim = documents.matrix.shape[1]
 
@@ -35,7 +35,7 @@ class Vectors:
         return self._documents.rows(places)
 
 
-class Table:
+class VectorTable:
     """A matrix of vectors, and the places of its rows, ascending."""
 
     def __init__(self, matrix: npt.NDArray[np.float32], places: Places) -> None:
@@ -55,14 +55,14 @@ def embed(
     documents: Places,
     work: Path,
     show: Listener,
-) -> Vectors:
+) -> MiningVectors:
     """Encode texts by the model's prompts for queries and documents, once where these are equal."""
     prompts = encoder.settings.named_prompts
     make = partial(_table, encoder, identity, texts, work=work, show=show)
     if prompts.query == prompts.document:
         both = make(np.union1d(queries, documents), prompt=prompts.query)
-        return Vectors(both, both)
-    return Vectors(make(queries, prompt=prompts.query), make(documents, prompt=prompts.document))
+        return MiningVectors(both, both)
+    return MiningVectors(make(queries, prompt=prompts.query), make(documents, prompt=prompts.document))
 
 
 def _table(
@@ -74,7 +74,7 @@ def _table(
     prompt: str,
     work: Path,
     show: Listener,
-) -> Table:
+) -> VectorTable:
     own = [texts[place] for place in places.tolist()]
     made = TextVectors(own, identity, prompt, normalize=True, folder=work)
-    return Table(made.load_or_make(lambda: encoder, show), places)
+    return VectorTable(made.load_or_make(lambda: encoder, show), places)

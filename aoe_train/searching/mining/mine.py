@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.mining.choose import Chooser, Chosen, Ranking
-from aoe_train.searching.mining.known import Known, Places
+from aoe_train.searching.mining.choose import CandidateRanking, ChosenNegatives, NegativeChooser
+from aoe_train.searching.mining.known_positives import KnownPositives, Places
 from aoe_train.searching.mining.rank import ByModel, ByWords, Ranked
 from pairkit.app.progress import Listener, Progress
 
 if TYPE_CHECKING:
-    from aoe_train.searching.mining.embed import Vectors
-    from aoe_train.searching.mining.material import Material, Part
+    from aoe_train.searching.mining.dataset import MiningDataset, MiningSplit
+    from aoe_train.searching.mining.embed import MiningVectors
     from aoe_train.searching.mining.settings import MineSettings
 
 _ANCHORS = 256  # ranked at once
@@ -63,10 +63,10 @@ class MinedSplit:
 
 
 def mine_split(
-    material: Material,
-    part: Part,
+    material: MiningDataset,
+    part: MiningSplit,
     settings: MineSettings,
-    vectors: Vectors | None,
+    vectors: MiningVectors | None,
     show: Listener,
     stage: str = "mine",
 ) -> MinedSplit:
@@ -94,15 +94,15 @@ class _Miner:
 
     def __init__(
         self,
-        material: Material,
+        material: MiningDataset,
         settings: MineSettings,
         rankers: Sequence[Ranked],
         positives: dict[int, list[int]],
     ) -> None:
         self._known, self._rankers, self._positives = material.known, rankers, positives
         self._scores, self._measures = rankers[0].scores, settings.measures_positives
-        self._chooser = Chooser(settings, self._scores, material.texts)
-        self.chosen: dict[int, Chosen] = {}
+        self._chooser = NegativeChooser(settings, self._scores, material.texts)
+        self.chosen: dict[int, ChosenNegatives] = {}
         self.positive_scores: dict[tuple[int, int], float] = {}
         self.turned_down: Counter[str] = Counter()
         self.false_negatives = FalseNegatives()
@@ -110,9 +110,9 @@ class _Miner:
     def block(self, anchors: Places, count: int) -> None:
         found = [ranker.best(anchors, count) for ranker in self._rankers]
         for row, anchor in enumerate(anchors.tolist()):
-            self._anchor(anchor, [Ranking(places[row], scores[row]) for places, scores in found])
+            self._anchor(anchor, [CandidateRanking(places[row], scores[row]) for places, scores in found])
 
-    def _anchor(self, anchor: int, rankings: list[Ranking]) -> None:
+    def _anchor(self, anchor: int, rankings: list[CandidateRanking]) -> None:
         known, positives = self._known, self._positives[anchor]
         scores = [0.0] * len(positives)
         if self._measures:
@@ -131,7 +131,7 @@ class _Miner:
             )
 
 
-def _blocks(anchors: list[int], known: Known, high: int, most: int) -> Iterator[tuple[Places, int]]:
+def _blocks(anchors: list[int], known: KnownPositives, high: int, most: int) -> Iterator[tuple[Places, int]]:
     """Anchors to rank together, and how many candidates of each: enough to fill the range in any case."""
     needed = {anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors}
     ordered = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))
@@ -145,7 +145,7 @@ def _blocks(anchors: list[int], known: Known, high: int, most: int) -> Iterator[
         start += size
 
 
-def _split(material: Material, part: Part, settings: MineSettings, mined: _Miner) -> MinedSplit:
+def _split(material: MiningDataset, part: MiningSplit, settings: MineSettings, mined: _Miner) -> MinedSplit:
     texts = material.texts
     found = MinedSplit(
         pl.DataFrame(),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aoe_train.searching.mining.known import Places
+from aoe_train.searching.mining.known_positives import Places
 
 if TYPE_CHECKING:
-    from aoe_train.searching.mining.embed import Vectors
+    from aoe_train.searching.mining.embed import MiningVectors
 
 Scores = npt.NDArray[np.float32]
 _BLOCK = 32_768  # candidates whose scores are made at once
@@ -33,7 +33,7 @@ class Ranked(Protocol):
 class ByModel:
     """Cosines of vectors; every candidate is looked at."""
 
-    def __init__(self, vectors: Vectors, candidates: Places, *, block: int = _BLOCK) -> None:
+    def __init__(self, vectors: MiningVectors, candidates: Places, *, block: int = _BLOCK) -> None:
         self._vectors, self._candidates, self._block = vectors, candidates, block
         self._index = _faiss_index(vectors, candidates) if len(candidates) >= _LARGE else None
 
@@ -100,7 +100,7 @@ def _highest(scores: Scores, places: Places, count: int) -> tuple[Scores, Places
     return np.take_along_axis(scores, kept, axis=1), np.take_along_axis(places, kept, axis=1)
 
 
-def _faiss_index(vectors: Vectors, candidates: Places) -> Any:
+def _faiss_index(vectors: MiningVectors, candidates: Places) -> Any:
     """An exact index of faiss; None where it is not installed."""
     try:
         import faiss

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train.model.run_folder import working_folder
-from aoe_train.searching.mining.embed import Vectors, embed
-from aoe_train.searching.mining.material import Material
+from aoe_train.searching.mining.dataset import MiningDataset
+from aoe_train.searching.mining.embed import MiningVectors, embed
 from aoe_train.searching.mining.mine import FalseNegatives, MinedSplit, mine_split, row_schema
 from aoe_train.searching.mining.settings import MineSettings
 from aoe_train.searching.mining.write import finished, is_file, read_mined, write_mined
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Places:
+class RunPaths:
     """Where a run's results go, and where it works."""
 
     out: Path | None = None
@@ -41,10 +41,10 @@ class Places:
 
 
 def run_mining(
-    material: Material,
+    material: MiningDataset,
     settings: MineSettings,
     encoder: Encoder | None,
-    places: Places,
+    places: RunPaths,
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
@@ -83,8 +83,8 @@ def run_mining(
 
 
 def _vectors(
-    material: Material, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
-) -> Vectors:
+    material: MiningDataset, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
+) -> MiningVectors:
     parts = material.parts.values()
     return embed(
         encoder,
@@ -100,7 +100,7 @@ def _vectors(
 
 
 @contextmanager
-def _working(places: Places) -> Iterator[Path]:
+def _working(places: RunPaths) -> Iterator[Path]:
     """The working folder; one that nobody named goes when the run is over."""
     if places.work is not None:
         work = places.work
@@ -121,7 +121,7 @@ def _beside(out: Path) -> Path:
     return out.with_name(out.name + ".work") if is_file(out) else work_beside(out)
 
 
-def _record(material: Material, settings: MineSettings, identity: Mapping[str, Any]) -> dict[str, Any]:
+def _record(material: MiningDataset, settings: MineSettings, identity: Mapping[str, Any]) -> dict[str, Any]:
     """What made a result, for run.json: nothing that differs from one run to the next."""
     return {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",

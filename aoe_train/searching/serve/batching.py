@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, read_as_tokens
+from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
@@ -31,7 +31,7 @@ class _Job:
     vectors: asyncio.Future[np.ndarray]
 
 
-class _Waiting(NamedTuple):
+class _QueuedTexts(NamedTuple):
     rank: float
     number: int  # unique, so nothing below is compared
     text: str
@@ -47,7 +47,7 @@ class Batcher:
         self.requests = self.texts = 0
         self._model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
         self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
-        self._queues: dict[str | None, list[_Waiting]] = {}  # by prompt, as a batch has one
+        self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt, as a batch has one
         self._numbers = count()
         self._drain: asyncio.Task[None] | None = None
 
@@ -57,13 +57,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         came = loop.time()
         try:
-            read = await loop.run_in_executor(self._reading, read_as_tokens, self._model, texts, prompt)
+            read = await loop.run_in_executor(self._reading, count_tokens, self._model, texts, prompt)
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue, so_far = self._queues.setdefault(prompt, []), 0
             for place, (text, tokens) in enumerate(zip(texts, read.lengths.tolist(), strict=True)):
                 so_far += tokens
                 rank = came + so_far / _TOKENS_A_SECOND
-                heapq.heappush(queue, _Waiting(rank, next(self._numbers), text, tokens, place, job))
+                heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, place, job))
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
             return await job.vectors, so_far
@@ -104,18 +104,18 @@ class Batcher:
                     if error is not None and not job.vectors.done():
                         job.vectors.set_exception(error)
 
-    def _next(self, queue: list[_Waiting]) -> list[_Waiting]:
+    def _next(self, queue: list[_QueuedTexts]) -> list[_QueuedTexts]:
         """The head of a queue, up to `batch_tokens`; requests that were cancelled are dropped."""
-        batch: list[_Waiting] = []
-        room = self._batch_tokens
-        while queue and (not batch or queue[0].tokens <= room):
+        batch: list[_QueuedTexts] = []
+        tokens_left = self._batch_tokens
+        while queue and (not batch or queue[0].tokens <= tokens_left):
             item = heapq.heappop(queue)
             if not item.job.vectors.done():
                 batch.append(item)
-                room -= item.tokens
+                tokens_left -= item.tokens
         return batch
 
-    async def _run(self, batch: list[_Waiting], prompt: str | None) -> BaseException | None:
+    async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> BaseException | None:
         """Encode a batch and hand out its vectors; the error if it fails."""
         texts = [item.text for item in batch]
         found = asyncio.get_running_loop().run_in_executor(self._running, self._model.encode, texts, prompt)

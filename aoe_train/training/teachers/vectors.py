@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.listed import TextVectors
+from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.objectives.kinds import check_advisers
 from aoe_train.objectives.parts import Advisers
 from aoe_train.records import ABSENT, AdviceStore, AdviserVectors, ColumnVectors

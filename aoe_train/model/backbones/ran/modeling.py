@@ -33,7 +33,7 @@ from aoe_train.model.backbones.ran.layers import (
     rotary_table,
     rotate,
 )
-from aoe_train.model.backbones.ran.windows import Layout, Step
+from aoe_train.model.backbones.ran.windows import Step, WindowLayout
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
         self.norm = RanLayerNorm(config)
 
     def forward(
-        self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: Layout
+        self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: WindowLayout
     ) -> Float[Tensor, "token dim"]:
         """Review each step's tokens in turn, so that scores take memory for one window at a time."""
         query = F.silu(self.query(tokens))
@@ -162,7 +162,7 @@ class RanLayer(nn.Module):
         self,
         tokens: Float[Tensor, "token dim"],
         memory: Float[Tensor, "piece dim"],
-        layout: Layout,
+        layout: WindowLayout,
         rotary: Rotary,
     ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
         """Tokens and memories in; reviewed tokens, the cells of each step in turn, and memories out."""
@@ -209,7 +209,7 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
         self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
     ) -> RanPackedOutput:
         """Encode sequences that lie one after the other without padding."""
-        layout = Layout.of(
+        layout = WindowLayout.of(
             lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
         )
         tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))

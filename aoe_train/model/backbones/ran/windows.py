@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WindowLayout:
     """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice."""
 
     steps: list[Step]
@@ -59,7 +59,7 @@ class Layout:
     @classmethod
     def of(
         cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
-    ) -> Layout:
+    ) -> WindowLayout:
         """Lay out sequences of these lengths; worked out on the host, then sent to the device."""
         tokens = torch.tensor(lengths, dtype=torch.long)
         begins = tokens.cumsum(0) - tokens

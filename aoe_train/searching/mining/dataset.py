@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.mining.known import Known, Places
+from aoe_train.searching.mining.known_positives import KnownPositives, Places
 from pairkit.app.errors import DataError
 from pairkit.dataset.in_memory import source_name
 from pairkit.dataset.reader import read_pairs, read_rows
@@ -29,7 +29,7 @@ REPEATED, NOT_POSITIVE = "repeated", "not_positive"
 
 
 @dataclass(frozen=True)
-class Part:
+class MiningSplit:
     """A split, by the places of its texts."""
 
     anchors: Places
@@ -40,12 +40,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Material:
+class MiningDataset:
     """All splits of a dataset."""
 
     texts: list[str]
-    known: Known
-    parts: Mapping[str, Part]
+    known: KnownPositives
+    parts: Mapping[str, MiningSplit]
 
     def digest(self) -> str:
         """Tells other material from this."""
@@ -60,7 +60,7 @@ class Material:
         return found.hexdigest()
 
 
-def read_material(
+def read_mining_dataset(
     source: Source,
     settings: MineSettings,
     *,
@@ -69,7 +69,7 @@ def read_material(
     split: str | None = None,
     corpus: Source | None = None,
     text_column: str | None = None,
-) -> Material:
+) -> MiningDataset:
     """Read what is to be mined for, and from.
 
     Without a corpus each split's candidates are its own texts: with labels both texts of each pair, else
@@ -84,15 +84,17 @@ def read_material(
             " scores in a file of anchor and positive",
             path=pairs.source,
         )
-    texts = _Texts()
+    texts = _TextNumbers()
     rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
     own = len(texts.places)
     further = [] if corpus is None else _corpus(corpus, texts, text_column)
-    positives = [pair for one, other, label in rows.values() for pair in _where(one, other, label, 1)]
+    positives = [
+        pair for one, other, label in rows.values() for pair in _pairs_labelled(one, other, label, 1)
+    ]
     if not positives:
         raise DataError("has no positive to mine negatives for", path=pairs.source)
     listed = list(texts.places)
-    known = Known(
+    known = KnownPositives(
         listed,
         positives,
         _clusters(pairs, rows) if settings.transitive else (),
@@ -105,12 +107,12 @@ def read_material(
         for name, (one, other, _) in rows.items()
     }
     if corpus is not None:
-        candidates = _dealt(further, own, known, rows, settings.seed)
+        candidates = _corpus_by_split(further, own, known, rows, settings.seed)
     parts = {name: _part(one, other, label, candidates[name]) for name, (one, other, label) in rows.items()}
-    return Material(listed, known, parts)
+    return MiningDataset(listed, known, parts)
 
 
-class _Texts:
+class _TextNumbers:
     """Distinct texts, numbered as they come."""
 
     def __init__(self) -> None:
@@ -124,7 +126,7 @@ class _Texts:
 _Rows = tuple[Places, Places, Places]
 
 
-def _rows(frame: pl.DataFrame, texts: _Texts) -> _Rows:
+def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
     return (
         texts.numbered(frame["text1"]),
         texts.numbered(frame["text2"]),
@@ -132,7 +134,7 @@ def _rows(frame: pl.DataFrame, texts: _Texts) -> _Rows:
     )
 
 
-def _corpus(source: Source, texts: _Texts, column: str | None) -> list[int]:
+def _corpus(source: Source, texts: _TextNumbers, column: str | None) -> list[int]:
     rows = read_rows(source, columns=None if column is None else {"text": column})
     found: list[int] = []
     for frame in rows.splits.values():
@@ -146,7 +148,7 @@ def _corpus(source: Source, texts: _Texts, column: str | None) -> list[int]:
     return found
 
 
-def _where(one: Places, other: Places, label: Places, wanted: int) -> Iterator[tuple[int, int]]:
+def _pairs_labelled(one: Places, other: Places, label: Places, wanted: int) -> Iterator[tuple[int, int]]:
     chosen = label == wanted
     return zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
 
@@ -165,8 +167,8 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
                 yield first.setdefault(cluster, text), text
 
 
-def _dealt(
-    corpus: list[int], own: int, known: Known, rows: Mapping[str, _Rows], seed: int
+def _corpus_by_split(
+    corpus: list[int], own: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
 ) -> dict[str, Places]:
     """The texts of a corpus by the split that may use them."""
     home = {
@@ -186,10 +188,12 @@ def _dealt(
     return {name: np.array(sorted(found), np.int64) for name, found in dealt.items()}
 
 
-def _part(one: Places, other: Places, label: Places, candidates: Places) -> Part:
-    rows = list(_where(one, other, label, 1))
+def _part(one: Places, other: Places, label: Places, candidates: Places) -> MiningSplit:
+    rows = list(_pairs_labelled(one, other, label, 1))
     distinct = list(dict.fromkeys(rows))
-    negatives = frozenset((min(pair), max(pair)) for pair in _where(one, other, label, 0))
+    negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(one, other, label, 0))
     counts = Counter({NOT_POSITIVE: len(label) - len(rows), REPEATED: len(rows) - len(distinct)})
     places = np.array(distinct, np.int64).reshape(-1, 2)
-    return Part(places[:, 0], places[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n})
+    return MiningSplit(
+        places[:, 0], places[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n}
+    )

@@ -10,7 +10,7 @@ import torch
 
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
-from aoe_train.objectives.mix import Objective
+from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Weights
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import save_bert

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.nearest import Searcher, Vectors
-from aoe_train.searching.texts import naming_column, told, with_rows
+from aoe_train.searching.nearest import IndexVectors, Searcher
+from aoe_train.searching.text_rows import as_json, naming_column, with_rows
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
 from pairkit.similarity.groups import Groups
 from pairkit.system.files import check_free, whole_file
 
 if TYPE_CHECKING:
-    from aoe_train.searching.ask import SearchIndex
+    from aoe_train.searching.index import SearchIndex
     from pairkit.app.result_table import ResultTable
 
 _QUERIES = 512  # texts whose nearest are looked for at once
@@ -30,7 +30,7 @@ NEIGHBOURS, LEAST = 50, 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class NearDuplicates:
     """Pairs of texts that are near.
 
     Attributes:
@@ -80,7 +80,7 @@ class Alike:
             "texts": self.texts,
             "full": self.full,
             "groups": self.groups,
-            "pairs": [told(pair) for part in self._parts() for pair in part.iter_rows(named=True)],
+            "pairs": [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)],
         }
 
     def write(self, out: str | Path) -> None:
@@ -129,9 +129,9 @@ def _shown(index: SearchIndex, places: pl.Series) -> list[tuple[str, str]]:
 
 
 def alike(
-    vectors: Vectors,
+    vectors: IndexVectors,
     searcher: Searcher,
-    queries: Vectors | None,
+    queries: IndexVectors | None,
     least: float,
     *,
     neighbours: int = NEIGHBOURS,
@@ -162,7 +162,7 @@ def alike(
     return found_pairs, full
 
 
-def _blocks(vectors: Vectors) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks(vectors: IndexVectors) -> Iterator[tuple[int, np.ndarray]]:
     for start in range(0, len(vectors), _QUERIES):
         yield start, vectors.rows(slice(start, start + _QUERIES))
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import LabelRange, check_advisers, check_objective, positive_threshold
 from aoe_train.objectives.pairs import NO_ADVICE, Advice, as_pairs
-from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers, Given
+from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers, LossContext
 from aoe_train.objectives.settings import ObjectiveSettings
 from aoe_train.objectives.similarity import wide
 from aoe_train.records import Kind
@@ -41,7 +41,7 @@ class Objective(nn.Module):
         wanted = settings.weights.wanted
         low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
         in_batch = bool(IN_BATCH & wanted.keys())
-        self.given = Given(
+        self.given = LossContext(
             settings,
             dim,
             kind,

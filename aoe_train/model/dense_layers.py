@@ -32,7 +32,7 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class Dense(nn.Module):
+class DenseLayer(nn.Module):
     """A linear layer, its activation, and perhaps its input added to what comes out."""
 
     def __init__(self, settings: DenseSettings, inputs: int) -> None:
@@ -51,16 +51,16 @@ class Dense(nn.Module):
         return found
 
 
-class Heads(nn.ModuleList):
+class DenseLayers(nn.ModuleList):
     """Dense layers one after the other; in float32 also where the backbone is not, as they are small."""
 
     if TYPE_CHECKING:
 
-        def __iter__(self) -> Iterator[Dense]: ...
+        def __iter__(self) -> Iterator[DenseLayer]: ...
 
     def __init__(self, layers: Sequence[DenseSettings], inputs: int) -> None:
         sizes = [inputs, *(layer.size for layer in layers)]
-        super().__init__([Dense(layer, size) for layer, size in zip(layers, sizes, strict=False)])
+        super().__init__([DenseLayer(layer, size) for layer, size in zip(layers, sizes, strict=False)])
         self.dim = sizes[-1]
 
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
@@ -71,12 +71,12 @@ class Heads(nn.ModuleList):
         return vectors.float()
 
 
-def fresh_heads(layers: Sequence[DenseSettings], inputs: int) -> Heads:
+def new_dense_layers(layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
     """Layers that have learnt nothing, drawn with torch's generator.
 
     Their rows are at right angles, so that cosines are kept as well as so many numbers can.
     """
-    heads = Heads(layers, inputs)
+    heads = DenseLayers(layers, inputs)
     for part in heads.modules():
         if isinstance(part, nn.Linear):
             nn.init.orthogonal_(part.weight)
@@ -90,10 +90,10 @@ def own_places(count: int) -> list[str]:
     return [f"dense_{number}" for number in range(1, count + 1)]
 
 
-def read_heads(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int) -> Heads:
+def read_dense_layers(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
     """Layers with the weights that a model's folder has for them."""
     with torch.device("meta"):
-        heads = Heads(layers, inputs)
+        heads = DenseLayers(layers, inputs)
     for head, folder in zip(heads, folders, strict=True):
         read_weights(head, folder)
     return heads
@@ -133,7 +133,7 @@ def write_weights(layer: nn.Module, folder: Path) -> None:
     write_bytes(folder / _WEIGHTS, save(weights))
 
 
-def write_heads(folder: Path, heads: Heads) -> None:
+def write_dense_layers(folder: Path, heads: DenseLayers) -> None:
     """Write the layers' folders into a model's folder."""
     for place, head in zip(own_places(len(heads)), heads, strict=True):
         settings = head.settings

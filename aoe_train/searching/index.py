@@ -14,12 +14,12 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.every import Every, every
+from aoe_train.searching.batch_search import BatchSearch, batch_search
 from aoe_train.searching.filters import allowed
-from aoe_train.searching.folder import DIGEST, read_about, read_probe, read_rows_of, read_vectors
-from aoe_train.searching.nearest import Searcher, Vectors
+from aoe_train.searching.folder import DIGEST, read_manifest, read_probe, read_rows_of, read_vectors
+from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import Ranker, checked
-from aoe_train.searching.texts import joined, naming_column, told
+from aoe_train.searching.text_rows import as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Hit:
+class SearchHit:
     """A text that was found.
 
     Attributes:
@@ -56,7 +56,7 @@ class Hit:
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe search --json`."""
         scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
-        return {**scores, "row": told(self.row)}
+        return {**scores, "row": as_json(self.row)}
 
 
 class SearchIndex:
@@ -71,7 +71,7 @@ class SearchIndex:
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         """Open it."""
-        self.folder, self.about = folder, read_about(folder)
+        self.folder, self.about = folder, read_manifest(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
             if not same_model(vector, read_probe(folder, self.about)):
@@ -81,7 +81,7 @@ class SearchIndex:
                 )
         self._embedder = embedder
         self._rows = read_rows_of(folder, self.about)
-        self.vectors: Vectors = read_vectors(folder, self.about)
+        self.vectors: IndexVectors = read_vectors(folder, self.about)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class SearchIndex:
         before: Mapping[str, Any] | None = None,
         by: str = "both",
         weight: float | None = None,
-    ) -> list[Hit]:
+    ) -> list[SearchHit]:
         """The texts that fit best, best first; ties in order of place.
 
         Args:
@@ -140,7 +140,7 @@ class SearchIndex:
         unknown = [None] * len(found.places)
         columns = [unknown if known is None else known.tolist() for known in (found.cosines, found.words)]
         told_rows = frame.drop(DIGEST).iter_rows(named=True)
-        return list(map(Hit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
+        return list(map(SearchHit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
 
     def search_every(
         self,
@@ -150,7 +150,7 @@ class SearchIndex:
         by: str = "both",
         weight: float | None = None,
         progress: bool | Listener = True,
-    ) -> Every:
+    ) -> BatchSearch:
         """Search for every text of the index.
 
         By the vector that the index has of it; or by one that is made anew, where the index was opened with
@@ -171,7 +171,7 @@ class SearchIndex:
         from pairkit.app.progress import Display
 
         with Display(progress) as show:
-            return every(self, before=before, top=top, by=by, weight=weight, show=show)
+            return batch_search(self, before=before, top=top, by=by, weight=weight, show=show)
 
     def vectors_to_search(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1 by which some of its own texts are searched for, (text, dim)."""

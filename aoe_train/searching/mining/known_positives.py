@@ -15,7 +15,7 @@ Places = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
 
-class Known:
+class KnownPositives:
     """Texts in units of equal and near-identical ones, and units in families of those that belong together.
 
     A family is what positives and clusters tie, also through others.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.model.small import (
+from aoe_train.model.quantization import (
     QUANTIZE,
     bytes_of,
     calibrated,

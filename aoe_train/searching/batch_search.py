@@ -12,20 +12,20 @@ import numpy as np
 import polars as pl
 
 from aoe_train.searching.filters import check_column
-from aoe_train.searching.ranking import Ranking, checked
-from aoe_train.searching.texts import naming_column, with_rows
+from aoe_train.searching.ranking import RankedRows, checked
+from aoe_train.searching.text_rows import naming_column, with_rows
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import check_free
 
 if TYPE_CHECKING:
-    from aoe_train.searching.ask import SearchIndex
+    from aoe_train.searching.index import SearchIndex
 
 _BLOCK = 64  # texts that are read at once
 
 
 @dataclass(frozen=True, eq=False)
-class Every:
+class BatchSearch:
     """What all texts of an index find.
 
     Attributes:
@@ -55,12 +55,12 @@ class Every:
         write_parquet(path, self.hits)
 
 
-def every(
+def batch_search(
     index: SearchIndex, *, before: str | None, top: int, by: str, weight: float | None, show: Listener
-) -> Every:
+) -> BatchSearch:
     """Search for every text of an index; see `SearchIndex.search_every`."""
     way = checked(top, by, weight)
-    rows, found = index.rows, dict[int, Ranking]()
+    rows, found = index.rows, dict[int, RankedRows]()
     if before is not None:
         check_column(rows, "before", before)
     count = len(index) if before is None else len(index) - rows[before].null_count()
@@ -74,7 +74,7 @@ def every(
             found[place] = index.ranker.ranked(text, vector, top, allowed, by=way, weight=weight)
         show(Progress("search for each text", len(found), count))
     show(Progress("search for each text", count, count, ended=True))
-    return Every(_table(index, found, before), count, len(index) - count)
+    return BatchSearch(_table(index, found, before), count, len(index) - count)
 
 
 def _turns(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray]]:
@@ -93,7 +93,7 @@ def _turns(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.nda
         yield place, older
 
 
-def _table(index: SearchIndex, found: dict[int, Ranking], before: str | None) -> pl.DataFrame:
+def _table(index: SearchIndex, found: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
     places = sorted(found)
     rankings = [found[place] for place in places]
     counts = [len(ranking.places) for ranking in rankings]

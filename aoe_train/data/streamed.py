@@ -1,22 +1,36 @@
-"""From the rows of a stream to arrays on disk, in two readings with the numbering of texts between them."""
+"""Training rows whose texts, numbers and labels stay on disk: the same `Examples` as rows read into memory.
+
+The shards are read twice. First each text becomes a digest of 128 bits, while rows and labels are checked
+(`read_into`). Sorted, a share of them at a time, the digests say which texts are equal, and so which number
+each has (`number_texts`). The second reading keeps the texts that are new. In memory are some thousand rows,
+one share of the digests and the distinct labels.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
-from aoe_train.model.tokens.grown_arrays import Grown, Layout, mapped
-from aoe_train.records import ABSENT, check_width
+from aoe_train.model.cache_dir import cache_dir
+from aoe_train.model.tokens.grown_arrays import ArrayLayout, GrowingArrays, made_arrays, mapped
+from aoe_train.model.tokens.texts_on_disk import MappedTexts
+from aoe_train.records import ABSENT, Examples, Kind, ReadingReport, check_width, kind_of, no_rows
 from pairkit.app.errors import DataError
 from pairkit.app.progress import Listener, Progress
-from pairkit.dataset.row_stream import Piece, RowStream
-from pairkit.system.files import write_errors
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.labels import LabelRules, LabelsRead
+from pairkit.dataset.row_stream import Piece, RowStream, files_of_split, open_rows
+from pairkit.dataset.tables import class_names_of_file, first_row
+from pairkit.system.files import remove, sha256, write_errors, write_json
+from pairkit.system.folders import read_object
 
 _SHARE = 1 << 19  # digests that are sorted at a time; each takes some 60 bytes then
 _BLOCK = 1 << 20  # digests of a round over all of them
@@ -25,7 +39,7 @@ _BLOCK = 1 << 20  # digests of a round over all of them
 def number_texts(digests: np.ndarray, path: Path) -> int:
     """Number texts in the order in which they come first; equal texts have equal numbers."""
     count = len(digests)
-    with Grown(path.parent, path.stem, {path.stem: Layout(np.int64)}) as grown:
+    with GrowingArrays(path.parent, path.stem, {path.stem: ArrayLayout(np.int64)}) as grown:
         for start, end in _blocks(count):  # so that a full disk shows now, and not in a mapped page
             grown.add(path.stem, np.zeros(end - start, np.int64))
         grown.keep()
@@ -91,13 +105,13 @@ _DIGESTS, _CELLS, _WIDTHS, _TEXT_NUMBERS = (
     f"{WORK}/{name}" for name in ("digests", "cells", "widths", "text_numbers")
 )
 _READ = {
-    _DIGESTS: Layout(np.uint64, 2),  # of the distinct texts of each piece
-    _CELLS: Layout(np.int64),  # which of them each text of each row is
-    _WIDTHS: Layout(np.int32),  # texts of each row
-    "labels": Layout(np.float32),
-    "numbers": Layout(np.int64),
+    _DIGESTS: ArrayLayout(np.uint64, 2),  # of the distinct texts of each piece
+    _CELLS: ArrayLayout(np.int64),  # which of them each text of each row is
+    _WIDTHS: ArrayLayout(np.int32),  # texts of each row
+    "labels": ArrayLayout(np.float32),
+    "numbers": ArrayLayout(np.int64),
 }
-_TEXTS = {"texts": Layout(np.uint8), "text_ends": Layout(np.int64)}
+_TEXTS = {"texts": ArrayLayout(np.uint8), "text_ends": ArrayLayout(np.int64)}
 _DIGEST_BYTES = 16
 _ROWS = 1 << 16  # rows of a round over all of them
 
@@ -144,7 +158,7 @@ def place_of(row: int, counts: Sequence[int], numbers: np.ndarray) -> tuple[int,
 
 def _digest(folder: Path, stream: RowStream, show: Listener) -> list[int]:
     """The first reading."""
-    with Grown(folder, f"{WORK}/read", _READ) as grown:
+    with GrowingArrays(folder, f"{WORK}/read", _READ) as grown:
         counts: list[int] = grown.note.get("counts", [0] * len(stream.tables))
         done: int = grown.note.get("stretches", 0)
         for number, stretch in enumerate(stream.stretches[done:], done + 1):
@@ -169,7 +183,7 @@ def _number(folder: Path, show: Listener) -> int:
     width = max(
         (int(widths[start : start + _ROWS].max()) for start in range(0, len(widths), _ROWS)), default=0
     )
-    with Grown(folder, f"{WORK}/numbered", {"rows": Layout(np.int64, width)}) as grown:
+    with GrowingArrays(folder, f"{WORK}/numbered", {"rows": ArrayLayout(np.int64, width)}) as grown:
         if grown.note:
             return int(grown.note["known"])
         show(Progress("number texts"))
@@ -190,7 +204,7 @@ def _number(folder: Path, show: Listener) -> int:
 def _keep_texts(folder: Path, stream: RowStream, show: Listener) -> int:
     """The second reading: the texts that are new, in the order of their numbers; how many these are."""
     numbers = _there(folder, _TEXT_NUMBERS)
-    with Grown(folder, f"{WORK}/kept", _TEXTS) as grown:
+    with GrowingArrays(folder, f"{WORK}/kept", _TEXTS) as grown:
         if not grown.note:
             grown.add("text_ends", np.zeros(1, np.int64))
         done, before, rows = (grown.note.get(name, 0) for name in ("stretches", "texts", "rows"))
@@ -208,7 +222,7 @@ def _keep_texts(folder: Path, stream: RowStream, show: Listener) -> int:
     return known
 
 
-def _add_texts(grown: Grown, texts: list[bytes]) -> None:
+def _add_texts(grown: GrowingArrays, texts: list[bytes]) -> None:
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     grown.add("text_ends", grown.rows["texts"] + np.cumsum(lengths))
     grown.add("texts", np.frombuffer(b"".join(texts), np.uint8))
@@ -229,3 +243,93 @@ def _digests(texts: list[str]) -> np.ndarray:
 
 def _there(folder: Path, array: str) -> np.ndarray:
     return mapped(folder / f"{array}.npy")
+
+
+_LAYOUT = 2  # raise it when the same files and settings give other arrays
+_ABOUT = "about.json"
+
+
+class Streamed(NamedTuple):
+    """Rows that are on disk."""
+
+    examples: Examples
+    place: Callable[[int], str]
+    folder: Path
+    size: int
+
+
+def stream_examples(
+    source: Source,
+    *,
+    split: str,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    show: Listener,
+) -> Streamed:
+    """The rows of a split, as `aoe_train.data.examples.read_examples` gives them but for conflicts.
+
+    They are kept in `$AOE_CACHE/rows/<key>`, the key being a digest of what the files hold, of the columns
+    and of what was said of labels. A killed run goes on with the next stretch of a file.
+    """
+    files = files_of_split(source, split)
+    before = list(map(_stamp, files))
+
+    def make(folder: Path) -> None:
+        if not (folder / _ABOUT).is_file():
+            stream = open_rows(source, columns=columns, split=split, rules=rules)
+            counts = read_into(folder, stream, source_name(source), show)
+            if not sum(counts):
+                raise no_rows(stream.labels, source_name(source))
+            if before != list(map(_stamp, files)):
+                raise changed(source_name(source))
+            write_json(folder / _ABOUT, _about(stream, counts))
+        remove(folder / WORK)
+
+    folder = cache_dir("rows") / _key(files, columns, rules, show)
+    arrays = made_arrays(folder, ARRAYS, make)
+    about = read_object(folder / _ABOUT)
+    kind = cast("Kind", about["kind"])
+    labels = about["labels"] and LabelsRead(**about["labels"])
+    examples = Examples(
+        MappedTexts(arrays["texts"], arrays["text_ends"]),
+        arrays["rows"],
+        arrays["labels"] if kind in ("binary", "graded") else None,
+        kind,
+        ReadingReport(labels, written=about["written"]),
+    )
+
+    def place(row: int) -> str:
+        table, number = place_of(row, about["counts"], arrays["numbers"])
+        return f"{files[table]}:{first_row(files[table]) + number}"
+
+    return Streamed(examples, place, folder, sum(path.stat().st_size for path in folder.iterdir()))
+
+
+def _about(stream: RowStream, counts: Sequence[int]) -> dict[str, object]:
+    """What is known of the rows beside the arrays; `counts` are rows of each file."""
+    return {
+        "kind": kind_of(stream.names, binary=stream.binary),
+        "labels": stream.labels and asdict(stream.labels),
+        "counts": list(counts),
+        "written": stream.written,
+    }
+
+
+def _key(files: Sequence[Path], columns: Mapping[str, str] | None, rules: LabelRules, show: Listener) -> str:
+    """Hex SHA-256 of what decides the rows: what the files hold, in their order, and what was said of it."""
+    held = []
+    for number, path in enumerate(files):
+        show(Progress("look at files", number, len(files)))
+        try:
+            held.append((path.suffix.lower(), sha256(path), class_names_of_file(path)))
+        except OSError as error:
+            raise DataError(f"not readable ({error.strerror}); fix its permissions", path=path) from error
+    show(Progress("look at files", len(files), len(files), ended=True))
+    said = [_LAYOUT, held, columns, rules.values, rules.scale]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file does."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

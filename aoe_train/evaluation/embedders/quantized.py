@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Around, Embedder
+from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper
+from aoe_train.model.quantization import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.model.small import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
 from pairkit.app.errors import ConfigError
 
 _ROUNDING = 1e-2  # bf16 leaves a length of 1 so far off
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class VectorSize:
     """What a model's vectors were made."""
 
     model: str
@@ -30,7 +30,7 @@ class Size:
         return bytes_of(self.dim, self.quantize)
 
 
-class Once(Around):
+class MemoizedEmbedder(EmbedderWrapper):
     """Another embedder that remembers its last texts; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, name: str) -> None:
@@ -47,7 +47,7 @@ class Once(Around):
         return self._vectors
 
 
-class Small(Around):
+class QuantizedEmbedder(EmbedderWrapper):
     """Another embedder's vectors, cut and quantised, as what their codes stand for; see `Embedder`.
 
     They are made as `aoe encode --dim --quantize` makes them, with the ranges of all texts that are asked for
@@ -61,9 +61,9 @@ class Small(Around):
         super().__init__(embedder)
         self._dim, self._quantize, self._layers = dim, quantize, layers
 
-    def size(self) -> Size:
+    def size(self) -> VectorSize:
         """Once something was encoded."""
-        return Size(self.name, self._dim or 0, self._quantize, self._layers)
+        return VectorSize(self.name, self._dim or 0, self._quantize, self._layers)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`."""
@@ -80,12 +80,14 @@ def in_sizes(
     dims: Sequence[int | None],
     quantize: Sequence[Quantize],
     layers: int | None = None,
-) -> dict[str, Small]:
+) -> dict[str, QuantizedEmbedder]:
     """A model at all sizes and precisions, by a key for each; every text is encoded once."""
     depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
-    once = Once(embedder, name)
+    once = MemoizedEmbedder(embedder, name)
     return {
-        ", ".join([name, *depth, *([str(dim)] if dim else []), how]): Small(once, dim, how, layers)
+        ", ".join([name, *depth, *([str(dim)] if dim else []), how]): QuantizedEmbedder(
+            once, dim, how, layers
+        )
         for dim in dims
         for how in quantize
     }

@@ -20,7 +20,7 @@ from torch import nn
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.exporting.export import difference, probes
-from aoe_train.model.heads import fresh_heads
+from aoe_train.model.dense_layers import new_dense_layers
 from aoe_train.settings.training import DenseSettings, EncoderSettings, TrainSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
@@ -221,7 +221,7 @@ def test_a_new_layer_is_trained_and_known_again(bert: Path, tmp_path: Path) -> N
 
 
 def test_by_hand() -> None:
-    heads = fresh_heads([DenseSettings(size=2, activation="relu", residual=True)], 3)
+    heads = new_dense_layers([DenseSettings(size=2, activation="relu", residual=True)], 3)
     with torch.no_grad():
         heads[0].linear.weight.copy_(torch.tensor([[1.0, 0, -1], [0, 2, 0]]))
         heads[0].linear.bias.copy_(torch.tensor([0.5, -1]))
@@ -231,7 +231,7 @@ def test_by_hand() -> None:
 
 
 def test_fresh_layers_keep_lengths_as_well_as_they_can() -> None:
-    heads = fresh_heads([DenseSettings(size=4)], 8)
+    heads = new_dense_layers([DenseSettings(size=4)], 8)
     product = heads[0].linear.weight @ heads[0].linear.weight.T
     assert torch.allclose(product, torch.eye(4), atol=1e-6)
 

@@ -32,7 +32,7 @@ _TEXT = "text"
 
 
 @dataclass(frozen=True)
-class Rows:
+class TextRows:
     """Rows with texts."""
 
     frame: pl.DataFrame
@@ -41,7 +41,7 @@ class Rows:
     empty: int = 0
 
 
-def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
+def read_rows(source: Source, text_columns: Sequence[str] = ()) -> TextRows:
     """The rows of all tables of a source, in order."""
     tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
@@ -52,7 +52,7 @@ def read_rows(source: Source, text_columns: Sequence[str] = ()) -> Rows:
     kept = [text for text in texts if text.strip()]
     if not kept:
         raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
-    return Rows(frame.filter(filled), columns, kept, len(texts) - len(kept))
+    return TextRows(frame.filter(filled), columns, kept, len(texts) - len(kept))
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -71,7 +71,7 @@ def naming_column(columns: Collection[str]) -> str | None:
     return next((name for name in _NAMING if name in columns), None)
 
 
-def told(row: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as JSON has it: dates and the like as text, and numbers that are none as None."""
     return {name: _told(value) for name, value in row.items()}
 
