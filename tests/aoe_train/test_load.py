@@ -21,9 +21,19 @@ def copy(bert: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bert, tmp_path / "copy"))
 
 
-def _edit(folder: Path, **fields: object) -> None:
+def edit(folder: Path, **fields: object) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def pickled(folder: Path) -> None:
+    torch.save({}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def cut_in_half(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
 def test_a_folder_is_loaded_in_float32(bert: Path) -> None:
@@ -32,60 +42,35 @@ def test_a_folder_is_loaded_in_float32(bert: Path) -> None:
     assert found.folder == bert
 
 
-@pytest.mark.parametrize("source", ["./nowhere", "/nowhere/at/all", "a/b/c", "with space"])
-def test_no_such_folder(source: str) -> None:
-    with pytest.raises(ConfigError, match="no such folder"):
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        *((name, ConfigError, "no such folder") for name in ("./nowhere", "/nowhere", "a/b/c", "with space")),
+        (__file__, ConfigError, "a file"),
+        (str(Path(__file__).parent), ConfigError, r"config\.json"),
+        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
+    ],
+)
+def test_what_is_no_model(source: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         load_backbone(source)
 
 
-def test_a_file_is_no_model(tmp_path: Path) -> None:
-    (tmp_path / "f").touch()
-    with pytest.raises(ConfigError, match="a file"):
-        load_backbone(tmp_path / "f")
-
-
-def test_a_hub_id_without_a_network() -> None:
-    with pytest.raises(RemoteError, match="Hub could not be reached"):
-        load_backbone("nobody/nothing-of-this-name")
-
-
-def test_pickled_weights_are_refused_unread(copy: Path) -> None:
-    torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match="pickle"):
-        load_backbone(copy)
-
-
-def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"config\.json"):
-        load_backbone(tmp_path)
-
-
-def test_no_weights(copy: Path) -> None:
-    (copy / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match="no weights"):
-        load_backbone(copy)
-
-
 @pytest.mark.parametrize(
-    "fields", [{"num_hidden_layers": 3}, {"num_hidden_layers": 1}, {"intermediate_size": 40}]
+    ("harm", "error", "message"),
+    [
+        (pickled, ConfigError, "pickle"),
+        (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
+        (cut_in_half, DataError, "not loadable"),
+        (lambda folder: edit(folder, num_hidden_layers=3), DataError, "another configuration"),
+        (lambda folder: edit(folder, num_hidden_layers=1), DataError, "another configuration"),
+        (lambda folder: edit(folder, intermediate_size=40), DataError, "another configuration"),
+        (lambda folder: edit(folder, model_type="quantum"), ConfigError, "architecture"),
+    ],
 )
-def test_weights_of_another_configuration(copy: Path, fields: dict) -> None:
-    _edit(copy, **fields)
-    with pytest.raises(DataError, match="another configuration"):
-        load_backbone(copy)
-
-
-def test_damaged_weights(copy: Path) -> None:
-    whole = (copy / "model.safetensors").read_bytes()
-    (copy / "model.safetensors").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="not loadable"):
-        load_backbone(copy)
-
-
-def test_an_unknown_architecture(copy: Path) -> None:
-    _edit(copy, model_type="quantum", architectures=["QuantumModel"])
-    with pytest.raises(ConfigError, match="architecture"):
+def test_a_damaged_folder(copy: Path, harm: Any, error: type[Exception], message: str) -> None:
+    harm(copy)
+    with pytest.raises(error, match=message):
         load_backbone(copy)
 
 
@@ -100,10 +85,8 @@ def test_a_pooler_takes_no_part_in_training(bert: Path, copy: Path) -> None:
 
 CODE = """
 from transformers import BertConfig, BertModel
-
 class OwnConfig(BertConfig):
     model_type = "own"
-
 class FunctionEmbedder(BertModel):
     config_class = OwnConfig
 """
@@ -116,7 +99,7 @@ def own(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)
-    _edit(copy, model_type="own", auto_map=OWN)
+    edit(copy, model_type="own", auto_map=OWN)
     return copy
 
 
@@ -153,12 +136,11 @@ def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
 
 
-def _adapters(folder: Path, copy: Path, base: str) -> Path:
+def adapters(folder: Path, copy: Path, base: str) -> Path:
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
-    (folder / "adapter_config.json").write_text(
-        json.dumps({"peft_type": "LORA", "base_model_name_or_path": base})
-    )
+    config = {"peft_type": "LORA", "base_model_name_or_path": base}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
     return folder
 
 
@@ -173,25 +155,22 @@ def _adapters(folder: Path, copy: Path, base: str) -> Path:
 def test_adapters_whose_base_is_out_of_reach(
     copy: Path, tmp_path: Path, base: str, expected: type[Exception], message: str
 ) -> None:
-    folder = _adapters(tmp_path / "adapters", copy, base)
+    folder = adapters(tmp_path / "adapters", copy, base)
     with pytest.raises(expected, match=message) as caught:
         load_backbone(folder)
     assert str(folder) in str(caught.value)
     assert base in str(caught.value)
 
 
-def test_the_base_of_adapters_is_no_pickle_either(copy: Path, tmp_path: Path) -> None:
-    folder = _adapters(tmp_path / "adapters", copy, str(copy))
-    torch.save({}, copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
+@pytest.mark.usefixtures("offline")
+def test_the_base_of_adapters_is_no_pickle_and_runs_no_code_either(own: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pin the commit"):
+        load_backbone(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
+    edit(own, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
+    folder = adapters(tmp_path / "b", own, str(own))
+    with pytest.raises(ConfigError, match="another repository"):
+        load_backbone(folder, trust_remote_code=True)
+    edit(own, auto_map=None, model_type="bert")
+    pickled(own)
     with pytest.raises(ConfigError, match="pickle"):
         load_backbone(folder)
-
-
-@pytest.mark.usefixtures("offline")
-def test_code_of_the_base_of_adapters_is_refused_too(own: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="pin the commit"):
-        load_backbone(_adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
-    _edit(own, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
-    with pytest.raises(ConfigError, match="another repository"):
-        load_backbone(_adapters(tmp_path / "b", own, str(own)), trust_remote_code=True)

@@ -138,7 +138,7 @@ def test_joined_tokens_begin_with_the_prompts_own(words: str, text: str, maker: 
     lead = found.lead(joined)
     assert joined[:lead] == found.alone[:lead]
     assert lead in (len(found.alone), len(joined)) or joined[lead] != found.alone[lead]
-    assert found.frame == special_tokens_of(raw)
+    assert found.special == special_tokens_of(raw)
 
 
 def test_a_prompt_leaves_room_for_a_text() -> None:

@@ -1,7 +1,7 @@
 """modules.json of sentence-transformers: an exact list of modules, and of what each may be told.
 
 That library imports the class that a file names and hands it whatever settings stand beside it. A `Router` of
-its release 5 unpickled any file that way, and a `DenseConfig` layer called any function as its activation.
+its release 5 unpickled any file that way, and a `Dense` layer called any function as its activation.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SIZE = 1 << 20
 
 # A class has had several homes; each name is written out, so that nothing else in the library can be named.
 _PLACES = {
-    "TransformerConfig": "base.modules.transformer",
-    "DenseConfig": "base.modules.dense",
+    "Transformer": "base.modules.transformer",
+    "Dense": "base.modules.dense",
     "Normalize": "base.modules.normalize",
-    "PoolingConfig": "sentence_transformer.modules.pooling",
+    "Pooling": "sentence_transformer.modules.pooling",
     "LayerNorm": "sentence_transformer.modules.layer_norm",
     "Dropout": "sentence_transformer.modules.dropout",
     "StaticEmbedding": "sentence_transformer.modules.static_embedding",
@@ -170,9 +170,9 @@ class Model(Foreign):
 
 
 _SETTINGS: dict[str, type[Foreign]] = {
-    "TransformerConfig": TransformerConfig,
-    "PoolingConfig": PoolingConfig,
-    "DenseConfig": DenseConfig,
+    "Transformer": TransformerConfig,
+    "Pooling": PoolingConfig,
+    "Dense": DenseConfig,
     "Normalize": _NormalizeConfig,
     "LayerNorm": _LayerNormConfig,
     "Dropout": _DropoutConfig,
@@ -224,7 +224,7 @@ def check_modules(folder: Path) -> list[Listed]:
                 f"{folder / MODULES_FILE}: the module {one_line(module.type)} is not run here; known are"
                 f" {', '.join(_SETTINGS)} of sentence-transformers"
             )
-        if kind == "TransformerConfig":
+        if kind == "Transformer":
             read_transformer(folder / module.path)
         elif module.path and kind != "StaticEmbedding":  # which has weights and a tokenizer alone
             path = folder / module.path / "config.json"
