@@ -39,7 +39,7 @@ def _tokens() -> Parser:
 
 def _prompt() -> Parser:
     """The prompt of a model's folder."""
-    from aoe_train.model.tokens.template import with_prompt
+    from aoe_train.model.tokens.special_tokens import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()

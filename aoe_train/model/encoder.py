@@ -44,8 +44,7 @@ from aoe_train.model.packing.transfer import arrived, upload
 from aoe_train.model.precision import weights_dtype
 from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import raw_tokenizer
-from aoe_train.model.tokens.template import generic_tokenizer, holds_prompt, with_prompt
+from aoe_train.model.tokens.special_tokens import generic_tokenizer, holds_prompt, raw_tokenizer, with_prompt
 from aoe_train.model.tokens.tokens import UNLIMITED, TokenStore
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError

@@ -8,7 +8,6 @@ Example:
 """
 
 from aoe_train.model.backbones.ran import RanConfig, RanModel
-from aoe_train.model.backbones.ran.layers import RanLayerNorm
-from aoe_train.model.backbones.ran.modeling import RanPreTrainedModel
+from aoe_train.model.backbones.ran.modeling import RanLayerNorm, RanPreTrainedModel
 
 __all__ = ["RanConfig", "RanLayerNorm", "RanModel", "RanPreTrainedModel"]

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from aoe_train.exporting.export import difference, probes, verify
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
-from aoe_train.model.tokens.template import generic_tokenizer
+from aoe_train.model.tokens.special_tokens import generic_tokenizer
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around

@@ -19,10 +19,9 @@ import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.cli import app
 from aoe_train.searching.mining import rank
-from aoe_train.searching.mining.choose import CandidateRanking, NegativeChooser
-from aoe_train.searching.mining.embed import MiningVectors, VectorTable
 from aoe_train.searching.mining.known_positives import KnownPositives
-from aoe_train.searching.mining.rank import ByModel
+from aoe_train.searching.mining.mine import CandidateRanking, NegativeChooser
+from aoe_train.searching.mining.rank import ByModel, MiningVectors, VectorTable
 from aoe_train.searching.mining.settings import MineSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_rows

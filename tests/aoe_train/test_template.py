@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
-from aoe_train.model.tokens.special_tokens import raw_tokenizer, special_tokens_of
-from aoe_train.model.tokens.template import holds_prompt, prompt_tokens, with_prompt
+from aoe_train.model.tokens.special_tokens import (
+    holds_prompt,
+    prompt_tokens,
+    raw_tokenizer,
+    special_tokens_of,
+    with_prompt,
+)
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train.model.tokens import tokens
-from aoe_train.model.tokens.special_tokens import special_tokens_of
-from aoe_train.model.tokens.template import with_prompt
+from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
 from aoe_train.model.tokens.tokens import LongText, TokenStore, head_tail, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import torch
 
-from aoe_train.model.tokens.special_tokens import SpecialTokens, is_panic, raw_tokenizer
-from aoe_train.model.tokens.template import PromptTokens, prompt_tokens
+from aoe_train.model.tokens.special_tokens import (
+    PromptTokens,
+    SpecialTokens,
+    is_panic,
+    prompt_tokens,
+    raw_tokenizer,
+)
 from aoe_train.model.tokens.texts_on_disk import TextSelection
 from aoe_train.records import TokenBatch
 from aoe_train.settings.prompts import read_prompt

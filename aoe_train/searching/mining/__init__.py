@@ -1,8 +1,6 @@
 """Hard negatives for a dataset of positives.
 
 ```
-settings ─┐
-material (rows in) ► known ─┬─► rank (texts in, nearest candidates out) ► choose ► mine ► write (n-tuples out)
-                            └─► embed (texts in, vectors on disk out)
+settings ─► dataset ► known_positives ► rank (texts in, nearest candidates out) ► mine ► run (n-tuples out)
 ```
 """
