@@ -287,13 +287,13 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
     from aoe_train.objectives import objective as module
     from aoe_train.objectives import parts, ranking
 
-    def halved(given: parts.Given) -> parts.Loss:
+    def halved(given: parts.LossContext) -> parts.Loss:
         return lambda pairs: ranking_loss(
             cosine(pairs.first, pairs.second), pairs.labels, given.tau("cosine")
         )
 
     monkeypatch.setattr(ranking, "halved", halved, raising=False)
-    line = parts.Part("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
+    line = parts.LossPart("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
     monkeypatch.setattr(module, "PARTS", {**parts.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
