@@ -57,7 +57,7 @@ def shown(cell: object) -> str:
 
 def style(package: str, sheet: str) -> str:
     """The look that all pages have, and behind it a page's own."""
-    places = (("pairkit.app", "look.css"), (package, sheet))
+    places = (("pairkit.app", "page_style.css"), (package, sheet))
     return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
 
 

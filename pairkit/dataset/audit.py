@@ -16,7 +16,7 @@ import polars as pl
 
 from pairkit.app.errors import LeakError
 from pairkit.app.result_table import ResultTable
-from pairkit.dataset.audit_looks import FirstLook, SecondLook, Sums
+from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
 from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
@@ -131,9 +131,9 @@ def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> Audi
     stand where they should not, and different texts go to disk. So memory grows with what is found, and
     by some 100 bytes a pair.
     """
-    first = FirstLook(pairs)
+    first = FirstPass(pairs)
     with scratch_file(temporary_folder()) as scratch:
-        second = SecondLook(pairs, first, scratch)
+        second = SecondPass(pairs, first, scratch)
         near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
                                          equal_too=first.by_page)  # fmt: skip
     repeated, contradictory = _pairs_seen_again(second.suspects)
@@ -151,7 +151,7 @@ def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> Audi
     )
 
 
-def _split_report(sums: Sums) -> SplitReport:
+def _split_report(sums: SplitSums) -> SplitReport:
     return SplitReport(
         pairs=sums.pairs,
         positive_share=round(sums.labels / max(1, sums.pairs), 4),

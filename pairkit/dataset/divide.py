@@ -103,7 +103,7 @@ def divide(
     units = [ties.units(row) for row in range(rows.height)]
     sizes = Counter(one for (one, _), binds in zip(units, binding, strict=True) if binds)
     loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # of negatives alone
-    dealt = {**_dealt(sizes, parts, ties, seed), **_dealt(loose, parts, ties, seed)}
+    dealt = {**_assign_groups(sizes, parts, ties, seed), **_assign_groups(loose, parts, ties, seed)}
     splits = [dealt[one] for one, _ in units]
     reasons = [None if dealt[one] == dealt[other] else CROSSES for one, other in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
@@ -129,7 +129,9 @@ def _positive(rows: pl.DataFrame) -> list[bool]:
     return [label >= middle for label in labels]
 
 
-def _dealt(sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int) -> dict[int, str]:
+def _assign_groups(
+    sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int
+) -> dict[int, str]:
     """Groups to splits: the small splits are filled first, and the largest takes what is left.
 
     A group that is larger than what a split misses is passed over; a split that got none takes the least.

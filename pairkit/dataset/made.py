@@ -46,7 +46,7 @@ _PLACE, _RANK = "place", "rank of the split"
 _FIRST = ("split", "source", ROW, "text1", "text2", "label")
 
 
-def joined(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
+def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
     """The rows of all datasets, in their order; `source` says which each is from.
 
     Where columns of one name have types that don't go together they become texts, nested ones JSON.
@@ -82,7 +82,7 @@ def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
         )
 
 
-def once(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
+def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     """Mark the rows that say again what another says: the same two texts, whichever comes first.
 
     Of such rows the one in the strongest split stays (test, then validation), of several the first.
@@ -212,7 +212,7 @@ class MadeDataset:
         return self.table()._repr_html_()
 
 
-def made_of(
+def build_result(
     rows: pl.DataFrame, kind: LabelKind, name: str, read: Iterable[LabelsRead | None] = ()
 ) -> MadeDataset:
     """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out."""

@@ -15,10 +15,10 @@ from pairkit.dataset.in_memory import Source
 from pairkit.dataset.made import (
     Conflicts,
     MadeDataset,
+    build_result,
     check_out,
-    joined,
-    made_of,
-    once,
+    join_datasets,
+    mark_repeated,
     run_record,
     write_made,
 )
@@ -54,9 +54,9 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(_NO_REASON)
-    made = made_of(rows, pairs.label_kind, str(out), [pairs.labels])
+    made = build_result(rows, pairs.label_kind, str(out), [pairs.labels])
     run = run_record("write", {"pairs": pairs}, {})
-    return kept(made, out, run, {"pairs": source}, _WRITTEN, fresh=fresh)
+    return write_result(made, out, run, {"pairs": source}, _WRITTEN, fresh=fresh)
 
 
 def make_merged(
@@ -71,7 +71,7 @@ def make_merged(
     run = run_record("merge", datasets, settings)
     if out is not None:
         check_out(out, run, sources, fresh=fresh)
-    marked = once(joined(datasets), cast("Conflicts", settings["conflicts"]))
+    marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
     divided = (
         keep_apart(alive, settings["threshold"]) if settings["split"] is None else _divided(alive, settings)
@@ -79,8 +79,8 @@ def make_merged(
     rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
     read = [pairs.labels for pairs in datasets.values()]
-    made = made_of(rows, kind, str(out or "the merged datasets"), read)
-    return made if out is None else kept(made, out, run, sources, _MERGED, fresh=fresh)
+    made = build_result(rows, kind, str(out or "the merged datasets"), read)
+    return made if out is None else write_result(made, out, run, sources, _MERGED, fresh=fresh)
 
 
 def make_split(
@@ -91,8 +91,8 @@ def make_split(
     if out is not None:
         check_out(out, run, {"": source}, fresh=fresh)
     divided = _divided(pairs.rows, settings)
-    made = made_of(divided, pairs.label_kind, str(out or pairs.source), [pairs.labels])
-    return made if out is None else kept(made, out, run, {"": source}, _SPLIT, fresh=fresh)
+    made = build_result(divided, pairs.label_kind, str(out or pairs.source), [pairs.labels])
+    return made if out is None else write_result(made, out, run, {"": source}, _SPLIT, fresh=fresh)
 
 
 def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
@@ -105,7 +105,7 @@ def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-def kept(
+def write_result(
     made: MadeDataset,
     out: Path,
     run: Mapping[str, Any],

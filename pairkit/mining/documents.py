@@ -60,7 +60,7 @@ class Document:
         """
         section = Section(None)
         for block in self.blocks:
-            if block.kind == "heading" or asks(block.text):
+            if block.kind == "heading" or is_question(block.text):
                 yield section
                 section = Section(block)
             else:
@@ -76,25 +76,25 @@ class Section:
     paragraphs: list[Block] = field(default_factory=list)
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Whether a text is one question, and no paragraph that ends with one."""
-    line = tidy(text)
+    line = collapse_spaces(text)
     return line.endswith("?") and len(line) <= _QUESTION_CHARS and len(sentences(line)) == 1
 
 
-def tidy(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """A text on one line."""
     return " ".join(text.split())
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, by marks that end one before a capital or a digit."""
-    return _SENTENCE_END.split(tidy(text))
+    return _SENTENCE_END.split(collapse_spaces(text))
 
 
-def beginning(text: str, most: int) -> str:
+def opening_text(text: str, most: int) -> str:
     """The first whole sentences of a text that together have at most so many characters, else whole words."""
-    line = tidy(text)
+    line = collapse_spaces(text)
     if len(line) <= most:
         return line
     ends = [end.start() for end in _SENTENCE_END.finditer(line, 0, most + 1)]
@@ -210,7 +210,7 @@ def html_blocks(text: str) -> tuple[str | None, list[Block]]:
     reader.take(text[at:])
     reader.end_block()
     first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
-    return tidy(reader.title) or first, reader.blocks
+    return collapse_spaces(reader.title) or first, reader.blocks
 
 
 class _Reader:
@@ -262,7 +262,7 @@ class _Reader:
     def end_block(self) -> None:
         """What was gathered is a block."""
         self._end_link()
-        text = "\n".join(filter(None, map(tidy, "".join(self._words).split("\n"))))
+        text = "\n".join(filter(None, map(collapse_spaces, "".join(self._words).split("\n"))))
         if text:
             self.blocks.append(
                 Block(self._kind, text, f"line {self._begun or self.line}", tuple(self._links))

@@ -19,9 +19,9 @@ from pairkit.app.version import __version__
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.divide import DROPPED, divide
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.made import MadeDataset, check_out, made_of
+from pairkit.dataset.made import MadeDataset, build_result, check_out
 from pairkit.dataset.records import card_files, write_dataset
-from pairkit.mining.documents import Document, beginning
+from pairkit.mining.documents import Document, opening_text
 from pairkit.mining.sources import read_documents
 from pairkit.mining.strategies import STRATEGIES, Corpus, MinedRows
 
@@ -41,10 +41,10 @@ _IDLE = {
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def filtered(found: Sequence[MinedRows], *, least: int, most: int) -> list[tuple[MinedRows, str | None]]:
+def drop_unusable(found: Sequence[MinedRows], *, least: int, most: int) -> list[tuple[MinedRows, str | None]]:
     """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
     cut = [
-        replace(one, anchor=beginning(one.anchor, most), positive=beginning(one.positive, most))
+        replace(one, anchor=opening_text(one.anchor, most), positive=opening_text(one.positive, most))
         for one in found
     ]
     reasons = [_why_unusable(one, least) for one in cut]
@@ -120,13 +120,13 @@ def make_mined(
         run = _run(documents, settings, columns)
         if out is not None:
             check_out(out, run, {"": source}, fresh=fresh)
-        found = filtered(
+        found = drop_unusable(
             _found(documents, chosen, settings, show), least=settings["min_chars"], most=settings["max_chars"]
         )
         show(Progress("divide into splits"))
         rows = _divided(found, settings)
         show(Progress("divide into splits", ended=True))
-    made = made_of(rows, "binary", str(out or source_name(source)))
+    made = build_result(rows, "binary", str(out or source_name(source)))
     statistics = {
         "documents": len(documents),
         "documents_dropped": dict(sorted((+unread).items())),

@@ -62,7 +62,7 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     found: list[Path] = []
     others = Counter[str]()
     has_tables = False
-    for entry in entries_of(path):
+    for entry in walk_files(path):
         if Path(entry.name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
             found.append(Path(entry.path))
         else:
@@ -74,7 +74,7 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     return found
 
 
-def entries_of(folder: Path) -> Iterator[os.DirEntry[str]]:
+def walk_files(folder: Path) -> Iterator[os.DirEntry[str]]:
     """What is in a folder and all folders below it, by name, a folder's own before theirs.
 
     Hidden folders are passed over, and links are not followed. Unlike `os.walk` it takes any depth.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from urllib.parse import unquote, urlsplit
 
-from pairkit.mining.documents import Document, asks, beginning, sentences
+from pairkit.mining.documents import Document, is_question, opening_text, sentences
 from pairkit.system.seeded import keyed_hash
 
 
@@ -38,7 +38,7 @@ class Corpus:
         """How a document begins; made once, as ever so many links may lead there."""
         if name not in self._openings:
             paragraphs = (block.text for block in self.documents[name].opening)
-            self._openings[name] = beginning(" ".join(paragraphs), self.most)
+            self._openings[name] = opening_text(" ".join(paragraphs), self.most)
         return self._openings[name]
 
 
@@ -59,9 +59,14 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
         yield MinedRows("question-answer", *document.asked, name, name, document.place)
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         first, _end, rest = block.text.partition("\n")
-        if asks(first) and rest.strip():
+        if is_question(first) and rest.strip():
             yield MinedRows("question-answer", first, rest, name, name, block.place)
-        elif asks(block.text) and following and following.kind == "paragraph" and not asks(following.text):
+        elif (
+            is_question(block.text)
+            and following
+            and following.kind == "paragraph"
+            and not is_question(following.text)
+        ):
             yield MinedRows("question-answer", block.text, following.text, name, name, block.place)
 
 

@@ -13,11 +13,11 @@ from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.divide import DROPPED
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.judgements import LABELS, TOP_GRADE, PairDecision, ReviewSettings, ReviewStore, decide
-from pairkit.dataset.made import MadeDataset, check_out, made_of, run_record
-from pairkit.dataset.make import kept
+from pairkit.dataset.made import MadeDataset, build_result, check_out, run_record
+from pairkit.dataset.make import write_result
 from pairkit.dataset.reader import frames_of
 from pairkit.dataset.records import PairDataset
-from pairkit.reviews.report import HEADING, is_right, report_of
+from pairkit.reviews.report import HEADING, is_right, make_review_report
 from pairkit.reviews.sample import pair_id
 
 REJECTED, UNSURE = "rejected_by_people", "unsure_to_people"
@@ -41,7 +41,7 @@ def apply_review(
 ) -> MadeDataset:
     """See `pairkit.apply`."""
     with ReviewStore(path) as store:
-        settings, decisions, report = store.settings, decide(store.judgements()), report_of(store)
+        settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
     told = {"relabel": relabel, "drop_unsure": drop_unsure, "review_sha256": _digest(decisions)}
     run = run_record("apply", {"pairs": dataset}, told)
     if out is not None:
@@ -49,7 +49,7 @@ def apply_review(
     rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel, drop_unsure=drop_unsure)
     if not rows["reviewed"].any():
         raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
-    made = made_of(rows, dataset.label_kind, str(out or dataset.source), [dataset.labels])
+    made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset.labels])
     audit_pairs(frames_of(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
     made.statistics["relabelled_pairs"] = relabelled
@@ -57,7 +57,7 @@ def apply_review(
         return made
     what = "pairs got people's labels" if relabel else "pairs that people rejected were left out"
     section = (HEADING, _BEFORE.format(what=what) + report.section())
-    return kept(
+    return write_result(
         made, out, run, {"pairs": source}, _APPLIED.format(what=what), fresh=fresh, sections=[section]
     )
 

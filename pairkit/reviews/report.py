@@ -106,7 +106,7 @@ def is_right(label: float, value: float, settings: ReviewSettings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReviewerWork:
     """What one reviewer did."""
 
     judged: int
@@ -156,7 +156,7 @@ def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
     return [units[pair_id] for pair_id in sorted(units)]
 
 
-def work_of(judgements: Iterable[ReviewJudgement]) -> dict[str, Work]:
+def reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
     """What each reviewer did, by name."""
     mine = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
@@ -164,10 +164,10 @@ def work_of(judgements: Iterable[ReviewJudgement]) -> dict[str, Work]:
     return {name: _work(said) for name, said in sorted(mine.items())}
 
 
-def _work(said: Sequence[ReviewJudgement]) -> Work:
+def _work(said: Sequence[ReviewJudgement]) -> ReviewerWork:
     heard = [judgement for judgement in said if judgement.answer != SKIP]
     seconds = sum(judgement.seconds for judgement in said)
-    return Work(
+    return ReviewerWork(
         judged=len(heard),
         unsure=sum(judgement.answer == UNSURE for judgement in heard),
         skipped=len(said) - len(heard),
@@ -201,7 +201,7 @@ class ReviewReport:
     kappa: Mapping[tuple[str, str], Figure]
     alpha: Figure
     disputed: int
-    people: Mapping[str, Work]
+    people: Mapping[str, ReviewerWork]
 
     def words(self) -> str:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
@@ -327,7 +327,7 @@ class ReviewReport:
         return "".join(table._repr_html_() for table in self.tables())
 
 
-def report_of(store: ReviewStore) -> ReviewReport:
+def make_review_report(store: ReviewStore) -> ReviewReport:
     """The report of a review."""
     settings, judgements = store.settings, store.judgements()
     decisions = decide(judgements)
@@ -347,7 +347,7 @@ def report_of(store: ReviewStore) -> ReviewReport:
         kappa=kappa,
         alpha=alpha,
         disputed=len(disputed(judgements)),
-        people=work_of(judgements),
+        people=reviewer_work(judgements),
     )
 
 

@@ -13,8 +13,8 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.judgements import ENDING, ReviewJudgement, ReviewStore
 from pairkit.dataset.records import PairDataset
-from pairkit.reviews.report import ReviewReport, report_of
-from pairkit.reviews.sample import Wanted, digest_of, draw_sample, size_of
+from pairkit.reviews.report import ReviewReport, make_review_report
+from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, sample_size
 from pairkit.reviews.server import ReviewServer
 from pairkit.system.folders import beside
 
@@ -68,7 +68,7 @@ class Review:
             DataError: Nothing was judged yet.
         """
         with ReviewStore(self.path) as store:
-            return report_of(store)
+            return make_review_report(store)
 
     def __repr__(self) -> str:
         with ReviewStore(self.path) as store:
@@ -97,7 +97,7 @@ def review_beside(source: str) -> Path:
 def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> ConfigError | DataError | None:
     """In what a review is not the one that is asked for; what is not asked for differs in nothing."""
     begun, remedy = store.settings, "give another file (--store, store=)"
-    if begun.digest != digest_of(dataset):
+    if begun.digest != dataset_digest(dataset):
         about = f"a review of other pairs than {one_line(dataset.source)} has; {remedy}"
         return DataError(about, path=store.path)
     have: dict[str, object] = {
@@ -110,7 +110,7 @@ def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> Con
     asked = {name: getattr(wanted, name) for name in have}
     if wanted.n or wanted.share:
         have["n"] = len(store.pairs)
-        asked["n"] = min(size_of(wanted, begun.pairs), begun.pairs)
+        asked["n"] = min(sample_size(wanted, begun.pairs), begun.pairs)
     for name, value in have.items():
         if asked[name] is not None and asked[name] != value:
             told = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"

@@ -18,7 +18,7 @@ from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.records import PAIR, PairDataset, unordered, with_provenance
 from pairkit.similarity.measures import common_words
 from pairkit.system.folders import own_name
-from pairkit.system.seeded import drawn, in_proportion, judges_agree, keyed_hash
+from pairkit.system.seeded import drawn, in_proportion, keyed_hash
 
 _LEAST = 2  # pairs of a stratum, as far as there are so many
 _SHARE = 0.1
@@ -34,6 +34,7 @@ _TOLD = (
     *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
     *("polarity", "strategy", "task"),
 )
+_AGREED = 0.8  # the share of the votes that says the same, from which on judges count as agreed
 
 
 class Wanted(Settings):
@@ -65,7 +66,7 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
     """
     rows = _once(dataset)
     top = _top(dataset)
-    size = size_of(wanted, rows.height)
+    size = sample_size(wanted, rows.height)
     seed = 42 if wanted.seed is None else wanted.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     by = _by(wanted.strata, facts, size)
@@ -80,12 +81,12 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
     return ReviewSample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
 
 
-def size_of(wanted: Wanted, pairs: int) -> int:
+def sample_size(wanted: Wanted, pairs: int) -> int:
     """How many of so many pairs are asked for."""
     return wanted.n or math.ceil((wanted.share or _SHARE) * pairs)
 
 
-def digest_of(dataset: PairDataset) -> str:
+def dataset_digest(dataset: PairDataset) -> str:
     """A digest of a dataset's different pairs with their labels, wherever they stand."""
     return _digest(_once(dataset))
 
@@ -181,6 +182,15 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
         "split": row["split"],
     }
     return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def judges_agree(votes: object) -> str:
+    """How far judges agree about a pair, by its `votes`: a list of structures with the field `vote`."""
+    said = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
+    heard = [vote for vote in said if vote != "unsure"]
+    if not heard:
+        return "judges unsure" if said else "not judged"
+    return "judges agree" if max(map(heard.count, heard)) / len(said) >= _AGREED else "judges differ"
 
 
 def label_band(label: float, top: float) -> str:

@@ -109,7 +109,7 @@ def application(store: ReviewStore) -> ASGIApp:
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            person = who_asks(request.headers.get("authorization", ""), store.people())
+            person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
             session = sessions.setdefault(person, ReviewerSession(store, person))
@@ -191,7 +191,7 @@ async def _refuse(send: Send, status: int, words: str) -> None:
     await send({"type": "http.response.body", "body": words.encode()})
 
 
-def who_asks(authorization: str, people: Sequence[Person]) -> Person | None:
+def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
     """The person whose token a header holds; all are compared, each in constant time."""
     given = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
     if not authorization.startswith(_SCHEME):

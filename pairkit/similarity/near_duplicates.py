@@ -104,12 +104,12 @@ def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[
         for start in range(0, len(rows), CHUNK):
             some = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             bands.write(start, band_hashes(some, shingler))
-        groups = joined(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
+        groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
     for family in shared(groups):
         yield rows[family]
 
 
-def joined(bands: Iterator[Hashes]) -> Places:
+def join_bands(bands: Iterator[Hashes]) -> Places:
     """The least text of each text's family, given the hash of each text (text,) band by band."""
     groups = None
     for hashes in bands:

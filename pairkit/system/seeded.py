@@ -6,7 +6,7 @@ everything after it. Here each choice is a hash of the seed and of what it is ab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import polars as pl
@@ -24,9 +24,6 @@ def keyed_hash(seed: int, *about: object) -> int:
 def keyed_unit(seed: int, *about: object) -> float:
     """Like `keyed_hash`, as a number in [0, 1)."""
     return (keyed_hash(seed, *about) >> 11) / (1 << 53)
-
-
-_SURE = 0.8  # the share of the votes that says the same, from which on judges count as agreed
 
 
 def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
@@ -63,12 +60,3 @@ def drawn(rows: pl.DataFrame, quotas: Mapping[str, int], *, stratum: str, key: s
     place = pl.int_range(pl.len()).over(stratum)
     quota = pl.col(stratum).replace_strict(dict(quotas), default=0, return_dtype=pl.Int64)
     return rows.sort(key).filter(place < quota)
-
-
-def judges_agree(votes: object) -> str:
-    """How far judges agree about a pair, by its `votes`: a list of structures with the field `vote`."""
-    said = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
-    heard = [vote for vote in said if vote != "unsure"]
-    if not heard:
-        return "judges unsure" if said else "not judged"
-    return "judges agree" if max(map(heard.count, heard)) / len(said) >= _SURE else "judges differ"

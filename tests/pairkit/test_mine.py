@@ -20,8 +20,15 @@ from typer.testing import CliRunner
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.cli import app
-from pairkit.mining.documents import Block, beginning, html_blocks, markdown_blocks, plain_blocks, sentences
-from pairkit.mining.sources import entries_of, read_documents
+from pairkit.mining.documents import (
+    Block,
+    html_blocks,
+    markdown_blocks,
+    opening_text,
+    plain_blocks,
+    sentences,
+)
+from pairkit.mining.sources import read_documents, walk_files
 from tests.support.linear import assert_linear, repeated
 
 HANDBOOK = """\
@@ -245,7 +252,7 @@ def test_folders_are_read_without_recursion(tmp_path: Path) -> None:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 60)
     try:
-        names = [entry.name for entry in entries_of(tmp_path)]
+        names = [entry.name for entry in walk_files(tmp_path)]
     finally:
         sys.setrecursionlimit(before)
     assert names == ["a.md"]
@@ -410,7 +417,7 @@ def test_any_text_is_read(text: str) -> None:
 
 @given(st.text(alphabet="Ab .!?\n", max_size=60), st.integers(1, 40))
 def test_a_beginning_is_one(text: str, most: int) -> None:
-    cut = beginning(text, most)
+    cut = opening_text(text, most)
     assert len(cut) <= most
     assert " ".join(text.split()).startswith(cut)
 
@@ -419,9 +426,9 @@ def test_beginnings_and_sentences_by_hand() -> None:
     assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
         *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
     ]
-    assert beginning("It rains. It pours. It stops.", 20) == "It rains. It pours."
-    assert beginning("It rains and pours", 10) == "It rains"
-    assert beginning("Donaudampfschiff", 5) == "Donau"
+    assert opening_text("It rains. It pours. It stops.", 20) == "It rains. It pours."
+    assert opening_text("It rains and pours", 10) == "It rains"
+    assert opening_text("Donaudampfschiff", 5) == "Donau"
 
 
 def test_places_are_lines() -> None:

@@ -13,7 +13,7 @@ import pairkit
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.judgements import JudgedPair, ReviewJudgement, ReviewSettings, ReviewStore
 from pairkit.reviews.agreement import cohen_kappa, wilson
-from pairkit.reviews.report import is_right, report_of
+from pairkit.reviews.report import is_right, make_review_report
 
 SETTINGS = ReviewSettings(
     dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"
@@ -56,7 +56,7 @@ def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
 
 
 def test_shares_are_weighted_by_what_strata_stand_for(store: ReviewStore) -> None:
-    found = report_of(judged(store, "yyynyn"))
+    found = make_review_report(judged(store, "yyynyn"))
     # 3 of 4 right, each of which stands for 20; 1 of 2, each for 7.5
     assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
     effective = 95**2 / (4 * 20**2 + 2 * 7.5**2)
@@ -71,7 +71,7 @@ def test_shares_are_weighted_by_what_strata_stand_for(store: ReviewStore) -> Non
 
 
 def test_unsure_and_disputed_pairs_are_counted_apart(store: ReviewStore) -> None:
-    found = report_of(judged(store, "yyuyys", "ynuyy"))
+    found = make_review_report(judged(store, "yyuyys", "ynuyy"))
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
     assert found.total.right.value == 1
     assert found.disputed == 1
@@ -84,7 +84,7 @@ def test_unsure_and_disputed_pairs_are_counted_apart(store: ReviewStore) -> None
 def test_kappa_has_its_interval_and_relations_their_own_share(store: ReviewStore) -> None:
     judged(store, "ynyyy", "ynyynn")
     store.add(said(5, "ann", "yes", relation="related"))
-    found = report_of(store)
+    found = make_review_report(store)
     assert found.by["relation that people gave"]["related"].judged == 1
     # of 6 both say yes to 3 and no to 1: seen 4/6; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
@@ -116,23 +116,23 @@ def test_the_card_has_one_section_of_it(store: ReviewStore, tmp_path: Path) -> N
     folder = tmp_path / "data"
     pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
     before = (folder / "README.md").read_text()
-    report_of(judged(store, "yyyn")).save_card(folder)
+    make_review_report(judged(store, "yyyn")).save_card(folder)
     once = (folder / "README.md").read_text()
     assert once.count("## Inspected by hand\n") == 1
     assert once.index("## Inspected by hand") < once.index("## Limitations")
     assert "Inspected by hand: 4.0 %, precision 0.75 [0.30, 0.95]." in once
-    report_of(judged(store, "", "yyyy")).save_card(folder)
+    make_review_report(judged(store, "", "yyyy")).save_card(folder)
     twice = (folder / "README.md").read_text()
     assert twice.count("## Inspected by hand\n") == 1
     assert "4 of 100 pairs were judged by 2 people" in twice
     a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
     assert twice[:a] + twice[b:] == before
     with pytest.raises(ConfigError, match="no dataset card"):
-        report_of(store).save_card(tmp_path / "nothing")
+        make_review_report(store).save_card(tmp_path / "nothing")
 
 
 def test_plain_data_is_json(store: ReviewStore) -> None:
-    told = report_of(judged(store, "yyyn", "yyyy")).to_dict()
+    told = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told["kappa"]["ann and bob"]["n"] == 4
     assert "common" not in told["settings"]
@@ -140,7 +140,7 @@ def test_plain_data_is_json(store: ReviewStore) -> None:
 
 def test_nothing_to_report_yet(store: ReviewStore) -> None:
     with pytest.raises(DataError, match="nothing is judged yet"):
-        report_of(store)
+        make_review_report(store)
 
 
 def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: ReviewStore) -> None:
@@ -148,7 +148,7 @@ def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Revie
     store.invite(["dora"])
     for number, answer in enumerate(["yes", "no", "no", "no"]):
         store.add(said(number, "dora", answer))
-    found = report_of(store)
+    found = make_review_report(store)
     assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
     assert f"alpha {found.alpha.value:.2f} [" in found.words()
     assert found.alpha.n == 6
@@ -164,7 +164,7 @@ def test_grades_are_told_by_how_many_scores_are_right(tmp_path: Path) -> None:
         for number, (one, other) in enumerate(["12", "13", "51", "22"]):
             store.add(said(number, "ann", one))
             store.add(said(number, "bob", other))
-        found = report_of(store)
+        found = make_review_report(store)
     # scores of 1 against mean grades of 1.5, 2, 3 and 2
     assert found.words().startswith("inspected by hand: 4.0 %, right 0.75 [")
     assert found.disputed == 2

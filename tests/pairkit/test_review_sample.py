@@ -11,7 +11,7 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.reviews.sample import Wanted, digest_of, draw_sample, facts_of, origin_of, pair_id
+from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, facts_of, origin_of, pair_id
 from tests.pairkit.review_material import rows
 
 
@@ -66,7 +66,7 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
     ids = {pair.pair_id for pair in drawn(table).pairs}
     assert {pair.pair_id for pair in drawn(table.reverse()).pairs} == ids
     assert {pair.pair_id for pair in drawn(table, seed=2).pairs} != ids
-    assert digest_of(pairkit.read(table)) == digest_of(pairkit.read(table.reverse()))
+    assert dataset_digest(pairkit.read(table)) == dataset_digest(pairkit.read(table.reverse()))
 
 
 def test_more_strata_only_where_the_sample_has_room() -> None:

@@ -21,7 +21,7 @@ from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import Person, ReviewStore
 from pairkit.reviews import Review, ReviewServer
-from pairkit.reviews.server import MOST_BYTES, who_asks
+from pairkit.reviews.server import MOST_BYTES, authenticated_person
 from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
 
 
@@ -310,9 +310,9 @@ def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, 
 
 def test_tokens_are_compared_whole() -> None:
     ann, bob = Person("ann", "t" * 32), Person("bob", "u" * 32)
-    assert who_asks("Bearer " + "u" * 32, [ann, bob]) == bob
+    assert authenticated_person("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
-        assert who_asks(wrong, [ann, bob]) is None
+        assert authenticated_person(wrong, [ann, bob]) is None
 
 
 def test_it_listens_on_this_machine_alone(lasting: tuple[ReviewServer, Review]) -> None:

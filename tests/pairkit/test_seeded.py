@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.system.seeded import drawn, in_proportion, in_turns, judges_agree, keyed_hash, keyed_unit
+from pairkit.reviews.sample import judges_agree
+from pairkit.system.seeded import drawn, in_proportion, in_turns, keyed_hash, keyed_unit
 
 
 def test_a_choice_is_the_same_for_ever() -> None:

@@ -24,7 +24,7 @@ _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
 
 @dataclass(slots=True)
-class Sums:
+class SplitSums:
     """What is counted over the rows of a split."""
 
     pairs: int = 0
@@ -46,15 +46,15 @@ class Sums:
         self.long, self.empty, self.same = self.long + long, self.empty + empty, self.same + same
 
 
-class FirstLook:
+class FirstPass:
     """A hash of everything that must not stand in two splits, or twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
-        self.sums = {split: Sums() for split in pairs.splits}
+        self.sums = {split: SplitSums() for split in pairs.splits}
         splits: list[npt.NDArray[np.int16]] = []
         found: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
-        for code, split, rows in looked_at(pairs, by_page=self.by_page):
+        for code, split, rows in key_rows(pairs, by_page=self.by_page):
             self.sums[split].add(rows)
             splits.append(np.full(rows.height, code, np.int16))
             for name, hashes in hashes_of(rows).items():
@@ -91,14 +91,14 @@ class FirstLook:
         return new[:rows], new[rows:]
 
 
-class SecondLook:
+class SecondPass:
     """The rows that may be at fault, and each different text."""
 
-    def __init__(self, pairs: PairFrames, first: FirstLook, scratch: Scratch) -> None:
+    def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
         kept: list[pl.DataFrame] = []
         new, start = first.new_texts, 0
-        for _, _, rows in looked_at(pairs, by_page=first.by_page):
+        for _, _, rows in key_rows(pairs, by_page=first.by_page):
             end = start + rows.height
             self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
             kept.append(_reported_columns(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
@@ -106,7 +106,7 @@ class SecondLook:
         self.suspects = pl.concat(kept)
 
 
-def looked_at(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
+def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
     """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
