@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gis_builder.detection.claims import Claim, ClaimKind, Stance
+from gis_builder.detection.claims import Claim, ClaimKind, KindOf, Stance, could_be_meant
 from gis_builder.detection.statements import ONE_CLICK, Role, Statement, instant
-from gis_builder.detection.targets import KindOf, could_be_meant
 from gis_builder.store.records import IssueRef
 
 _ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from gis_builder.detection.claim_tracker import ClaimState, ClaimTracker, TrackedClaim
-from gis_builder.detection.claims import Claim, ClaimKind, Stance
+from gis_builder.detection.claims import (
+    DEFAULT_RULES,
+    Claim,
+    ClaimKind,
+    KindOf,
+    Rules,
+    Stance,
+    check_targets,
+    with_known_pulls,
+)
 from gis_builder.detection.statements import (
     ONE_CLICK,
     Role,
@@ -20,7 +29,6 @@ from gis_builder.detection.statements import (
     read_statements,
     text_over_limit,
 )
-from gis_builder.detection.targets import DEFAULT_RULES, KindOf, Rules, check_targets, with_known_pulls
 from gis_builder.store.records import Evidence, Issue, Relation, Thread, Verdict, VerdictOutcome
 
 _AT_CLOSING = timedelta(hours=1)

@@ -12,10 +12,12 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 
 from gis_builder.detection.lexicon import Code
-from gis_builder.detection.references import Reference, could_refer, find_references
 from gis_builder.detection.tokens import (
     REFERENCE_MARK,
     CodedSentence,
+    Reference,
+    could_refer,
+    find_references,
     hide_references,
     sentence_spans,
     tokenise,

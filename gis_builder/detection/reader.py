@@ -11,9 +11,8 @@ from typing import NamedTuple
 from gis_builder.detection.claims import Claim, ClaimKind, Stance
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import PreparedText
-from gis_builder.detection.references import Reference
 from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
-from gis_builder.detection.tokens import CodedSentence
+from gis_builder.detection.tokens import CodedSentence, Reference
 from gis_builder.store.records import IssueRef
 
 

@@ -22,8 +22,7 @@ from gis_builder.detection.reader import (
     says_different,
     says_fixed,
 )
-from gis_builder.detection.references import find_references
-from gis_builder.detection.tokens import REFERENCE_MARK
+from gis_builder.detection.tokens import REFERENCE_MARK, find_references
 from gis_builder.store.records import IssueRef
 
 _IT = r"(?:this|it|that|these|which)(?:'s| is| was| are| were|'re)"

@@ -8,6 +8,9 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,25 @@ from gis_builder.detection.verdicts import KEPT_FILE, KeptVerdict, KeptVerdicts,
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.code import code_digest
 from gis_builder.store.crawled import site_of
 from gis_builder.store.decoding import Node
 from gis_builder.store.records import IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
+
+
+@cache
+def code_digest(*parts: str) -> str:
+    """A hash of modules (`store/records.py`) and folders (`detection`) of this package."""
+    package = files("gis_builder")
+    found = sorted((name, text) for part in parts for name, text in _sources(package / part))
+    return hashlib.sha256(b"".join(name.encode() + text for name, text in found)).hexdigest()
+
+
+def _sources(part: Traversable) -> Iterator[tuple[str, bytes]]:
+    for source in part.iterdir() if part.is_dir() else (part,):
+        if source.name.endswith(".py"):
+            yield source.name, source.read_bytes()
+
 
 _LOG = logging.getLogger(__name__)
 

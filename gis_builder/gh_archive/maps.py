@@ -38,7 +38,7 @@ _UNPACKED = 12  # bytes of memory for a byte of a task's input
 _CONTEXT = multiprocessing.get_context("spawn")  # in forked processes the threads of polars would be missing
 
 
-class Task(NamedTuple):
+class FileTask(NamedTuple):
     """A function from files to files: it yields the contents of each of `outs` in turn."""
 
     outs: tuple[Path, ...]
@@ -61,16 +61,16 @@ class Runner(Protocol):
     def __exit__(self, *_: object) -> None:
         """End."""
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
         """Run tasks."""
 
 
-def is_done(task: Task) -> bool:
+def is_done(task: FileTask) -> bool:
     """Whether all files of a task exist."""
     return all(out.exists() for out in task.outs)
 
 
-def do(task: Task) -> None:
+def do(task: FileTask) -> None:
     """Run a task if it is not done; its files are their owner's only, as they hold other people's words."""
     if not is_done(task):
         for out, data in zip(task.outs, task.function(*task.arguments), strict=True):
@@ -140,14 +140,14 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
         """If a worker is killed, the tasks that were running start again with new workers."""
         if self._workers == 1:
             for task in tasks:
                 do(task)
                 yield
             return
-        left, running, deaths = deque(tasks), dict[Future[None], Task](), 0
+        left, running, deaths = deque(tasks), dict[Future[None], FileTask](), 0
         while left or running:
             try:
                 while left and len(running) < 2 * self._workers:
@@ -170,7 +170,7 @@ class Pool:
                         path=left[0].out,
                     ) from error
 
-    def _begin(self, task: Task) -> Future[None]:
+    def _begin(self, task: FileTask) -> Future[None]:
         with _interrupts_held():  # new workers inherit that, see `_start_worker`
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
@@ -227,7 +227,7 @@ class OnRay:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
         """Run tasks; Ray starts one wherever a core and its memory are free."""
         cluster, ray = self._cluster, self._cluster.ray
         remote = ray.remote(num_cpus=1, max_retries=_MOST_RETRIES)(_do)
@@ -235,7 +235,7 @@ class OnRay:
         most_memory = int(max(node.get("memory", 0) for node in nodes))  # Ray waits for ever for more
         ahead = _AHEAD * max(1, int(sum(node.get("CPU", 0) for node in nodes)))
         waiting = iter(tasks)
-        running: dict[Any, Task] = {}
+        running: dict[Any, FileTask] = {}
         while True:
             while len(running) < ahead and (task := next(waiting, None)) is not None:
                 begin = remote.options(memory=min(task.memory, most_memory)).remote

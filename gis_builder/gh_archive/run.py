@@ -14,11 +14,19 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from gis_builder.crawling.github import GitHub
-from gis_builder.detection.run import CODE
+from gis_builder.detection.run import CODE, code_digest
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
 from gis_builder.gh_archive.judge import Judged, ToppedRepo, judge_bucket, pack, unpack
-from gis_builder.gh_archive.maps import Runner, Task, digest_of, file_named, is_done, memory_for, superseded
+from gis_builder.gh_archive.maps import (
+    FileTask,
+    Runner,
+    digest_of,
+    file_named,
+    is_done,
+    memory_for,
+    superseded,
+)
 from gis_builder.gh_archive.rows import ledgers_of, sort_month
 from gis_builder.gh_archive.settle import (
     CombinedBuckets,
@@ -38,7 +46,6 @@ from gis_builder.progress.display import RunDisplay
 from gis_builder.results import ArchiveBuilt
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store import Store
-from gis_builder.store.code import code_digest
 from gis_builder.store.folders import check_out, held_store, working_folder
 from pairkit import __version__
 from pairkit.dataset.parquet import write_parquet
@@ -153,7 +160,7 @@ class _ArchiveRun:
         tasks, months = [], defaultdict(list)
         for hour in found:
             out = file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
-            tasks.append(Task((out,), extract_hour, (hour.path, hour.hour)))
+            tasks.append(FileTask((out,), extract_hour, (hour.path, hour.hour)))
             months[hour.hour[:7]].append(out)
         self._run("reading hours", tasks)
         sizes = {month: sum(path.stat().st_size for path in files) for month, files in months.items()}
@@ -168,7 +175,9 @@ class _ArchiveRun:
             for part in range(parts):
                 first, last = buckets * part // parts, buckets * (part + 1) // parts
                 arguments = (tuple(files), first, last, buckets)
-                tasks.append(Task(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts)))
+                tasks.append(
+                    FileTask(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts))
+                )
         self._run("sorting months", tasks)
         return [list(files) for files in zip(*by_month, strict=True)]
 
@@ -191,7 +200,7 @@ class _ArchiveRun:
         tasks = []
         for out, files, answers in zip(outs, rows, topped, strict=True):
             arguments = (tuple(files), answers, next(iter(earlier[out]), None), settings, excluded)
-            tasks.append(Task((out,), judge_bucket, arguments, memory_for(files)))
+            tasks.append(FileTask((out,), judge_bucket, arguments, memory_for(files)))
         for task in self._run("detecting duplicates", tasks):
             self.judged_anew += unpack(task.out, Judged).anew
         return outs
@@ -226,7 +235,7 @@ class _ArchiveRun:
             given = self._kept("placed", path, pack(part))
             inputs = (path.name, given.name)
             out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
-            tasks.append(Task((out,), draw_negatives, (path, given, settings), memory_for([path])))
+            tasks.append(FileTask((out,), draw_negatives, (path, given, settings), memory_for([path])))
         self._run("drawing negatives", tasks)
         return add_negatives(combined, assignment, (task.out for task in tasks))
 
@@ -238,7 +247,7 @@ class _ArchiveRun:
         self._used.append(path)
         return path
 
-    def _run(self, name: str, tasks: Sequence[Task]) -> list[Task]:
+    def _run(self, name: str, tasks: Sequence[FileTask]) -> list[FileTask]:
         """Run the tasks that are not done; returns those."""
         left = [task for task in tasks if not is_done(task)]
         for _ in self._show.counted(name, self._runner.run(left), len(left)):

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
-from gis_builder.gh_archive.maps import Task, damaged, do
+from gis_builder.gh_archive.maps import FileTask, damaged, do
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
@@ -174,7 +174,7 @@ def _limit(made: Positives, most: int | None, seed: int) -> None:
 
 def tie(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
     """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
-    do(Task((out,), _tied, (texts, threshold)))
+    do(FileTask((out,), _tied, (texts, threshold)))
     first = np.frombuffer(unpack(out, bytes), np.int64)
     if len(first) != len(texts):
         raise damaged(out, ValueError("of other texts"))

@@ -15,8 +15,8 @@ from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import read_status
 from gis_builder.detection import clusters as find_clusters
-from gis_builder.detection.references import find_references
 from gis_builder.detection.run import detect, judged_rows
+from gis_builder.detection.tokens import find_references
 from gis_builder.detection.verdicts import FILE, count_verdicts, read_duplicates
 from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.negatives import Link, make_negatives

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gis_builder.pairing.references import Reference
+from gis_builder.pairing.references import IssueMention
 from gis_builder.store.markdown import Span
 
 # P: words of a remark on the issue itself. T: words that may stand beside them. All others are W.
@@ -84,7 +84,7 @@ class _Token(NamedTuple):
     end: int
 
 
-def find_duplicate_notes(text: str, references: list[Reference]) -> list[Span]:
+def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span]:
     """Spans of statements that only say of what the issue is a duplicate, or that it is (or isn't) one."""
     spans: list[Span] = []
     starts = [reference.start for reference in references]

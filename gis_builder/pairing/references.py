@@ -49,7 +49,7 @@ _LEAD = 48  # characters looked at before a number
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class IssueMention:
     """A span of text that points at an issue; `repo` is None where its form names none."""
 
     start: int
@@ -70,35 +70,35 @@ class Reference:
         )
 
 
-def find_references(text: str) -> list[Reference]:
+def find_references(text: str) -> list[IssueMention]:
     """Every reference in order of place; where finders overlap (`issue #12`) the one that starts first stays.
 
     Of `[words](link)` two spans are found, around the words, which stay.
     """
-    found: list[Reference] = []
+    found: list[IssueMention] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:
         found += _links(text)
     if "#" in text:
         found += _hashes(text)
     if "gh-" in text or "GH-" in text:
-        found += [Reference(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
+        found += [IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
     found += _nouns(text)
     found.sort(key=lambda r: (r.start, -r.end))
     return _without_overlap(found)
 
 
-def _without_overlap(found: list[Reference]) -> list[Reference]:
-    kept: list[Reference] = []
+def _without_overlap(found: list[IssueMention]) -> list[IssueMention]:
+    kept: list[IssueMention] = []
     for reference in found:
         if not kept or reference.start >= kept[-1].end:
             kept.append(reference)
         elif reference.end > kept[-1].end:
             first = kept[-1]
-            kept[-1] = Reference(first.start, reference.end, first.number, first.repo)
+            kept[-1] = IssueMention(first.start, reference.end, first.number, first.repo)
     return kept
 
 
-def _links(text: str) -> Iterator[Reference]:
+def _links(text: str) -> Iterator[IssueMention]:
     for match in _LINK.finditer(text):
         start, end = match.span()
         number, repo = int(match[1]), None
@@ -112,7 +112,7 @@ def _links(text: str) -> Iterator[Reference]:
         if text[max(0, start - 2) : start] == "](":
             yield from _markdown_link(text, start, end, number, repo)
         else:
-            yield Reference(start, end, number, repo)
+            yield IssueMention(start, end, number, repo)
 
 
 def _goes_on(text: str, position: int) -> bool:
@@ -127,46 +127,48 @@ def _before(text: str, position: int, backwards: re.Pattern[str], longest: int) 
     return match[0][::-1] if match else ""
 
 
-def _markdown_link(text: str, start: int, end: int, number: int, repo: str | None) -> Iterator[Reference]:
+def _markdown_link(text: str, start: int, end: int, number: int, repo: str | None) -> Iterator[IssueMention]:
     closed = text.find(")", end, end + 200)
     label = text.rfind("[", max(0, start - 300), start - 2)
     if closed < 0 or label < 0 or "\n" in text[label:closed]:
-        yield Reference(start, end, number, repo)
+        yield IssueMention(start, end, number, repo)
     else:
-        yield Reference(label, label + 1, number, repo)
-        yield Reference(start - 2, closed + 1, number, repo)
+        yield IssueMention(label, label + 1, number, repo)
+        yield IssueMention(start - 2, closed + 1, number, repo)
 
 
-def _hashes(text: str) -> Iterator[Reference]:
+def _hashes(text: str) -> Iterator[IssueMention]:
     for match in _HASH.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
         if _goes_on(text, start) or before in "_.-":
             name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
             if name is not None:
-                yield Reference(start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None)
+                yield IssueMention(
+                    start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None
+                )
         elif before in "&#$%{\\" or (before == "/" and not text[max(0, start - 2) : start - 1].isdigit()):
             continue
         elif not _is_something_else(text, start, end):
-            yield Reference(start, end, int(match[1]))
+            yield IssueMention(start, end, int(match[1]))
 
 
-def _nouns(text: str) -> Iterator[Reference]:
+def _nouns(text: str) -> Iterator[IssueMention]:
     for match in _NOUN.finditer(text):
         start = match.start()
         if _goes_on(text, start) and not text[start - 1].isdigit():
             continue
         if match["gap"] or len(match["number"]) >= _GLUED_DIGITS:
-            yield Reference(match.end("noun"), match.end(), int(match["number"]))
+            yield IssueMention(match.end("noun"), match.end(), int(match["number"]))
             if match["noun"][-1] in "sS":
                 yield from _listed(text, match.end())
 
 
-def _listed(text: str, position: int) -> Iterator[Reference]:
+def _listed(text: str, position: int) -> Iterator[IssueMention]:
     """The further numbers of `issues 12, 13 and 14`."""
     while further := _AND_NUMBER.match(text, position):
         position = further.end()
-        yield Reference(further.start(), position, int(further[1]))
+        yield IssueMention(further.start(), position, int(further[1]))
 
 
 def _is_something_else(text: str, start: int, end: int) -> bool:

@@ -1,25 +1,26 @@
 """The store of a crawl: one SQLite file that survives being killed and is read by every later stage."""
 
-from gis_builder.store.reading import StoredThread
 from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
+    CrawlTask,
     Page,
     PendingFetch,
     RateLimit,
     RepoOutcome,
     RepoRow,
     Tally,
-    Task,
     TopUp,
     Usage,
     full_names,
 )
 from gis_builder.store.store import Store
+from gis_builder.store.tables import StoredThread
 
 __all__ = [
     "RATE_LIMIT",
     "Absence",
+    "CrawlTask",
     "Page",
     "PendingFetch",
     "RateLimit",
@@ -28,7 +29,6 @@ __all__ = [
     "Store",
     "StoredThread",
     "Tally",
-    "Task",
     "TopUp",
     "Usage",
     "full_names",

@@ -83,7 +83,7 @@ class TopUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CrawlTask:
     """A resumable piece of work; what is done stays in the table, so that it is not done twice."""
 
     repo: str
@@ -155,7 +155,7 @@ class Page:
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
     pending: list[PendingFetch] = field(default_factory=list)
     granted: list[IssueRef] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[CrawlTask] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)  # repository, kind: tasks to forget
     repos: list[RepoRow] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, words

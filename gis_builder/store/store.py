@@ -12,22 +12,21 @@ from typing import Any, Self, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import reading
+from gis_builder.store import tables
 from gis_builder.store.decoding import Malformed, decode
-from gis_builder.store.reading import StoredThread, readable_rows, repo_row
 from gis_builder.store.records import Issue, IssueRef, Kind, Thread
 from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
+    CrawlTask,
     Page,
     RateLimit,
     RepoRow,
     Tally,
-    Task,
     TopUp,
     Usage,
 )
-from gis_builder.store.writing import REPO_COLUMNS, save_page
+from gis_builder.store.tables import REPO_COLUMNS, StoredThread, readable_rows, repo_row, save_page
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 
 VERSION = 1
@@ -128,7 +127,7 @@ class Store:
 
     def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
         """The same as their rows are, for who needs few of them as records."""
-        return reading.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
+        return tables.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
 
     def thread(self, ref: IssueRef) -> Thread | None:
         """One thread, whole or not; None where the issue was not fetched."""
@@ -138,18 +137,18 @@ class Store:
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
         """The same as its rows are."""
         home = self.full_name(ref.repo)
-        return next(reading.threads(self.path, home, 0, number=ref.number, pulls=True), None)
+        return next(tables.threads(self.path, home, 0, number=ref.number, pulls=True), None)
 
     def issues(self, repo: str) -> Iterator[Issue]:
         """The repository's issues by ascending number, threads or not; no pull requests."""
-        return reading.issues(self.path, self.full_name(repo))
+        return tables.issues(self.path, self.full_name(repo))
 
     def kind(self, ref: IssueRef) -> Kind:
         """What a reference points at, as far as it was fetched."""
         repo = self.full_name(ref.repo)
         with self._lock:
             if repo not in self._kinds:
-                self._kinds[repo] = reading.kinds(self.path, repo)
+                self._kinds[repo] = tables.kinds(self.path, repo)
             return self._kinds[repo].get(ref.number, Kind.UNKNOWN)
 
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
@@ -165,7 +164,7 @@ class Store:
 
     def tallies(self) -> dict[str, Tally]:
         """How much is stored and still to be had, by repository; also while another process crawls."""
-        return reading.tallies(self.path)
+        return tables.tallies(self.path)
 
     def rate_limit(self) -> RateLimit | None:
         """What the server said last of its limit; None where it said nothing that can be read."""
@@ -182,7 +181,7 @@ class Store:
         """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
         with self._lock:
             if self._content_hash is None:
-                self._content_hash = reading.content_hash(self.path)
+                self._content_hash = tables.content_hash(self.path)
             return self._content_hash
 
     def full_name(self, repo: str) -> str:
@@ -204,14 +203,14 @@ class Store:
         """Every row, those only met as the home of a target included."""
         return self._repo_rows()
 
-    def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[Task]:
+    def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
         """The tasks of one kind, by key; `done` selects the finished or the open ones."""
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
         with readable_rows(self.path):
             tasks = [
-                Task(repo, kind, key, cursor, json.loads(state), bool(is_done))
+                CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
                 for key, cursor, state, is_done in rows
             ]
         return [task for task in tasks if done is None or task.done == done]

@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.gh_archive.maps import Pool, Task
+from gis_builder.gh_archive.maps import FileTask, Pool
 from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.store import Store
 from gis_builder.store.records import Thread
@@ -401,15 +401,15 @@ def always_die(_: str) -> Iterator[bytes]:
 
 def test_killed_workers_are_replaced(tmp_path: Path) -> None:
     mark = str(tmp_path / "mark")
-    tasks = [Task((tmp_path / f"{n}.out",), write_own, (mark, n == 2)) for n in range(6)]
+    tasks = [FileTask((tmp_path / f"{n}.out",), write_own, (mark, n == 2)) for n in range(6)]
     with Pool(2) as pool:
         assert len(list(pool.run(tasks))) == 6
         assert all(task.out.read_bytes() == b"done" for task in tasks)
         with pytest.raises(DataError, match="a fault of its own"):
-            list(pool.run([Task((tmp_path / "a.out",), fail, ("",))]))
+            list(pool.run([FileTask((tmp_path / "a.out",), fail, ("",))]))
         with pytest.raises(DataError, match="killed again and again"):
-            list(pool.run([Task((tmp_path / "b.out",), always_die, ("",))]))
-        assert len(list(pool.run([Task((tmp_path / "c.out",), write_own, (mark, False))]))) == 1
+            list(pool.run([FileTask((tmp_path / "b.out",), always_die, ("",))]))
+        assert len(list(pool.run([FileTask((tmp_path / "c.out",), write_own, (mark, False))]))) == 1
     assert not (tmp_path / "a.out").exists()
 
 

@@ -13,9 +13,14 @@ from gis_builder.detection import might_matter
 from gis_builder.detection.lexicon import Code, code_of
 from gis_builder.detection.reader import find_markers
 from gis_builder.detection.reading import read
-from gis_builder.detection.references import find_references
 from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
-from gis_builder.detection.tokens import CodedSentence, hide_references, sentence_spans, tokenise
+from gis_builder.detection.tokens import (
+    CodedSentence,
+    find_references,
+    hide_references,
+    sentence_spans,
+    tokenise,
+)
 
 from .detect_threads import ref
 

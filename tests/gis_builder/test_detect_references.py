@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection.references import could_refer, find_references
+from gis_builder.detection.tokens import could_refer, find_references
 from gis_builder.store.records import IssueRef
 
 HOME = "rocket/launcher"

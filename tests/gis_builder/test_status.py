@@ -13,7 +13,7 @@ import pytest
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.status import read_status
 from gis_builder.results import Crawled
-from gis_builder.store import RATE_LIMIT, Page, RateLimit, RepoOutcome, RepoRow, Store, Task, Usage
+from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from tests.support.github import Server, serve
 
 from .crawl_world import STATION, open_github, quick, write_station
@@ -69,7 +69,9 @@ def test_stages_of_a_crawl(station: Server, store: Store, strategy: str) -> None
 
 def test_stopped_half_way(store: Store) -> None:
     row = RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=100)
-    store.save(Page(repos=[row], tasks=[Task("a/b", "search", "x", done=True), Task("a/b", "search", "y")]))
+    store.save(
+        Page(repos=[row], tasks=[CrawlTask("a/b", "search", "x", done=True), CrawlTask("a/b", "search", "y")])
+    )
     store.save(Page(usage={"a/b": Usage(3, 4, 10.0)}, warnings=[("a/b", "odd")]))
     status = read_status(store)
     assert status.repositories[0].stage == "searching"

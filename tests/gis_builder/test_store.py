@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.store import Absence, Page, PendingFetch, RepoOutcome, RepoRow, Store, Task, TopUp, Usage
+from gis_builder.store import (
+    Absence,
+    CrawlTask,
+    Page,
+    PendingFetch,
+    RepoOutcome,
+    RepoRow,
+    Store,
+    TopUp,
+    Usage,
+)
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from pairkit.app.errors import ConfigError, DataError
 
@@ -136,10 +146,10 @@ def test_usage_adds_up(store: Store) -> None:
 
 
 def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store) -> None:
-    begun = Task(REPO, "sweep", "a", state={"got": 0})
-    store.save(Page(tasks=[begun, Task(REPO, "sweep", "b", state={"got": 9}, done=True)]))
+    begun = CrawlTask(REPO, "sweep", "a", state={"got": 0})
+    store.save(Page(tasks=[begun, CrawlTask(REPO, "sweep", "b", state={"got": 9}, done=True)]))
     store.save(Page(tasks=[replace(begun, cursor="cursor", state={"got": 3})]))
-    assert store.tasks(REPO, "sweep", done=False) == [Task(REPO, "sweep", "a", "cursor", {"got": 3})]
+    assert store.tasks(REPO, "sweep", done=False) == [CrawlTask(REPO, "sweep", "a", "cursor", {"got": 3})]
     store.save(Page(dropped=[(REPO, "sweep")]))
     assert store.tasks(REPO, "sweep") == []
 
@@ -160,7 +170,7 @@ def test_a_damaged_row_ends_in_one_line(tmp_path: Path, sql: str) -> None:
             Page(
                 repos=[RepoRow(REPO, RepoOutcome.OK, REPO)],
                 threads=[Thread(an_issue(1))],
-                tasks=[Task(REPO, "sweep", state={"got": 0})],
+                tasks=[CrawlTask(REPO, "sweep", state={"got": 0})],
                 missing={IssueRef(REPO, 9): (Absence.DELETED, "")},
             )
         )

@@ -17,12 +17,11 @@ from gis_builder.crawling.github import check, search, sweep
 from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
 from gis_builder.crawling.github.check import may_be_repository
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
-from gis_builder.crawling.github.fetch import Fetcher, fetch
+from gis_builder.crawling.github.fetch import Fetcher, fetch, top_up
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.crawling.github.nodes import TypeNode
 from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.crawling.github.topup import top_up
 from gis_builder.progress.events import Began, Finished, Listener, ignore
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Usage

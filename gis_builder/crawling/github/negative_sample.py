@@ -12,7 +12,7 @@ from itertools import islice
 
 from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.fetch import Fetcher
-from gis_builder.store import Page, RepoRow, Store, Task
+from gis_builder.store import CrawlTask, Page, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 
 
@@ -50,11 +50,11 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
 def _fix_order(crawl: Crawl, row: RepoRow, seed: int) -> None:
     """Fix the order when it is first drawn: a later update must not shuffle it anew."""
     if not _tasks(crawl.store, row, seed):
-        task = Task(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
+        task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
         crawl.save(row.full_name, Page(tasks=[task]))
 
 
-def _tasks(store: Store, row: RepoRow, seed: int) -> list[Task]:
+def _tasks(store: Store, row: RepoRow, seed: int) -> list[CrawlTask]:
     return [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
 
 

@@ -12,13 +12,12 @@ from math import ceil
 
 from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, ask_sized, cut, epoch
 from gis_builder.crawling.github.client import RequestRefused
-from gis_builder.crawling.github.fetch import Fetcher, failure_of, fetch_threads
+from gis_builder.crawling.github.fetch import Fetcher, failure_of, fetch_threads, top_up
 from gis_builder.crawling.github.nodes import Hits
 from gis_builder.crawling.github.queries import GraphQuery, Search
 from gis_builder.crawling.github.sweep import sweep
-from gis_builder.crawling.github.topup import top_up
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import Page, PendingFetch, RepoRow, Task
+from gis_builder.store import CrawlTask, Page, PendingFetch, RepoRow
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
 
@@ -67,8 +66,8 @@ def _plan(crawl: Crawl, row: RepoRow) -> None:
     crawl.save(row.full_name, Page(tasks=[_task(row, text, Window()) for text in words]))
 
 
-def _task(row: RepoRow, words: str, window: Window) -> Task:
-    return Task(
+def _task(row: RepoRow, words: str, window: Window) -> CrawlTask:
+    return CrawlTask(
         row.full_name,
         _KIND,
         f"{words} {window.words}".strip(),
@@ -90,7 +89,7 @@ def _discover(crawl: Crawl, row: RepoRow) -> None:
         crawl.tell(row.full_name, "discover", total - left, total)
 
 
-def _probe(crawl: Crawl, row: RepoRow, task: Task, lists: dict[str, Pages]) -> None:
+def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages]) -> None:
     """Ask on its own what the server may refuse: a refused search spoils all that is asked with it."""
     try:
         _search(crawl, row, [task], BatchSize(1), lists)
@@ -99,7 +98,7 @@ def _probe(crawl: Crawl, row: RepoRow, task: Task, lists: dict[str, Pages]) -> N
 
 
 def _search(
-    crawl: Crawl, row: RepoRow, tasks: Sequence[Task], size: BatchSize, lists: dict[str, Pages]
+    crawl: Crawl, row: RepoRow, tasks: Sequence[CrawlTask], size: BatchSize, lists: dict[str, Pages]
 ) -> None:
     def build(count: int) -> GraphQuery[Hits]:
         return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
@@ -131,7 +130,7 @@ def _search(
     crawl.save(row.full_name, page)
 
 
-def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Hits, pages: Pages) -> None:
+def _take(crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, found: Hits, pages: Pages) -> None:
     """Wish for what was found and go on, or cut the search where it has more than it gives out."""
     limit, count = crawl.settings.search_limit, found.issue_count
     if task.cursor is None and count > limit:
@@ -164,6 +163,6 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: Task, found: Hits, pages
     )
 
 
-def _is_boilerplate(crawl: Crawl, row: RepoRow, task: Task, count: int) -> bool:
+def _is_boilerplate(crawl: Crawl, row: RepoRow, task: CrawlTask, count: int) -> bool:
     is_phrase = task.key.endswith(("in:comments", "in:body"))  # the whole of it, not a window
     return is_phrase and count > crawl.settings.max_phrase_share * row.issue_count

@@ -16,17 +16,17 @@ from gis_builder.crawling.github.batches import (
 )
 from gis_builder.crawling.github.check import look_again
 from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.fetch import top_up
 from gis_builder.crawling.github.nodes import Listing, ListingHome
 from gis_builder.crawling.github.parse import ParsedThread, parse_thread
 from gis_builder.crawling.github.queries import GraphQuery
-from gis_builder.crawling.github.topup import top_up
-from gis_builder.store import Page, RepoRow, Task
+from gis_builder.store import CrawlTask, Page, RepoRow
 from pairkit.app.errors import BadReply, RemoteError
 
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every issue of the repository; goes on where it was stopped."""
-    _list_all(crawl, Task(row.full_name, "sweep", state={"got": 0}), row.issue_count)
+    _list_all(crawl, CrawlTask(row.full_name, "sweep", state={"got": 0}), row.issue_count)
     top_up(crawl, row.full_name)
 
 
@@ -44,7 +44,7 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     crawl.save(row.full_name, page)
 
 
-def _open_update(crawl: Crawl, row: RepoRow) -> Task:
+def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
     """The update that was stopped, or a new one: where it begins and what holds once it is done."""
     tasks = crawl.store.tasks(row.full_name, "update")
     if tasks:
@@ -58,12 +58,12 @@ def _open_update(crawl: Crawl, row: RepoRow) -> Task:
         "labels": now.labels,
     }
     since = look_back(row.as_of)
-    task = Task(row.full_name, "update", state={"got": 0, "since": since, "row": after})
+    task = CrawlTask(row.full_name, "update", state={"got": 0, "since": since, "row": after})
     crawl.save(row.full_name, Page(tasks=[task]))
     return crawl.store.tasks(row.full_name, "update")[0]
 
 
-def _list_all(crawl: Crawl, start: Task, total: int) -> None:
+def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
     stored = crawl.store.tasks(start.repo, start.kind)
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
@@ -82,8 +82,8 @@ def _list_all(crawl: Crawl, start: Task, total: int) -> None:
 
 
 def _take(
-    crawl: Crawl, task: Task, reply: HttpReply[ListingHome], asked: int, size: BatchSize, pages: Pages
-) -> Task:
+    crawl: Crawl, task: CrawlTask, reply: HttpReply[ListingHome], asked: int, size: BatchSize, pages: Pages
+) -> CrawlTask:
     """Store a page of the listing; one that lacks an issue is asked for again in smaller pages."""
     home = reply.data.get("r0")
     if home is None:
@@ -126,7 +126,7 @@ def _must_be_of(repo: str, threads: Sequence[ParsedThread]) -> None:
             raise BadReply(f"{repo}: the reply lists {ref}; run the same command again to continue")
 
 
-def _step_over(crawl: Crawl, task: Task, listing: Listing | None, pages: Pages) -> Task:
+def _step_over(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages) -> CrawlTask:
     """Try a page of one issue again; when it fails for good leave the issue out, and say so."""
     failures = task.state.get("failures", 0) + 1
     if failures < crawl.settings.attempts:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Task, TopUp
+from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.records import Event, Issue, IssueRef, Thread
 from gis_builder.trackers.dump import Dump, Row, closing_event, find_dumps
 from gis_builder.trackers.rest_records import event_record, reference, title_only
@@ -47,7 +47,7 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     rows = [tracker.row() for tracker in trackers]
     former = [row for tracker in trackers for row in tracker.former_rows()]
-    whole = [Task(tracker.name, "import", done=True) for tracker in trackers]
+    whole = [CrawlTask(tracker.name, "import", done=True) for tracker in trackers]
     store.save(Page(repos=[*former, *rows], warnings=list(_warnings(trackers)), tasks=whole))
     return rows
 
