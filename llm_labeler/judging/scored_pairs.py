@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from llm_labeler.records import POLARITIES, VOTES, Candidate, JudgeVote
+from llm_labeler.dataset.rows import VOTES
+from llm_labeler.records import Candidate, JudgeVote
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line, without_apostrophes
 
@@ -105,17 +106,6 @@ def _half(labels: pl.Series) -> float:
     return float(low + high) / 2
 
 
-_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "text_id": pl.String,
-    "text": pl.String,
-    "candidate": pl.String,
-    "polarity": pl.String,
-    "llms": pl.List(pl.String),
-}
-_REMEDY = "write the table anew with `label parse`"
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
-
-
 class ScoredCandidate(NamedTuple):
     """One candidate with people's label."""
 
@@ -135,28 +125,15 @@ class ScoredCandidate(NamedTuple):
 
 
 def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns needed, `votes` even where there are none, and the `key` that gold pairs are matched by."""
-    if missing := [name for name in _COLUMNS if name not in table.columns]:
-        raise DataError(
-            f"the candidates have columns {', '.join(table.columns)}; {', '.join(missing)} is missing: "
-            f"{_REMEDY}"
-        )
-    votes = pl.col("votes") if "votes" in table.columns else pl.lit(None, _VOTES)
-    if isinstance(table.schema.get("votes"), pl.List):  # `vote` was called `verdict` once
-        votes = votes.list.eval(pl.element().struct.rename_fields(["judge", "vote"]))
+    """The columns needed, and the `key` that gold pairs are matched by."""
     key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
     try:
-        texts = [pl.col(name).cast(kind) for name, kind in _COLUMNS.items()]
-        whole = table.select(*texts, votes=votes.cast(_VOTES))
+        votes = pl.col("votes").cast(VOTES)
+        return table.select("text_id", "candidate", "polarity", "llms", votes, key=key)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"the candidates can't be read ({one_line(str(error))}): {_REMEDY}") from error
-    cast = whole["votes"].explode().drop_nulls().struct.unnest()
-    for column in (*(whole[name] for name in _COLUMNS), whole["llms"].explode(), cast["judge"]):
-        if column.null_count():
-            raise DataError(f"the candidates hold an empty {column.name}: {_REMEDY}")
-    _check(whole["polarity"], POLARITIES)
-    _check(cast["vote"], VOTES)
-    return whole.select(pl.exclude("text"), key=key)
+        raise DataError(
+            f"the candidates can't be read ({one_line(str(error))}): write the table anew with `label parse`"
+        ) from error
 
 
 def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
@@ -165,10 +142,3 @@ def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
         if votes:
             id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
             yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
-
-
-def _check(found: pl.Series, known: tuple[str, ...]) -> None:
-    if strange := sorted({str(value) for value in found.unique()} - set(known)):
-        raise DataError(
-            f"the candidates hold {found.name} {strange[0]!r:.60}, expected {', '.join(known)}: {_REMEDY}"
-        )

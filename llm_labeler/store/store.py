@@ -51,28 +51,6 @@ class SubmittedBatch:
         return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
 
 
-def _save_batch(connection: sqlite3.Connection, batch: SubmittedBatch) -> None:
-    """Write a batch down, in place of what was known of it."""
-    keys = {name: key_row(key) for name, key in batch.keys.items()}
-    money = None if batch.cost is None else picodollars(batch.cost)
-    connection.execute(
-        f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')",  # noqa: S608
-        (
-            *(batch.batch_id, batch.llm, batch.state, json.dumps(keys)),
-            *(len(keys), batch.bound.prompt_tokens, batch.bound.completion_tokens, money),
-        ),
-    )
-
-
-def _waiting_batches(connection: sqlite3.Connection, llm: str | None) -> list[SubmittedBatch]:
-    """Batches in order of their ids; of one LLM or of all."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id",  # noqa: S608
-        (llm,),
-    )
-    return [_batch(row) for row in rows]
-
-
 def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
     return SubmittedBatch(
@@ -83,10 +61,10 @@ def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     )
 
 
-def _forget_batch(connection: sqlite3.Connection, batch_id: str) -> None:
-    """Strike a batch out."""
-    connection.execute("DELETE FROM batches WHERE batch_id = ?", (batch_id,))
-
+# The column `files` holds nothing.
+_SAVE_BATCH = f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+_BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
+_FORGET_BATCH = "DELETE FROM batches WHERE batch_id = ?"
 
 _ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
 _ADD = (
@@ -106,18 +84,6 @@ _WAITING = (
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
     """Add to what an LLM has cost."""
     connection.execute(_ADD, (llm, *(min(number, MOST) for number in astuple(spent))))
-
-
-def _spending_by_llm(connection: sqlite3.Connection) -> dict[str, Spending]:
-    """By LLM, in order of names; calls in flight and batches that are waited for count at their most."""
-    return _summed(connection, (_SPENT, _CUT_OFF, _WAITING))
-
-
-def _charge_cut_off(connection: sqlite3.Connection) -> int:
-    """Charge the calls that never came back at their bound; how many there were."""
-    for llm, spent in _summed(connection, (_CUT_OFF,)).items():
-        _add_spending(connection, llm, spent)
-    return connection.execute("DELETE FROM in_flight").rowcount
 
 
 def _summed(connection: sqlite3.Connection, queries: Iterable[str]) -> dict[str, Spending]:
@@ -151,50 +117,15 @@ def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
         yield chunk
 
 
-def _unanswered(connection: sqlite3.Connection, asks: Sequence[Ask], *, retry_final: bool) -> list[Ask]:
-    """Those of a few questions that have no answer yet, in order, each once."""
-    by_key: dict[object, Ask] = {}
-    for ask in asks:
-        by_key.setdefault(ask.key, ask)
-    distinct = list(by_key.values())
-    keys = json.dumps([key_row(ask.key) for ask in distinct])
-    answered = {place for (place,) in connection.execute(_ANSWERED, (keys, not retry_final))}
-    return [ask for place, ask in enumerate(distinct) if place not in answered]
-
-
-def _stored_answers(
-    connection: sqlite3.Connection, tasks: Collection[Task], text_ids: Collection[str] | None = None
-) -> Iterator[StoredAnswer]:
-    """Answers in order of text, task, LLM, prompt and parameters, those of a few texts at a time in memory.
-
-    Nothing is left open between two chunks: SQLite's log could not be folded in while calls go on beside it.
-    """
-    sql = (
-        f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
-        f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
-    )
-    wanted = json.dumps(sorted(tasks))
-    for chunk in _answered(connection) if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
-        yield from map(row_answer, connection.execute(sql, (json.dumps(chunk), wanted)).fetchall())
+_OF_TEXTS = (
+    f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+    f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+)
 
 
 def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
     """In order; without a set, as there may be millions."""
     return (text_id for text_id, _ in groupby(sorted(text_ids)))
-
-
-def _stored_failures(connection: sqlite3.Connection) -> Iterator[Failure]:
-    """Failures in the order of `answers`."""
-    yield from map(row_failure, connection.execute(f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"))  # noqa: S608
-
-
-def _answered(connection: sqlite3.Connection) -> Iterator[list[str]]:
-    """The texts with answers, in order."""
-    chunk = [""]
-    while chunk:
-        found = connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
-        if chunk := [text_id for (text_id,) in found]:
-            yield chunk
 
 
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
@@ -240,8 +171,14 @@ class AnswerStore:
 
     def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
         """Like `missing` for a few questions, in one query; one that occurs twice is returned once."""
+        by_key: dict[AskKey, Ask] = {}
+        for ask in asks:
+            by_key.setdefault(ask.key, ask)
+        distinct = list(by_key.values())
+        keys = json.dumps([key_row(ask.key) for ask in distinct])
         with database_errors(self.path):
-            return _unanswered(self._connection, asks, retry_final=retry_final)
+            answered = {place for (place,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
+        return [ask for place, ask in enumerate(distinct) if place not in answered]
 
     def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
         """Write down that a call is about to leave; committed when this returns."""
@@ -273,16 +210,34 @@ class AnswerStore:
         For the process that holds the run's folder, before its first call.
         """
         with self._writing() as connection:
-            return _charge_cut_off(connection)
+            for llm, spent in _summed(connection, (_CUT_OFF,)).items():
+                _add_spending(connection, llm, spent)
+            return connection.execute("DELETE FROM in_flight").rowcount
 
     # What came of them.
 
     def answers(
         self, tasks: Collection[Task], text_ids: Collection[str] | None = None
     ) -> Iterator[StoredAnswer]:
-        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
+        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in.
+
+        Those of a few texts are in memory at a time, and nothing is left open between two chunks: SQLite
+        could not fold its log in while calls go on.
+        """
+        wanted = json.dumps(sorted(tasks))
         with database_errors(self.path):
-            yield from _stored_answers(self._connection, tasks, text_ids)
+            for chunk in self._answered() if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
+                yield from map(
+                    row_answer, self._connection.execute(_OF_TEXTS, (json.dumps(chunk), wanted)).fetchall()
+                )
+
+    def _answered(self) -> Iterator[list[str]]:
+        """The texts with answers, in order."""
+        chunk = [""]
+        while chunk:
+            found = self._connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
+            if chunk := [text_id for (text_id,) in found]:
+                yield chunk
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
@@ -296,7 +251,8 @@ class AnswerStore:
     def failures(self) -> Iterator[Failure]:
         """Questions without an answer that were asked, in the order of `answers`."""
         with database_errors(self.path):
-            yield from _stored_failures(self._connection)
+            sql = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
+            yield from map(row_failure, self._connection.execute(sql))
 
     def spent(self) -> Spending:
         """What all calls cost; those in flight, or in a batch, at the most they can."""
@@ -305,7 +261,7 @@ class AnswerStore:
     def spent_by_llm(self) -> dict[str, Spending]:
         """The same by LLM, in order of names."""
         with database_errors(self.path):
-            return _spending_by_llm(self._connection)
+            return _summed(self._connection, (_SPENT, _CUT_OFF, _WAITING))
 
     # What answers were made from.
 
@@ -331,13 +287,17 @@ class AnswerStore:
         """Write a batch down, or what is new of it."""
         with self._writing() as connection:
             if replaces is not None:
-                _forget_batch(connection, replaces)
-            _save_batch(connection, batch)
+                connection.execute(_FORGET_BATCH, (replaces,))
+            money = None if batch.cost is None else picodollars(batch.cost)
+            keys = json.dumps({name: key_row(key) for name, key in batch.keys.items()})
+            bound = (batch.bound.prompt_tokens, batch.bound.completion_tokens)
+            row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *bound, money)
+            connection.execute(_SAVE_BATCH, row)
 
     def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
         """Batches that are not collected yet, in order of their ids; of one LLM or of all."""
         with database_errors(self.path):
-            return _waiting_batches(self._connection, llm)
+            return [_batch(row) for row in self._connection.execute(_BATCHES, (llm,))]
 
     def collect_batch(
         self, batch: SubmittedBatch, answers: Iterable[StoredAnswer], failures: Iterable[Failure]
@@ -349,18 +309,18 @@ class AnswerStore:
             for failure in failures:
                 connection.execute(_SAVE_FAILURE, failure_row(failure))
                 _add_spending(connection, batch.llm, charge(None, None))
-            _forget_batch(connection, batch.batch_id)
+            connection.execute(_FORGET_BATCH, (batch.batch_id,))
 
     def give_up_batch(self, batch: SubmittedBatch) -> None:
         """Strike out a batch that nobody collects, and charge it at its bound."""
         with self._writing() as connection:
             _add_spending(connection, batch.llm, batch.most)
-            _forget_batch(connection, batch.batch_id)
+            connection.execute(_FORGET_BATCH, (batch.batch_id,))
 
     def forget_batch(self, batch_id: str) -> None:
         """Strike out a batch that brought nothing and cost nothing."""
         with self._writing() as connection:
-            _forget_batch(connection, batch_id)
+            connection.execute(_FORGET_BATCH, (batch_id,))
 
     def _put(self, sql: str, key: str, value: str) -> None:
         with database_errors(self.path):

@@ -2,10 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -149,18 +145,22 @@ def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, An
     patch(owner, name, synchronous if owner is AnswerStore else asynchronous)
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
-    point: str, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
+    """A run whose process ends right after a step."""
+
     def end() -> None:
         raise Killed
 
+    with pytest.MonkeyPatch.context() as patched:
+        end_after(point, end, patched.setattr)
+        with pytest.raises(Killed):
+            batch(base_url, store)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(point: str, store: AnswerStore) -> None:
     with serve(Options(batch_s=0.05)) as server:
-        with monkeypatch.context() as patched:
-            end_after(point, end, patched.setattr)
-            with pytest.raises(Killed):
-                batch(server.base_url, store)
+        killed_at(point, server.base_url, store)
         assert server.stats.batches == (0 if point in ("written down", "prepared") else 1)
         before = store.spent()
         outcome = batch(server.base_url, store)
@@ -175,45 +175,11 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(
     assert before.requests == (1 if point == "prepared" else 20)
 
 
-CHILD = """
-import os, signal, sys
-from pathlib import Path
-from llm_labeler.store import Batch, Store
-from tests.llm_labeler.test_batch import batch, end_after
-end_after(sys.argv[3], lambda: os.kill(os.getpid(), signal.SIGKILL), setattr)
-with Store.open(Path(sys.argv[2]), create=True) as store:
-    batch(sys.argv[1], store)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("point", POINTS)
-def test_killed_at_any_point_it_goes_on(point: str, tmp_path: Path) -> None:
-    path = tmp_path / "answers.sqlite"
-    with serve(Options(batch_s=0.05)) as server:
-        command = [sys.executable, "-c", CHILD, server.base_url, str(path), point]
-        killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, timeout=60)
-        assert killed.returncode == -signal.SIGKILL
-        with AnswerStore.open(path) as store:
-            store.recover()
-            batch(server.base_url, store)
-            assert answered(store) == 20
-            assert store.batches() == []
-        assert server.stats.batches == 1
-        assert server.stats.asked_again == 0
-
-
 def test_a_batch_is_found_behind_many_others(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
-    def end() -> None:
-        raise Killed
-
     with serve() as server:
-        with monkeypatch.context() as patched:
-            end_after("started", end, patched.setattr)
-            with pytest.raises(Killed):
-                batch(server.base_url, store)
+        killed_at("started", server.base_url, store)
         with AnswerStore.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
@@ -235,17 +201,9 @@ def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store:
         assert server.stats.asked_again == 0
 
 
-def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def end() -> None:
-        raise Killed
-
+def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(store: AnswerStore) -> None:
     with serve(Options(batch_ends="expired")) as server:
-        with monkeypatch.context() as patched:
-            end_after("adopted", end, patched.setattr)
-            with pytest.raises(Killed):
-                batch(server.base_url, store)
+        killed_at("adopted", server.base_url, store)
         outcome = batch(server.base_url, store)
         # 1 at once before, 10 of 19 collected, 1 at once now, 4 of the last 8
         assert (outcome.cached, outcome.done, outcome.failed) == (1, 15, 4)
@@ -302,14 +260,9 @@ def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStor
         assert store.batches() == []
 
 
-def test_a_batch_that_the_server_has_forgotten(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def end() -> None:
-        raise Killed
-
-    with serve(Options(batch_s=60)) as server, monkeypatch.context() as patched:
-        end_after("adopted", end, patched.setattr)
-        with pytest.raises(Killed):
-            batch(server.base_url, store)
+def test_a_batch_that_the_server_has_forgotten(store: AnswerStore) -> None:
+    with serve(Options(batch_s=60)) as server:
+        killed_at("adopted", server.base_url, store)
     with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
         batch(another.base_url, store)
     assert len(store.batches()) == 1
@@ -379,18 +332,12 @@ def test_only_openai_is_known_to_give_a_discount(store: AnswerStore) -> None:
 
 @pytest.mark.parametrize("point", ["written down", "adopted"])
 def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
-    point: str, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+    point: str, store: AnswerStore
 ) -> None:
     """It counts at its bound until it is looked at, or found out to have never begun."""
 
-    def end() -> None:
-        raise Killed
-
     with serve() as server:
-        with monkeypatch.context() as patched:
-            end_after(point, end, patched.setattr)
-            with pytest.raises(Killed):
-                batch(server.base_url, store)
+        killed_at(point, server.base_url, store)
         limit = store.spent().tokens
         outcome = batch(server.base_url, store, 25, budget=BudgetSettings(max_tokens=limit))
         assert (outcome.done + outcome.cached, outcome.stopped_by) == (25, None)
@@ -499,12 +446,6 @@ def test_a_line_says_all_and_is_known_by_its_question() -> None:
     wanted = {"custom_id": custom_id(an_ask(1).key), "method": "POST", "url": "/v1/chat/completions"}
     assert line == wanted
     assert custom_id(an_ask(1).key) != custom_id(an_ask(2).key) != custom_id(an_ask(2, llm="x").key)
-
-
-def test_thousands_of_questions_in_one_batch(store: AnswerStore) -> None:
-    with serve() as server:
-        assert batch(server.base_url, store, 3_000).done == 3_000
-    assert answered(store) == 3_000
 
 
 def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:

@@ -1,4 +1,4 @@
-"""Rows dealt in shards are those that would be made of everything in memory."""
+"""Rows split_rows in shards are those that would be made of everything in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.rows import ROWS, DatasetRows
@@ -21,7 +21,6 @@ from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, 
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
 from pairkit.dataset.records import SPLITS
-from pairkit.system.seeded import keyed_hash
 from tests.llm_labeler.test_dataset import record
 from tests.pairkit.peak import peak_mib
 
@@ -71,129 +70,80 @@ def splits_of(run: Collected) -> dict[str, str]:
     return {text.text_id: SPLITS[text.row % 3] for text, _ in run}
 
 
-def in_memory(run: Collected, *, triplets: bool) -> Frames:
-    """The rows of all configurations, made of whole tables by joins."""
-    split_of, rows = splits_of(run), []
-    for text, pairs in run:
-        kept: dict[str, LabelledPair] = {}
-        for pair in pairs:
-            if pair.reason is None:
-                kept.setdefault(pair.candidate.candidate, pair)
-        if triplets and len({pair.polarity for pair in kept.values()}) < 2:
-            continue
-        rows += [
-            {
-                "text1": text.text,
-                "text2": said,
-                "label": pair.label,
-                "text_id": text.text_id,
-                "polarity": pair.polarity,
-                "llms": list(pair.candidate.llms),
-                "prompt_hashes": list(pair.candidate.prompt_hashes),
-                "votes": [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes],
-                "strategy": "union",
-                "negative_kind": pair.candidate.change,
-                "split": split_of[text.text_id],
-                "key": keyed_hash(3, "row", text.text_id, said),
-            }
-            for said, pair in kept.items()
-        ]
-    if not rows:
-        return {}
-    schema = {
-        "label": pl.Float64,
-        "votes": pl.List(pl.Struct({"judge": pl.String, "vote": pl.String})),
-        "negative_kind": pl.String,
-        "key": pl.UInt64,
-    }
-    table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None).sort("key")
-    graded = table["label"].is_in([0.0, 1.0]).not_().any()
-    table = table.with_columns(pl.col("label").cast(pl.Float32 if graded else pl.Int64))
-    found: dict[str, dict[str, pl.DataFrame]] = {"default": {}, "positive": {}, "triplet": {}}
-    for split in SPLITS:
-        part = table.filter(split=split)
-        found["default"][split] = part.drop("split", "key", "negative_kind")
-        positive = part.filter(polarity="positive")
-        found["positive"][split] = positive.select(anchor="text1", positive="text2")
-        found["triplet"][split] = _matched(part, triplets=triplets)
-    if triplets:
-        found = {"triplet": found["triplet"]}
-    sized = {c: {split: f for split, f in splits.items() if f.height} for c, splits in found.items()}
-    return {config: splits for config, splits in sized.items() if splits}
-
-
-def _matched(part: pl.DataFrame, *, triplets: bool) -> pl.DataFrame:
-    rows = part.to_dicts()
-    schema = {"anchor": pl.String, "positive": pl.String, "negative": pl.String}
-    if triplets:
-        names = pl.List(pl.String)
-        schema |= {"negative_kind": pl.String, "text_id": pl.String}
-        schema |= {"llms": names, "prompt_hashes": names, "strategy": pl.String}
-    made = []
-    for row in rows:
-        own = [each for each in rows if each["text_id"] == row["text_id"]]
-        sides = {polarity: [each for each in own if each["polarity"] == polarity] for polarity in POLARITIES}
-        leads = max(POLARITIES, key=lambda polarity: len(sides[polarity]))  # the first of equal ones
-        (other,) = {*POLARITIES} - {leads}
-        if not sides[other] or row["polarity"] != leads:
-            continue
-        met = sides[other][sides[leads].index(row) % len(sides[other])]
-        positive, negative = (row, met) if leads == "positive" else (met, row)
-        both = {name: sorted({*row[name], *met[name]}) for name in ("llms", "prompt_hashes")}
-        told = {"negative_kind": negative["negative_kind"], "text_id": row["text_id"], "strategy": "union"}
-        texts = {"anchor": row["text1"], "positive": positive["text2"], "negative": negative["text2"]}
-        made.append(texts | told | both)
-    return pl.DataFrame([{name: each[name] for name in schema} for each in made], schema=schema)
-
-
-def together(dealt: SplitRows) -> Frames:
+def together(split_rows: SplitRows) -> Frames:
     """The shards of each configuration and split, one behind the other."""
-    found: dict[str, dict[str, list[pl.DataFrame]]] = {config: {} for config in dealt.sizes}
+    found: dict[str, dict[str, list[pl.DataFrame]]] = {config: {} for config in split_rows.sizes}
     for config, splits in found.items():
-        for split, place, count, rows in dealt.shards(config):
+        for split, place, count, rows in split_rows.shards(config):
             shards = splits.setdefault(split, [])
             assert (place, len(shards) < count) == (len(shards), True)
             shards.append(rows)
     return {config: {split: pl.concat(s) for split, s in splits.items()} for config, splits in found.items()}
 
 
+@settings(max_examples=60)
 @given(RUNS, st.integers(1, 9), st.booleans())
-def test_shards_together_are_the_rows_of_everything_in_memory(
+def test_shards_together_are_the_rows_of_one_shard_which_are_counted(
     drawn: Drawn, shard: int, triplets: bool
 ) -> None:
     run = collected(drawn)
-    dealt = SplitRows(rows_of(run, triplets=triplets, shard=shard), splits_of(run), graded=False)
-    found, expected = together(dealt), in_memory(run, triplets=triplets)
-    assert found.keys() == expected.keys()
-    for config, splits in expected.items():
+    whole, parted = (
+        SplitRows(rows_of(run, triplets=triplets, shard=size), splits_of(run), graded=False)
+        for size in (ROWS, shard)
+    )
+    frames, found, counts = together(whole), together(parted), whole.counts()
+    assert (found.keys(), parted.counts()) == (frames.keys(), counts)
+    for config, splits in frames.items():
         assert found[config].keys() == splits.keys()
-        for split, rows in splits.items():
-            assert found[config][split].equals(rows, null_equal=True)
-            assert found[config][split].schema == rows.schema
-            assert dealt.sizes[config][split] == rows.height
-
-
-@given(RUNS, st.booleans())
-def test_counts_are_those_of_the_rows(drawn: Drawn, triplets: bool) -> None:
-    run = collected(drawn)
-    dealt = SplitRows(rows_of(run, triplets=triplets), splits_of(run), graded=False)
-    frames, counts = in_memory(run, triplets=triplets), dealt.counts()
+        assert all(found[config][split].equals(rows, null_equal=True) for split, rows in splits.items())
     for split in SPLITS:
-        rows, told = frames.get("default", {}).get(split), counts["splits"][split]
+        rows, counted = frames.get("default", {}).get(split), counts["splits"][split]
+        assert counted["triplets"] == len(frames.get("triplet", {}).get(split, ()))
         if rows is not None:
-            assert told["texts"] == rows["text_id"].n_unique()
-            assert [told[name] for name in POLARITIES] == [(rows["polarity"] == p).sum() for p in POLARITIES]
-        found = frames.get("triplet", {}).get(split)
-        assert told["triplets"] == (0 if found is None else found.height)
-    if triplets:
-        kinds = [
-            kind or "unknown" for rows in frames.get("triplet", {}).values() for kind in rows["negative_kind"]
-        ]
-        assert counts["negative_kinds"] == {kind: kinds.count(kind) for kind in sorted({*kinds})}
-    for llm, told in counts["llms"].items():
-        said = [r for rows in frames.get("default", {}).values() for r in rows.to_dicts() if llm in r["llms"]]
-        if not triplets:
-            assert told == {p: sum(row["polarity"] == p for row in said) for p in POLARITIES}
+            assert counted["texts"] == rows["text_id"].n_unique()
+            assert [counted[name] for name in POLARITIES] == [
+                (rows["polarity"] == p).sum() for p in POLARITIES
+            ]
+
+
+@settings(max_examples=60)
+@given(RUNS, st.booleans())
+def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: Drawn, triplets: bool) -> None:
+    run = collected(drawn)
+    frames = together(SplitRows(rows_of(run, triplets=triplets), splits_of(run), graded=True))
+    for text, pairs in run:
+        kept: dict[str, LabelledPair] = {}
+        for pair in pairs:
+            if pair.reason is None:
+                kept.setdefault(pair.candidate.candidate, pair)
+        sides = {p: {said for said, pair in kept.items() if pair.polarity == p} for p in POLARITIES}
+        split = splits_of(run)[text.text_id]
+        triples = frames.get("triplet", {}).get(split)
+        triples = [] if triples is None else triples.filter(anchor=text.text).to_dicts()
+        if all(sides.values()):
+            assert ({t["positive"] for t in triples}, {t["negative"] for t in triples}) == (
+                sides["positive"],
+                sides["negative"],
+            )
+            assert len(triples) == max(map(len, sides.values()))
+        else:
+            assert triples == []
+        if triplets:
+            for triple in triples:
+                both = [kept[triple[polarity]].candidate for polarity in POLARITIES]
+                assert triple["negative_kind"] == both[1].change
+                assert triple["llms"] == sorted({*both[0].llms, *both[1].llms})
+                assert triple["prompt_hashes"] == sorted({*both[0].prompt_hashes, *both[1].prompt_hashes})
+            continue
+        rows = frames["default"][split].filter(text_id=text.text_id).to_dicts() if kept else []
+        assert {row["text2"]: row["label"] for row in rows} == {
+            said: pair.label for said, pair in kept.items()
+        }
+        for row in rows:
+            pair = kept[row["text2"]]
+            assert (row["text1"], row["polarity"], row["strategy"]) == (text.text, pair.polarity, "union")
+            assert row["llms"] == list(pair.candidate.llms)
+            assert row["votes"] == [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
 
 
 def a_run(texts: int) -> Collected:
