@@ -4,7 +4,7 @@
     gis pair --work rust.work --out rust
     python benchmarks/backtest.py --gis rust --work rust.work --bugs dup-bugs --out FOLDER [--only TRACKER]
 
-`aoe search --every --before created_at` and `gis suggest --backtest` on rust-lang/rust, and on the pairs of
+`aoe search --every --before created_at` and `gis backtest` on rust-lang/rust, and on the pairs of
 Eclipse and Firefox, whose reports have no times: their numbers are taken for the order, and as there are no
 other reports, every second one repeats another. Rankings are
 BM25, all-MiniLM-L6-v2, it trained on rust's pairs of the earlier half (by time), and each with BM25.

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from pairkit.app.commands import PYTHON_ONLY, RUN, Flag, setting_keys
 from pairkit.app.errors import ConfigError
+from pairkit.dataset.flags import Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
     from gis_builder.crawling.github import GitHub, Token
@@ -25,29 +28,53 @@ if TYPE_CHECKING:
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
-_Settings: TypeAlias = Mapping[str, Any] | Iterable[str]
 _Progress: TypeAlias = "bool | Listener"
+
+_SERVER, _PAIRS, _TASKS = "Server", "Pairs", "Tasks"
+
+ReposGiven = Annotated[Repos, Flag("--repos -r", metavar="FILE|NAMES")]
+Work = Annotated[str | Path, Flag("--work -w", metavar="DIR")]
+Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.strategy")]
+ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
+TokenGiven = Annotated[str | None, PYTHON_ONLY]
+TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
+Split = Annotated[
+    str | Sequence[float] | None, Flag(metavar="A,B,C", panel=_PAIRS, main=True, setting="split.sizes")
+]
+Relations = Annotated[
+    str | Sequence[str] | None, Flag(metavar="NAMES", panel=_PAIRS, setting="pair.relations")
+]
+Negatives = Annotated[
+    "str | Rank | None", Flag(metavar="NAME", panel=_PAIRS, main=True, setting="pair.negatives")
+]
+Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
+Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
+AllPairs = Annotated[
+    bool | None,
+    Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster"),
+]
+Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
 def build(
-    repos: Repos,
-    out: str | Path = "gis-dataset",
+    repos: ReposGiven,
+    out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    work: str | Path | None = None,
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    split: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    negatives: str | Rank | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    strategy: Strategy = None,
+    api_url: ApiUrl = None,
+    token: TokenGiven = None,
+    token_file: TokenFile = None,
+    split: Split = None,
+    relations: Relations = None,
+    negatives: Negatives = None,
+    match: Match = None,
+    ratio: Ratio = None,
+    all_within_cluster: AllPairs = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: _Progress = True,
 ) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
@@ -55,30 +82,30 @@ def build(
     If it was stopped, the same call continues.
 
     Args:
-        repos: `owner/name`, several with commas or as a list, or a file with one per line.
+        repos: owner/name,owner/name, or a file with one per line. In Python also a list.
         out: The dataset's folder.
-        work: The folder of the crawl and its verdicts; by default OUT.work.
-        strategy: `search` for likely duplicates only (default), `sweep` for every issue and comment.
-        api_url: The server's root; by default https://api.github.com.
-        token: A GitHub token, or several with commas; by default what GITHUB_TOKEN, a GitHub App's variables
-            or `gh auth login` give.
-        token_file: A file with one token per line instead.
-        split: Sizes of train, validation and test, as shares or as exact numbers of pairs.
-        relations: Which relations become positives: `duplicate` (default), `same`, `reported`, `superseded`,
-            `tracked`, `part-of`, or `all`.
-        negatives: `random` (default), `hard` (by BM25), `mixed`, or your own function. It is given the texts
-            of the issues of one repository and split, and returns for each of them the places of others,
-            best first: `[[2, 1], [0], ...]` has text 0 try text 2 before text 1. Two issues that are linked,
-            or too much alike, are still kept apart. The run keeps the function's qualified name; a run with
-            the same name counts as the same.
-        match: What negatives share with positives: `time` (default), `template`, `none`.
-        ratio: Negatives for each positive; by default the papers' 0.96.
-        all_within_cluster: Pair every two issues of a cluster instead of duplicate and canonical issue only.
-        seed: Decides every random choice; 42 by default.
-        config: A TOML file with settings that differ from the defaults.
-        settings: Settings by dotted key, such as `{"pair.cluster_cap": 10}`; they go over `config`, and the
-            arguments above go over them.
-        fresh: Replace a dataset that was made with other settings.
+        work: The folder of the crawl and its verdicts. Default: OUT.work.
+        strategy: search: likely duplicates; sweep: every issue and comment.
+        api_url: The server's root.
+        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN, a GitHub App's variables or
+            `gh auth login` give.
+        token_file: A file with one token per line, instead of GITHUB_TOKEN.
+        split: Sizes of train, validation and test: shares or numbers of pairs. Default: the papers' shares.
+        relations: duplicate, same, reported, superseded, tracked, part-of; or all. Pairs of these become
+            positives.
+        negatives: random, hard (BM25) or mixed. In Python also a function: it is given the texts of the
+            issues of one repository and split, and returns for each of them the indices of others, best
+            first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too similar
+            are still excluded. The run records the function's qualified name; a run with the same name counts
+            as the same.
+        match: What negatives share with positives: time, template (also headings) or none.
+        ratio: Negatives for each positive.
+        all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
+        seed: Decides every random choice.
+        config: Settings in TOML.
+        settings: One setting, such as pair.cluster_cap=10; repeatable. In Python a mapping of dotted keys to
+            values. They override `config`; the arguments above override them.
+        fresh: Replace a dataset made with other settings.
         progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
 
     Raises:
@@ -92,7 +119,7 @@ def build(
     from gis_builder.store.repos import read_repos
     from pairkit.system.folders import work_beside
 
-    merged = _merged(locals())
+    merged = _merged(build, locals())
     names, folder = read_repos(repos), _path("out", out)
     place = work_beside(folder) if work is None else _path("work", work)
     with _display(progress) as show:
@@ -101,63 +128,63 @@ def build(
 
 
 def plan(
-    repos: Repos,
+    repos: ReposGiven,
     *,
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    split: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    negatives: str | Rank | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    strategy: Strategy = None,
+    api_url: ApiUrl = None,
+    token: TokenGiven = None,
+    token_file: TokenFile = None,
+    split: Split = None,
+    relations: Relations = None,
+    negatives: Negatives = None,
+    match: Match = None,
+    ratio: Ratio = None,
+    all_within_cluster: AllPairs = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
     progress: _Progress = True,
 ) -> Plan:
-    """Price a crawl by repository, in points, requests and hours of one token; costs a point for 25 of them.
+    """Estimate the points, requests and hours of a crawl. This costs one point for 25 repositories.
 
-    The arguments, and what is raised, are as for `build`; those that cost nothing are checked all the same.
+    The arguments and errors are as for `build`.
     """
     from gis_builder.crawling.plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(locals())
+    merged = _merged(plan, locals())
     names = read_repos(repos)
     with _display(progress) as show:
         return plan_crawl(names, merged, _opener(merged, token, token_file, show))
 
 
 def crawl(
-    repos: Repos,
-    work: str | Path,
+    repos: ReposGiven,
+    work: Work,
     *,
-    update: bool = False,
-    archive: str | Path | Sequence[str | Path] = (),
-    strategy: str | None = None,
-    api_url: str | None = None,
-    token: str | None = None,
-    token_file: str | Path | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    update: Annotated[bool, Flag(main=True)] = False,
+    archive: Annotated[str | Path | Sequence[str | Path], Flag(metavar="FILE", repeat=True)] = (),
+    strategy: Strategy = None,
+    api_url: ApiUrl = None,
+    token: TokenGiven = None,
+    token_file: TokenFile = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
     progress: _Progress = True,
 ) -> Crawled:
-    """Only fetch, into the folder `work`; called again, it continues.
+    """Fetch issues into the folder `work`, and do no more. The same call continues.
 
     Args:
         repos: See `build`.
-        work: The folder of the crawl; made where it is absent.
+        work: The crawl's folder. It is created if it is missing.
         update: Bring a finished crawl up to date.
-        archive: Hours of GH Archive, as a file or several, that propose candidates instead of a search.
+        archive: An hour of GH Archive with candidates, instead of a search; repeatable.
         strategy: See `build`.
         api_url: See `build`.
         token: See `build`.
         token_file: See `build`.
-        seed: Decides which issues are fetched to serve in negatives.
+        seed: See `build`.
         config: See `build`.
         settings: See `build`.
         progress: See `build`.
@@ -175,7 +202,7 @@ def crawl(
     from gis_builder.store.folders import held_store
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(locals())
+    merged = _merged(crawl, locals())
     names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
@@ -192,12 +219,31 @@ def crawl(
     return crawled
 
 
-def import_tracker(folder: str | Path, work: str | Path, *, progress: _Progress = True) -> Crawled:
+def import_tracker(
+    folder: Annotated[str | Path, Flag(metavar="DUMP", positional=True)],
+    work: Work,
+    *,
+    progress: _Progress = True,
+) -> Crawled:
     """Fill the folder `work` from a saved tracker instead of a server.
 
+    It reads folders with issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event
+    is closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. There
+    may also be repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines
+    of number, status: deleted or transferred, to: owner/name#M).
+
+    If there are no such files, it reads every JSON file and recognises it by what it holds: arrays of REST
+    objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
+    number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
+    github-backup (issues/N.json with comment_data and event_data) and of github-metadata-backup
+    (issues/N.json and pulls/N.json with events); archive.json of i-d-template.
+
+    Each file may be gzipped. Files of JSON lines may be larger than memory. A file that is one JSON document
+    may have 512 MiB and is read as a whole.
+
     Args:
-        folder: A folder with saved trackers, or one file of JSON; `gis import --help` says which are read.
-        work: The folder of the crawl; made where it is absent.
+        folder: A folder with saved trackers, or a JSON file.
+        work: The crawl's folder. It is created if it is missing.
         progress: See `build`.
 
     Raises:
@@ -216,7 +262,10 @@ def import_tracker(folder: str | Path, work: str | Path, *, progress: _Progress 
 
 
 def status(work: str | Path) -> Status:
-    """How far a crawl is: issues by repository, points used and left, time to go; also while it runs.
+    """Show how far a crawl is: issues by repository, points used and left, time left; also while it runs.
+
+    Args:
+        work: The crawl's folder.
 
     Raises:
         ConfigError: There is no crawl in that folder.
@@ -230,18 +279,18 @@ def status(work: str | Path) -> Status:
 
 
 def detect(
-    work: str | Path,
+    work: Work,
     *,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
     progress: _Progress = True,
 ) -> Detected:
-    """Decide for every fetched thread whether it was closed as a duplicate; writes WORK/verdicts.parquet.
+    """Decide for every fetched thread whether it was closed as a duplicate.
 
-    A thread is judged again only if it changed, or what its verdict rests on.
+    Writes WORK/verdicts.parquet. A thread is judged again only if it or what its verdict rests on changed.
 
     Args:
-        work: The folder of a crawl.
+        work: The crawl's folder.
         config: See `build`.
         settings: See `build`; those of detection begin with `detect.`.
         progress: See `build`.
@@ -255,23 +304,23 @@ def detect(
     from gis_builder.results import detected
     from gis_builder.store.folders import held_store
 
-    merged, place = _merged(locals()), _path("work", work)
+    merged, place = _merged(detect, locals()), _path("work", work)
     with _display(progress) as show, held_store(place, create=False) as store:
         judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
     return detected(place / FILE, judged_anew)
 
 
 def explain(
-    work: str | Path,
+    work: Work,
     issue: str,
     *,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
 ) -> Explanation:
     """Say why an issue is, or is not, a duplicate: the evidence in order of time, and what it counts for.
 
     Args:
-        work: The folder of a crawl.
+        work: The crawl's folder.
         issue: `owner/name#number`.
         config: See `build`.
         settings: See `detect`.
@@ -285,30 +334,30 @@ def explain(
     from gis_builder.store.folders import open_store
     from pairkit.app.settings import argument
 
-    merged, name = _merged(locals()), argument("issue", issue, str)
+    merged, name = _merged(explain, locals()), argument("issue", issue, str)
     with open_store(_path("work", work)) as store:
         return explanation(*explain_thread(store, name, merged.detect))
 
 
 def pair(
-    work: str | Path,
-    out: str | Path = "gis-dataset",
+    work: Work,
+    out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    split: str | Sequence[float] | None = None,
-    relations: str | Sequence[str] | None = None,
-    negatives: str | Rank | None = None,
-    match: str | None = None,
-    ratio: float | None = None,
-    all_within_cluster: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    split: Split = None,
+    relations: Relations = None,
+    negatives: Negatives = None,
+    match: Match = None,
+    ratio: Ratio = None,
+    all_within_cluster: AllPairs = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: _Progress = True,
 ) -> Built:
-    """Make a dataset from a crawl and its verdicts; the server is not asked for anything.
+    """Make a dataset from a crawl and its verdicts, without any request to the server.
 
-    The arguments, and what is raised, are as for `build`.
+    The arguments and errors are as for `build`.
 
     Raises:
         DataError: There are no verdicts, or they are older than the crawl; there are no duplicates.
@@ -326,51 +375,51 @@ def pair(
     """
     from gis_builder.pairing.build import pair as pair_dataset
 
-    merged = _merged(locals())
+    merged = _merged(pair, locals())
     folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
         return pair_dataset(folder, place, merged, show, fresh=fresh)
 
 
 def archive(
-    hours: str,
-    source: str | Path,
-    out: str | Path = "gis-archive",
+    hours: Annotated[str, Flag(metavar="A..B")],
+    source: Annotated[str | Path, Flag("--source -s", metavar="DIR")],
+    out: Annotated[str | Path, Out] = "gis-archive",
     *,
-    work: str | Path | None = None,
-    exclude: str | Path | None = None,
-    top_up: bool = False,
-    token: str | None = None,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
+    top_up: Annotated[bool, Flag(main=True)] = False,
+    token: TokenGiven = None,
+    workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
+    engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
+    address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: _Progress = True,
 ) -> ArchiveBuilt:
-    """Make a dataset of all public repositories from hours of GH Archive.
+    """Make a dataset of all public repositories from hours of GH Archive. The same call continues.
 
-    GitHub is asked for nothing, unless `top_up` is set.
-    After an interruption, the same call continues. Workers and engine don't change the dataset.
+    GitHub is asked for nothing without `top_up`, which takes a token from GITHUB_TOKEN. Runs with other hours
+    or settings but the same `work` share all results that they have in common. Workers and engine don't
+    change the dataset.
 
     Args:
-        hours: The first and the last day, or hour of a day, in UTC: `2015-01-01..2015-12-31`,
+        hours: The first and the last day, or hour of a day, in UTC. Such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder with the archive's files, `YYYY-MM-DD-H.json.gz`.
+        source: The folder with the archive's files, YYYY-MM-DD-H.json.gz.
         out: The dataset's folder.
-        work: The folder for results of tasks, by default OUT.work. A later run with other hours or settings
-            uses again what they have in common.
-        exclude: A file of what stays out: `owner/name`, `owner/*`, `owner/name#12`, `@login`, one a line.
-        top_up: Ask GitHub for issues that were named as originals but have no event in the hours.
-        token: See `build`; for `top_up`.
-        workers: Processes on this machine; by default one for each core.
-        engine: `local`, or `ray` for a Ray cluster whose machines share `source`, `out` and `work`.
-        address: The cluster's, such as `10.0.0.1:6379`.
+        work: The folder for results of tasks. Default: OUT.work.
+        exclude: A file of what to leave out: owner/name, owner/*, owner/name#12 or @login, one a line.
+        top_up: Ask GitHub for originals that are not in these hours.
+        token: See `build`.
+        workers: Number of processes. Default: the cores.
+        engine: local, or ray for a cluster. Its machines share `source`, `out` and `work`.
+        address: The Ray cluster's address, which ray start prints.
         seed: See `build`.
         config: See `build`.
-        settings: See `build`; negatives can't be a function.
+        settings: See `build`. Negatives can't be a function.
         fresh: See `build`.
         progress: See `build`.
 
@@ -380,7 +429,7 @@ def archive(
         RemoteError: GitHub failed for good; called again, it continues.
         LeakError: The audit found a leak; the dataset is left for inspection.
     """
-    from typing import Annotated, Literal
+    from typing import Literal
 
     from pydantic import Field
 
@@ -389,11 +438,10 @@ def archive(
     from gis_builder.gh_archive.maps import runner_of
     from gis_builder.gh_archive.run import Job, build_archive
     from gis_builder.settings import ArchiveSettings, BuildSettings, CrawlSettings
-    from gis_builder.settings.flags import ARCHIVE
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
 
-    merged = merge(ArchiveSettings, ARCHIVE, locals(), config=config, settings=settings)
+    merged = merge(ArchiveSettings, setting_keys(archive), locals(), config=config, settings=settings)
     folder = _path("out", out)
     runner = runner_of(
         argument("engine", engine, Literal["local", "ray"]),
@@ -415,12 +463,18 @@ def archive(
             return build_archive(job, folder, runner, show, fresh=fresh)
 
 
-def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _Progress = True) -> Rendered:
-    """Write the text of every issue of a crawl, as it would stand in a dataset: what a search is tested on.
+def render(
+    work: Work,
+    out: Annotated[str | Path, replace(Out, metavar="FILE")] = "issues.parquet",
+    *,
+    progress: _Progress = True,
+) -> Rendered:
+    """Write the text of every issue of a crawl, for `aoe index` and `aoe evaluate --suite duplicates`.
 
     Args:
-        work: The folder of a crawl; one with `strategy="sweep"`, or of a saved tracker, has all issues.
-        out: The file, Parquet with id (`owner/name#number`), repo, number, url, text and created_at.
+        work: The crawl's folder. A crawl with `strategy="sweep"` or of a saved tracker has all issues.
+        out: The table, a Parquet file. Its columns are id (`owner/name#number`), repo, number, url, text and
+            created_at.
         progress: See `build`.
 
     Raises:
@@ -444,14 +498,14 @@ def render(work: str | Path, out: str | Path = "issues.parquet", *, progress: _P
 
 
 def suggest(
-    repo: str,
-    issue: int | None = None,
+    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
+    issue: Annotated[int | None, Flag(metavar="N", main=True)] = None,
     *,
-    index: str | Path,
-    work: str | Path = "gis.work",
-    title: str | None = None,
-    body: str = "",
-    top: int = 5,
+    index: Annotated[str | Path, Flag(metavar="INDEX")],
+    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
+    title: Annotated[str | None, Flag(metavar="TEXT", main=True)] = None,
+    body: Annotated[str, PYTHON_ONLY] = "",
+    top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
     """List older issues that an issue may repeat.
 
@@ -459,13 +513,13 @@ def suggest(
     repository that were opened before it. Nothing is sent to GitHub.
 
     Args:
-        repo: `owner/name`.
-        issue: The number of an issue of the crawl; None for a new text, which `title` and `body` give.
-        index: A folder that `aoe index` made of what `render` wrote.
-        work: The folder of the crawl.
-        title: The title of a new text.
+        repo: The repository.
+        issue: The number of an issue of the crawl. None for a new text, which `title` and `body` give.
+        index: What `aoe index` made of `gis render`'s table.
+        work: The crawl's folder.
+        title: The title of a new text, instead of an issue.
         body: Its body.
-        top: Suggestions at most, from 1 to 50.
+        top: Number of suggestions, at most 50.
 
     Raises:
         ConfigError: Neither an issue nor a title, or both; no crawl or index there.
@@ -476,7 +530,6 @@ def suggest(
     from gis_builder.store.records import IssueRef
     from gis_builder.store.repos import read_repos
     from gis_builder.suggestions import suggest_for, suggest_new
-    from pairkit.app.errors import ConfigError
     from pairkit.app.settings import argument
 
     (name,) = read_repos([repo])
@@ -492,22 +545,22 @@ def suggest(
 
 
 def backtest(
-    hits: str | Path,
-    work: str | Path = "gis.work",
+    hits: Annotated[str | Path, Flag(metavar="HITS", positional=True)],
+    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
     *,
-    since: str | None = None,
-    relations: str | Sequence[str] | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    since: Annotated[str | None, Flag(metavar="TIME", main=True)] = None,
+    relations: Relations = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
 ) -> Backtested:
     """Measure on a tracker's past how often a search finds what an issue repeats (R@k).
 
     Args:
-        hits: What `aoe search INDEX --every --before created_at` wrote, of an index of what `render` wrote.
-        work: The folder of the crawl, with the verdicts of `detect`.
-        since: Judge only issues opened from this time on, as in created_at (2015-01-01T00:00:00Z): for a
-            model that was trained on older ones.
-        relations: Which relations make an issue repeat another; see `build`.
+        hits: What `aoe search INDEX --every --before created_at` wrote. The index is of `gis render`'s table.
+        work: The crawl's folder. It has the verdicts of `gis detect`.
+        since: Judge only issues opened from this time on, such as 2015-01-01T00:00:00Z. For a model that was
+            trained on older issues.
+        relations: duplicate, same, reported, superseded, tracked, part-of; or all.
         config: See `build`.
         settings: See `build`.
 
@@ -519,15 +572,20 @@ def backtest(
     from gis_builder.store.folders import open_store
     from gis_builder.suggestions import backtest as judge
 
-    merged = _merged(locals())
+    merged = _merged(backtest, locals())
     place = _path("work", work)
     with open_store(place) as store:
         duplicates = read_duplicates(place / FILE)
         return judge(_path("hits", hits), store, duplicates, merged.pair.relations, since)
 
 
-def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
-    """Build a dataset of the sample trackers, which are imported: no token, no network."""
+def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
+    """Build a dataset from the sample trackers: no token, no network.
+
+    Args:
+        out: The dataset's folder.
+        progress: See `build`.
+    """
     from gis_builder.store.folders import sample_folder
     from pairkit.system.folders import work_beside
 
@@ -537,13 +595,13 @@ def demo(out: str | Path = "demo", *, progress: _Progress = True) -> Built:
     return pair(work, out, progress=progress)
 
 
-def _merged(given: Mapping[str, Any]) -> BuildSettings:
+def _merged(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
     """The settings that a function's arguments make, `config` and `settings` among them."""
     from gis_builder.settings import BuildSettings
-    from gis_builder.settings.flags import FLAGS
     from pairkit.app.settings import merge
 
-    return merge(BuildSettings, FLAGS, given, config=given["config"], settings=given["settings"])
+    keys = setting_keys(function)
+    return merge(BuildSettings, keys, given, config=given["config"], settings=given["settings"])
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")

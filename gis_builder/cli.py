@@ -1,11 +1,145 @@
-"""The `gis` command: flags -> settings -> one call -> one summary. Heavy imports stay inside the commands."""
+"""The `gis` command: each public function as a command."""
 
 from __future__ import annotations
 
-# Importing a module of commands registers them, in this order.
-from gis_builder.commands import builds, crawls, hours, suggests  # noqa: F401
-from gis_builder.commands.app import app
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from gis_builder import api
+from pairkit.app.application import application
+from pairkit.app.commands import RUN, Flag, add_command, show
+from pairkit.app.errors import ConfigError
 from pairkit.app.terminal import run
+
+app = application("gis", "From duplicate GitHub issues (GIS) to a leak-free dataset of text pairs.")
+
+
+def _build(
+    build: Any,
+    given: Any,
+    *,
+    dry_run: Annotated[
+        bool, Flag(panel=RUN, main=True, help="Estimate the cost of the crawl and stop.")
+    ] = False,
+) -> Any:
+    if not dry_run:
+        return build(**given)
+    return api.plan(**{name: value for name, value in given.items() if name not in ("out", "work", "fresh")})
+
+
+def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
+    from gis_builder.results import IncompleteCrawlError
+
+    try:
+        return crawl(**{**given, "archive": given["archive"] or ()})
+    except IncompleteCrawlError as error:
+        show(error.crawled, json=json, quiet=quiet)
+        raise
+
+
+def _detect(
+    detect: Any,
+    given: Any,
+    *,
+    explain: Annotated[
+        str | None,
+        Flag(metavar="ISSUE", main=True, help="Only show the evidence on one issue, owner/name#number."),
+    ] = None,
+) -> Any:
+    if explain is None:
+        return detect(**given)
+    given.pop("progress")
+    return api.explain(issue=explain, **given).text
+
+
+def _suggest(
+    suggest: Any,
+    given: Any,
+    *,
+    body_file: Annotated[
+        Path | None, Flag(metavar="FILE", main=True, help="The body of a new text; - reads it from stdin.")
+    ] = None,
+) -> Any:
+    return suggest(**given, body="" if body_file is None else _read_body(Path(body_file)))
+
+
+def _read_body(path: Path) -> str:
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read ({error.strerror}); give another file") from error
+    return data.decode("utf-8", "replace")
+
+
+_BUILD, _ARCHIVE = "gis_builder.settings:BuildSettings", "gis_builder.settings:ArchiveSettings"
+
+add_command(
+    app,
+    api.build,
+    "gis build --repos rust-lang/rust --out rust",
+    "gis build --repos repos.txt --out gis --strategy sweep --negatives mixed --seed 7",
+    "gis build --repos repos.txt --out gis --split 18565,1547,1548",
+    run=_build,
+    settings=_BUILD,
+)
+add_command(
+    app,
+    api.plan,
+    "gis plan --repos repos.txt",
+    "gis plan --repos repos.txt --strategy sweep --json",
+    settings=_BUILD,
+)
+add_command(
+    app,
+    api.crawl,
+    "gis crawl --repos repos.txt --work gis.work",
+    "gis crawl --repos repos.txt --work gis.work --update",
+    "gis crawl --repos repos.txt --work gis.work --archive 2025-01-01-0.json.gz",
+    run=_crawl,
+    settings=_BUILD,
+)
+add_command(
+    app,
+    api.import_tracker,
+    "gis import saved-tracker --work gis.work",
+    "gis import archive.json --work gis.work",
+    name="import",
+)
+add_command(app, api.status, "gis status --work gis.work")
+add_command(
+    app,
+    api.detect,
+    "gis detect --work gis.work",
+    "gis detect --work gis.work --explain rust-lang/rust#8051",
+    run=_detect,
+)
+add_command(
+    app,
+    api.pair,
+    "gis pair --work gis.work --out gis",
+    "gis pair --work gis.work --out hard --negatives hard",
+    settings=_BUILD,
+)
+add_command(app, api.render, "gis render --work gis.work --out issues.parquet")
+add_command(app, api.demo, "gis demo --out demo")
+add_command(
+    app,
+    api.suggest,
+    "gis suggest --repo owner/name --issue 123 --index index",
+    "gis suggest --repo owner/name --title 'Crash on save' --body-file body.md --index index",
+    run=_suggest,
+)
+add_command(app, api.backtest, "gis backtest hits.parquet --work gis.work", settings=_BUILD)
+add_command(
+    app,
+    api.archive,
+    "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
+    "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
+    "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
+    "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
+    settings=_ARCHIVE,
+)
 
 
 def main() -> None:

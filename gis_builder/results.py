@@ -1,4 +1,4 @@
-"""What the functions of the face return: small objects that say themselves what came of a run."""
+"""Results of the public functions, which know how they are shown."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ class _Dataset:
         shares = [*(split["long_share"] for split in splits.values()), long / max(1, self._sum("total"))]
         counts.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return counts
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to train on it."""
+        train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
+        return [("train on it", train)]
 
     def _counts(self) -> dict[str, Any]:
         sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
@@ -197,6 +202,14 @@ class Crawled:
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
         return [*outcome_lines(self.repositories), cost]
 
+    def tables(self) -> list[ResultTable]:
+        """None: `gis status` shows them."""
+        return []
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What comes after a crawl."""
+        return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
+
     def __repr__(self) -> str:
         return repr(self.status)
 
@@ -247,6 +260,11 @@ class Detected:
     def to_dict(self) -> dict[str, Any]:
         """The counts as one object for scripts."""
         return {"out": str(self.out), **self.counts}
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What comes after detection."""
+        pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
+        return [("make a dataset from them", pair)]
 
     def table(self) -> ResultTable:
         """How many issues got each verdict, by reason."""

@@ -67,6 +67,11 @@ class Suggested:
         """As in the JSON of `gis suggest --json`."""
         return asdict(self)
 
+    def notes(self) -> list[str]:
+        """A line if there is nothing to list."""
+        none = f"{self.issue}: the index has no older issue of its repository"
+        return [] if self.suggestions else [none]
+
     def table(self) -> ResultTable:
         """The suggestions."""
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))

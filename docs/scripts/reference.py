@@ -26,8 +26,8 @@ DOCS = ROOT / "docs"
 # Settings by console script and heading: where the model is, and the table of its flags.
 SETTINGS = {
     "gis": {
-        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.settings.flags:FLAGS"),
-        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.settings.flags:ARCHIVE"),
+        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api:build"),
+        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api:archive"),
     },
     "label": {"Labelling": ("llm_labeler.settings.labelling:LabelSettings", "llm_labeler.runs.given:FLAGS")},
     "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.settings.flags:TRAIN")},

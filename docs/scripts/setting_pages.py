@@ -18,6 +18,7 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from pairkit.app.commands import setting_keys
 from pairkit.app.settings import Settings
 
 _MOST_ITEMS = 8
@@ -62,7 +63,8 @@ def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[
         "error.",
     ]
     for heading, (model, table) in roots.items():
-        flags = {key: "--" + name.replace("_", "-") for name, key in table.items()}
+        keys = setting_keys(table) if callable(table) else table
+        flags = {key: "--" + name.replace("_", "-") for name, key in keys.items()}
         lines += ["", f"## {heading}"]
         for section in sections(model, flags):
             title = f"`[{section.prefix}]`" if section.prefix else "Top level"

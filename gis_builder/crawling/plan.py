@@ -102,6 +102,14 @@ class Plan:
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
+    def tables(self) -> list[ResultTable]:
+        """Its table, if anything can be crawled."""
+        return [self.table()] if self.requests else []
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """What comes after a plan."""
+        return [("build the dataset", "gis build with the same --repos")] if self.requests else []
+
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the sums."""
         rows = ResultTable("repository", "issues", "points", "requests", "hours")
@@ -113,17 +121,17 @@ class Plan:
         rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
         return rows
 
-    def notes(self) -> list[str]:
+    def lines(self) -> list[str]:
         """The repositories that are odd or not there, and how sure the figures are; a line each."""
         odd = outcome_lines(repo.row for repo in self.repositories)
         return [*odd, _basis(self)] if self.requests else odd
 
     def __repr__(self) -> str:
         counts = [str(self.table())] if self.requests else []
-        return "\n".join([*counts, *self.notes()])
+        return "\n".join([*counts, *self.lines()])
 
     def _repr_html_(self) -> str:
-        lines = "<br>".join(map(escape, self.notes()))
+        lines = "<br>".join(map(escape, self.lines()))
         return f"{self.table()._repr_html_() if self.requests else ''}<p><small>{lines}</small></p>"
 
 

@@ -135,7 +135,7 @@ class Status:
         """Threads, searches and lists that are still to be had."""
         return sum(repo.tally.open_work for repo in self.repositories)
 
-    def notes(self) -> list[str]:
+    def lines(self) -> list[str]:
         """What is odd about repositories, the time to go, the points left, the warnings; a line each."""
         lines = [*outcome_lines(repo.row for repo in self.repositories), _time_words(self)]
         if self.rate_limit:
@@ -146,10 +146,10 @@ class Status:
         return lines
 
     def __repr__(self) -> str:
-        return "\n".join([str(self.table()), *self.notes()])
+        return "\n".join([str(self.table()), *self.lines()])
 
     def _repr_html_(self) -> str:
-        lines = "<br>".join(map(escape, self.notes()))
+        lines = "<br>".join(map(escape, self.lines()))
         return f"{self.table()._repr_html_()}<p><small>{lines}</small></p>"
 
 

@@ -134,7 +134,7 @@ def add_command(
 
 
 def show(result: Any, *, json: bool, quiet: bool) -> None:
-    """Print a result: its `notes` on stderr, its `tables` or JSON on stdout, and its `next_steps`."""
+    """Print a result: `notes` on stderr, `tables` and `lines` or JSON on stdout, and `next_steps`."""
     for line in result.notes() if hasattr(result, "notes") else ():
         say(line, quiet=quiet)
     if json:
@@ -149,8 +149,15 @@ def show(result: Any, *, json: bool, quiet: bool) -> None:
         if place:
             stdout.print()
         stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
+    for line in result.lines() if hasattr(result, "lines") else ():
+        stdout.print(line, markup=False)
     for why, step in result.next_steps() if hasattr(result, "next_steps") else ():
         next_step(why, step, quiet=quiet)
+
+
+def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
+    """The keyword arguments of a public function that are settings, with the dotted keys that they set."""
+    return {one.name: one.flag.setting for one in _parameters(function) if one.flag.setting}
 
 
 class _Command(TyperCommand):
@@ -282,7 +289,7 @@ def _entry(function: Callable[..., Any], name: str) -> str:
     text = inspect.getdoc(function) or ""
     found = re.search(rf"^    {name}: (.+?)(?=^    \*{{0,2}}\w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
     entry = " ".join(found[1].split()) if found else ""
-    reference = re.match(r"(?:See|As for) `(\w+)`", entry)
+    reference = re.match(r"(?:See|As for) `(\w+)`", entry) if entry else re.search(r"as for `(\w+)`", text)
     if reference is None:
         return entry
     places = (function.__module__, function.__module__.partition(".")[0])

@@ -145,7 +145,7 @@ def test_a_search_that_is_impossible_ends_in_one_line(
 
 def test_the_command(work: Path, tmp_path: Path) -> None:
     file = write(tmp_path, hits())
-    done = CliRunner().invoke(app, ["suggest", "--backtest", str(file), "--work", str(work)])
+    done = CliRunner().invoke(app, ["backtest", str(file), "--work", str(work)])
     assert (done.exit_code, "75.0%" in done.output) == (0, True)
     done = CliRunner().invoke(app, ["suggest", "--repo", SUN, "--issue", "4"])
     assert isinstance(done.exception, ConfigError)

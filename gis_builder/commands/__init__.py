@@ -1,1 +1,0 @@
-"""The commands of `gis`, by what they work on; `cli` puts them together."""
