@@ -95,9 +95,9 @@ def build(
             positives.
         negatives: random, hard (BM25) or mixed. In Python also a function: it is given the texts of the
             issues of one repository and split, and returns for each of them the indices of others, best
-            first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too similar
-            are still excluded. The run records the function's qualified name; a run with the same name counts
-            as the same.
+            first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too
+            similar are still excluded. The run records the function's qualified name; a run with the same
+            name counts as the same.
         match: What negatives share with positives: time, template (also headings) or none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
@@ -261,7 +261,7 @@ def import_tracker(
         return Crawled(place, rows, read_status(store))
 
 
-def status(work: str | Path) -> Status:
+def status(work: Work) -> Status:
     """Show how far a crawl is: issues by repository, points used and left, time left; also while it runs.
 
     Args:

@@ -108,7 +108,7 @@ class Plan:
 
     def next_steps(self) -> list[tuple[str, str]]:
         """What comes after a plan."""
-        return [("build the dataset", "gis build with the same --repos")] if self.requests else []
+        return [("build the dataset", "gis build with the same repositories")] if self.requests else []
 
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the sums."""

@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
 import gis_builder
 from gis_builder.settings import BuildSettings
-from gis_builder.settings.flags import FLAGS
+from pairkit.app.commands import setting_keys
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from tests.support.github import serve
@@ -44,17 +43,10 @@ def test_importing_loads_nothing_heavy() -> None:
 
 def test_every_flag_sets_what_is_there() -> None:
     settings = BuildSettings()
-    for dotted in FLAGS.values():
+    for dotted in setting_keys(gis_builder.build).values():
         place: object = settings
         for name in dotted.split("."):
             place = getattr(place, name)
-
-
-def test_every_flag_is_an_argument() -> None:
-    for whole in (gis_builder.build, gis_builder.plan):
-        assert signature(whole).parameters.keys() >= FLAGS.keys()
-    of_pairs = {name for name, dotted in FLAGS.items() if dotted.startswith(("pair.", "split."))}
-    assert signature(gis_builder.pair).parameters.keys() >= of_pairs
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
