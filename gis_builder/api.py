@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pairkit.app.commands import PYTHON_ONLY, RUN, Flag, setting_keys
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, setting_keys
 from pairkit.dataset.flags import Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:

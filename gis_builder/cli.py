@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from gis_builder import api
 from pairkit.app.application import application
-from pairkit.app.commands import RUN, Flag, add_command, show
+from pairkit.app.commands import add_command, show
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import RUN, Flag
 from pairkit.app.terminal import run
 
 app = application("gis", "From duplicate GitHub issues (GIS) to a leak-free dataset of text pairs.")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pairkit.app.commands import INPUT, OUTPUT, Flag
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.app.settings import argument, between_commas
 from pairkit.dataset.flags import Columns, Dataset, Fresh, LabelRange, Labels, Out, OutNeeded, Seed, Shares
 from pairkit.dataset.in_memory import Source

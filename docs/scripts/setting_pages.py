@@ -18,7 +18,7 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pairkit.app.commands import setting_keys
+from pairkit.app.flag import setting_keys
 from pairkit.app.settings import Settings
 
 _MOST_ITEMS = 8

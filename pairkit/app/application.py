@@ -11,7 +11,8 @@ from typing import Annotated, Any, TypeVar
 from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
-from pairkit.app.errors import ConfigError
+from pairkit.app.flag import columns_given as columns_given
+from pairkit.app.flag import mapping as mapping
 from pairkit.app.terminal import BROKEN_PIPE, INTERRUPTED, Ended, out, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -150,27 +151,3 @@ def application(name: str, purpose: str) -> Application:
 def examples(*lines: str) -> str:
     """The end of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
-
-
-_BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
-
-
-def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
-    """What a flag says of columns: names, or where a file has no header line numbers alone, as in `1,2,3`."""
-    numbers = [part.strip() for part in (text or "").split(",")]
-    if not all(part.isdecimal() for part in numbers):
-        return mapping(flag, text)
-    if len(numbers) not in _BY_NUMBER:
-        raise ConfigError(
-            f"{flag} {text}: expected the numbers of two texts and the label, as in 1,2,3, or of an"
-            " anchor and its positive, as in 1,2"
-        )
-    return dict(zip(_BY_NUMBER[len(numbers)], numbers, strict=True))
-
-
-def mapping(flag: str, text: str | None) -> dict[str, str] | None:
-    """`name=value,name=value`, as a flag gives it, as a table; None where nothing was given."""
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
-        raise ConfigError(f"{flag} {text}: expected name=value,name=value")
-    return {key.strip(): value.strip() for key, _, value in pairs} or None

@@ -7,59 +7,24 @@ None stands for. `Annotated` with a `Flag` adds what a shell needs beyond that.
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
-from types import NoneType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
 from typer.core import TyperCommand
 
 from pairkit.app.application import examples, tell_details
 from pairkit.app.errors import PairkitError
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Parameter, parameters
+from pairkit.app.flag import PYTHON_ONLY as PYTHON_ONLY
+from pairkit.app.flag import Flag as Flag
+from pairkit.app.flag import setting_keys as setting_keys
 from pairkit.app.terminal import next_step, print_json, say
 from pairkit.app.terminal import out as stdout
 
-
-@dataclass(frozen=True)
-class Flag:
-    """What a shell needs to know of a parameter, beyond its name, type, default and docstring.
-
-    Attributes:
-        names: Names of the flag, such as `--data -d`; by default made from the parameter's.
-        metavar: What stands for its value in help.
-        panel: The group of flags in which it is shown.
-        main: Whether `--help` shows it; `--help-all` shows every flag.
-        setting: The dotted key that it sets; its default is then that of the settings model.
-        read: Makes the argument from the words on the command line.
-        repeat: Whether it may be given several times.
-        positional: Whether it is an argument without a flag.
-        required: Whether the command needs it, although Python does not.
-        hidden: Whether it is for Python only.
-        help: Its help, if it is not documented in the function's docstring.
-    """
-
-    names: str = ""
-    metavar: str | None = None
-    panel: str = "Options"
-    main: bool = False
-    setting: str = ""
-    read: Callable[[Any], Any] | None = None
-    repeat: bool = False
-    positional: bool = False
-    required: bool = False
-    hidden: bool = False
-    help: str = ""
-
-
-PYTHON_ONLY = Flag(hidden=True)
-INPUT, OUTPUT, RUN = "Input", "Output", "Run"
 JSON = Flag(panel=OUTPUT, main=True, help="End with one JSON object on stdout.")
 QUIET = Flag("--quiet -q", panel=OUTPUT, main=True, help="No progress and no notes on stderr.")
 VERBOSE = Flag("--verbose -v", panel=OUTPUT, help="Log each step on stderr.")
@@ -86,11 +51,11 @@ def add_command(
         settings: The settings model, `module:Class`, that has the defaults of flags with a `setting`.
         json: Whether the result has a JSON form.
     """
-    own = _parameters(run or function)
-    own, public = (own[2:] if run else []), _parameters(function)
+    own = parameters(run or function)
+    own, public = (own[2:] if run else []), parameters(function)
     general = {"json": JSON, "quiet": QUIET, "verbose": VERBOSE}
     shared = [
-        _Parameter(key, Annotated[bool, flag], default=False)
+        Parameter(key, Annotated[bool, flag], default=False)
         for key, flag in general.items()
         if json or key != "json"
     ]
@@ -116,7 +81,7 @@ def add_command(
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     everything.sort(key=lambda one: (order.get(one.flag.panel, 1), not one.is_required))
-    options = [one.option() for one in everything]
+    options = [_option(one) for one in everything]
     help_all = Option("--help-all", callback=_show_all, is_eager=True, help="Show all options and exit.")
     options.append(_keyword("help_all", Annotated[bool, help_all], default=False))
     vars(command)["__signature__"] = inspect.Signature(options)
@@ -155,15 +120,10 @@ def show(result: Any, *, json: bool, quiet: bool) -> None:
         next_step(why, step, quiet=quiet)
 
 
-def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
-    """The keyword arguments of a public function that are settings, with the dotted keys that they set."""
-    return {one.name: one.flag.setting for one in _parameters(function) if one.flag.setting}
-
-
 class _Command(TyperCommand):
     """A command whose `--help` shows main flags only, with the defaults of settings."""
 
-    parameters: dict[str, _Parameter]
+    parameters: dict[str, Parameter]
     model: str
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -193,108 +153,30 @@ def _show_all(context: Any, wanted: bool) -> None:
         raise Exit
 
 
-@dataclass(frozen=True)
-class _Parameter:
-    """A parameter of a function, as a command line has it."""
-
-    name: str
-    annotation: Any
-    default: Any
-    entry: str = ""  # of the docstring
-
-    @cached_property
-    def flag(self) -> Flag:
-        metadata = getattr(self.annotation, "__metadata__", ())
-        found = next((one for one in metadata if isinstance(one, Flag)), Flag())
-        return found if found.help else replace(found, help=re.split(r"(?<=[.!?])\s", self.entry)[0])
-
-    @property
-    def is_required(self) -> bool:
-        return self.flag.required or self.default is inspect.Parameter.empty
-
-    def read(self, words: Any) -> Any:
-        """The argument that is meant by words on the command line."""
-        return words if self.flag.read is None or words is None else self.flag.read(words)
-
-    def option(self) -> inspect.Parameter:
-        """The parameter that typer reads."""
-        flag, kind = self.flag, self._kind()
-        said = re.search(r"\bDefault: (.+?)\.(?:\s|$)", self.entry)
-        default = None if self.is_required or kind is bool else _as_words(self.default)
-        shown = said[1] if said else default
-        details: dict[str, Any] = {
-            "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
-        }
-        details |= {"metavar": flag.metavar, "show_default": False}
-        plain = "--" + self.name.replace("_", "-")
-        both = kind is bool and self.default is not False
-        names = flag.names.split() or [f"{plain}/--no-{plain[2:]}" if both else plain]
-        declared = (
-            Argument(**details) if flag.positional else Option(*names, rich_help_panel=flag.panel, **details)
-        )
-        kind = list[str] if flag.repeat else kind
-        if self.is_required:
-            return _keyword(self.name, Annotated[kind, declared])
-        return _keyword(
-            self.name,
-            Annotated[kind | None if self.default is None else kind, declared],
-            default=self.default if kind is bool else _as_words(self.default),
-        )
-
-    def _kind(self) -> Any:
-        """bool, int, float or str."""
-        members = _members(self.annotation)
-        return next((kind for kind in (float, int, bool) if kind in members and str not in members), str)
-
-
-def _parameters(function: Callable[..., Any]) -> list[_Parameter]:
-    """The parameters of a function, without those for Python only."""
-    names = _Names(vars(sys.modules[function.__module__]))
-    found = []
-    for name, one in inspect.signature(function).parameters.items():
-        annotation = one.annotation
-        if isinstance(annotation, str):
-            annotation = eval(annotation, {}, names)  # noqa: S307 - our own source
-        parameter = _Parameter(name, annotation, one.default, _entry(function, name))
-        if name != "progress" and not parameter.flag.hidden:
-            found.append(parameter)
-    return found
-
-
-class _Names(dict[str, Any]):
-    """Names of a module; those that it imports for type checkers only are `_Unknown`."""
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, _Unknown)
-
-
-class _Unknown:
-    def __class_getitem__(cls, _: Any) -> type[_Unknown]:
-        return cls
-
-
-def _members(annotation: Any) -> set[Any]:
-    if hasattr(annotation, "__metadata__"):
-        return _members(annotation.__origin__)
-    inner = (
-        get_args(annotation)
-        if type(annotation).__name__ in ("UnionType", "_UnionGenericAlias", "Union")
-        else ()
+def _option(one: Parameter) -> inspect.Parameter:
+    """The parameter that typer reads."""
+    flag, kind = one.flag, one.kind
+    said = re.search(r"\bDefault: (.+?)\.(?:\s|$)", one.entry)
+    default = None if one.is_required or kind is bool else _as_words(one.default)
+    shown = said[1] if said else default
+    details: dict[str, Any] = {
+        "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
+    }
+    details |= {"metavar": flag.metavar, "show_default": False}
+    plain = "--" + one.name.replace("_", "-")
+    both = kind is bool and one.default is not False
+    names = flag.names.split() or [f"{plain}/--no-{plain[2:]}" if both else plain]
+    declared = (
+        Argument(**details) if flag.positional else Option(*names, rich_help_panel=flag.panel, **details)
     )
-    return set().union(*map(_members, inner)) if inner else {annotation} - {NoneType}
-
-
-def _entry(function: Callable[..., Any], name: str) -> str:
-    """What a docstring says of a parameter, there or in the function that it refers to."""
-    text = inspect.getdoc(function) or ""
-    found = re.search(rf"^    {name}: (.+?)(?=^    \*{{0,2}}\w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
-    entry = " ".join(found[1].split()) if found else ""
-    reference = re.match(r"(?:See|As for) `(\w+)`", entry) if entry else re.search(r"as for `(\w+)`", text)
-    if reference is None:
-        return entry
-    places = (function.__module__, function.__module__.partition(".")[0])
-    found_in = next(place for place in map(import_module, places) if hasattr(place, reference[1]))
-    return _entry(getattr(found_in, reference[1]), name)
+    kind = list[str] if flag.repeat else kind
+    if one.is_required:
+        return _keyword(one.name, Annotated[kind, declared])
+    return _keyword(
+        one.name,
+        Annotated[kind | None if one.default is None else kind, declared],
+        default=one.default if kind is bool else _as_words(one.default),
+    )
 
 
 def _purpose(function: Callable[..., Any]) -> str:
@@ -322,7 +204,7 @@ def _setting(model: str, key: str) -> Any:
     return found
 
 
-def _with_flag(message: str, parameters: Iterable[_Parameter]) -> str:
+def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
     """A message that begins with a keyword or a setting, beginning with its flag instead."""
     for one in parameters:
         found = re.match(rf"(?:{one.name}|setting '{re.escape(one.flag.setting)}') = ", message)

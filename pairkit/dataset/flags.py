@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.application import columns_given
-from pairkit.app.commands import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag, columns_given
 
 if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source

@@ -14,8 +14,8 @@ import pytest
 
 import gis_builder
 from gis_builder.settings import BuildSettings
-from pairkit.app.commands import setting_keys
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.flag import setting_keys
 from pairkit.app.progress import Progress
 from tests.support.github import serve
 

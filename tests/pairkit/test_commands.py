@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pairkit.app.application import application
-from pairkit.app.commands import INPUT, PYTHON_ONLY, Flag, add_command
+from pairkit.app.commands import add_command
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag
 from pairkit.app.settings import Settings
 
 if TYPE_CHECKING:
