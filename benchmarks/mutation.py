@@ -61,8 +61,7 @@ AREAS = {
         _named("gis_builder/detection/{}.py", "references claim_tracker decision claims reader targets"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
-            "decision markers turns weight ledger grammar relations explain clusters sample "
-            "references masking",
+            "decision markers turns weight claim_tracker grammar verdict sample",
         ),
     ),
     "pairs": Area(
@@ -75,7 +74,7 @@ AREAS = {
         ),
         _named(
             "tests/gis_builder/test_{}.py",
-            "references text stubs duplicate_notes positives similar negatives split matching",
+            "references text stubs duplicate_notes positives negatives split matching",
         ),
     ),
     "budget": Area(

@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.detection import decide
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 
 REPO = "o/n"
 CLOSED_AT = "2020-01-10T12:00:00Z"
 MEMBERS = ("mia", "max")
+DUPLICATE = VerdictOutcome.DUPLICATE
 
 
 def ref(number: int, repo: str = REPO) -> IssueRef:
@@ -59,3 +61,13 @@ def kind_of(target: IssueRef) -> Kind:
     if target.number < 500:
         return Kind.ISSUE
     return Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
+
+
+def decided(*parts: Comment | Event, **fields: Any) -> Verdict:
+    return decide(thread(*parts, **fields), kind_of)
+
+
+def call(*parts: Comment | Event, **fields: Any) -> tuple[VerdictOutcome, list[int]]:
+    """What a thread of these parts is called, and of what numbers."""
+    verdict = decided(*parts, **fields)
+    return verdict.outcome, [target.number for target in verdict.targets]

@@ -5,20 +5,11 @@ import pytest
 from gis_builder.detection import Rules, decide, statements
 from gis_builder.detection.decision import track_claims
 from gis_builder.detection.statements import read_marks
-from gis_builder.store.records import Comment, Thread, Verdict, VerdictOutcome
+from gis_builder.store.records import Comment, Thread, VerdictOutcome
 
-from .detect_threads import event, kind_of, ref, said, thread
+from .detect_threads import DUPLICATE, call, decided, event, kind_of, ref, said, thread
 
-NOT, UNCERTAIN, DUPLICATE = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN, VerdictOutcome.DUPLICATE
-
-
-def decided(*parts: object, **fields: object) -> Verdict:
-    return decide(thread(*parts, **fields), kind_of)  # type: ignore[arg-type]
-
-
-def call(*parts: object, **fields: object) -> tuple[VerdictOutcome, list[int]]:
-    verdict = decided(*parts, **fields)
-    return verdict.outcome, [target.number for target in verdict.targets]
+NOT, UNCERTAIN = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,9 @@ import pytest
 from gis_builder.detection import decide
 from gis_builder.detection.page import PreparedText
 from gis_builder.detection.reading import accepts_explanation, explains
-from gis_builder.store.records import Comment, VerdictOutcome
 
-from .detect_threads import event, kind_of, ref, said, thread
+from .detect_threads import DUPLICATE, call, event, kind_of, ref, said, thread
 
-DUPLICATE = VerdictOutcome.DUPLICATE
 SUPPOSED = said("mia", "This could be a dup of #1, but I want to look closer.", 5)
 DONE = said("mia", "Closing.")
 REASONS = [
@@ -40,11 +38,6 @@ REASONS = [
     "It no longer happens here.",
     "It works fine with the new release.",
 ]
-
-
-def call(*comments: Comment) -> tuple[VerdictOutcome, list[int]]:
-    verdict = decide(thread(*comments), kind_of)
-    return verdict.outcome, [target.number for target in verdict.targets]
 
 
 def page(text: str) -> PreparedText:

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detection import decide
-from gis_builder.store.records import Comment, VerdictOutcome
-
-from .detect_threads import kind_of, said, thread
-
-DUPLICATE = VerdictOutcome.DUPLICATE
-
-
-def call(*comments: Comment) -> tuple[VerdictOutcome, list[int]]:
-    verdict = decide(thread(*comments), kind_of)
-    return verdict.outcome, [target.number for target in verdict.targets]
+from .detect_threads import DUPLICATE, call, said
 
 
 @pytest.mark.parametrize(

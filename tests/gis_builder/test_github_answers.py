@@ -169,40 +169,6 @@ def read_exchanges(archive: Path) -> Iterator[Exchange]:
                 )
 
 
-# Our own, in the layout of PyGithub's recordings; what is expected of each stands before it.
-OWN = [
-    ("ok", "/graphql", 200, {}, '{"data":{"viewer":{"login":"ada"}}}'),
-    ("bad_reply", "/repos/acme/old", 301, {"location": "/repositories/7"}, '{"message":"Moved Permanently"}'),
-    ("auth", "/user", 401, {}, '{"message":"Bad credentials"}'),
-    ("auth", "/user", 401, {"x-github-otp": "required; app"}, '{"message":"Must specify two-factor code."}'),
-    ("forbidden", "/user", 403, {}, '{"message":"Resource not accessible by personal access token"}'),
-    ("rate_limited", "/user", 403, {"x-ratelimit-remaining": "0"}, '{"message":"API rate limit exceeded"}'),
-    (
-        "secondary",
-        "/user",
-        403,
-        {"retry-after": "30"},
-        '{"message":"You hit a secondary rate limit"}',
-    ),
-    ("not_found", "/repos/acme/none", 404, {}, '{"message":"Not Found"}'),
-    ("bad_reply", "/search/issues", 422, {}, '{"message":"Validation Failed"}'),
-    ("transient", "/user", 503, {}, "<html>Unicorn!</html>"),
-]
-
-
-def test_exchanges_of_our_own_in_the_layout_of_recordings(tmp_path: Path) -> None:
-    for number, (_, path, status, headers, body) in enumerate(OWN):
-        asked = ["https", "GET", "api.github.com", "None", path, "{}", "None"]
-        pairs = str(list(headers.items()))
-        (tmp_path / f"{number:02}.txt").write_text("\n".join([*asked, str(status), pairs, body, "", ""]))
-    with tarfile.open(tmp_path / "own.tar.gz", "w:gz") as archive:
-        for number in range(len(OWN)):
-            archive.add(tmp_path / f"{number:02}.txt", f"{number:02}.txt")
-    found = list(read_exchanges(tmp_path / "own.tar.gz"))
-    kinds = [classify(each.status, each.headers, each.body.encode()).kind.value for each in found]
-    assert kinds == [kind for kind, *_ in OWN]
-
-
 def test_recorded_exchanges(recorded: list[Exchange]) -> None:
     kinds: Counter[tuple[int, str]] = Counter()
     for exchange in recorded:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ import pytest
 import requests
 from graphql import get_operation_ast, parse, validate
 
-from pairkit.app.errors import ConfigError
-from tests.support.github import FaultPlan, Options, Rule, Server, read_plan, serve
+from tests.support.github import FaultPlan, Options, Rule, Server, serve
 from tests.support.github.faults import Injector, Kind
 from tests.support.github.graphql_api import Price, build_schema, price
 from tests.support.github.search import Search, SearchRefusal, phrase_test
@@ -20,8 +17,6 @@ from tests.support.github.trackers import Catalogue
 
 ROCKET = 'repository(owner: "acme", name: "rocket")'
 ISSUES = f"{{ {ROCKET} {{ issues(first: 50) {{ pageInfo {{ endCursor }} nodes {{ number }} }} }} }}"
-ALIASES = f"""{{ {ROCKET} {{ i1: issueOrPullRequest(number: 1) {{ __typename }}
-    i2: issueOrPullRequest(number: 2) {{ __typename }} }} }}"""
 
 
 def post(server: Server, query: str = ISSUES, token: str = "any") -> requests.Response:
@@ -213,123 +208,57 @@ def test_the_lists_of_the_rest_api(tiny: Server) -> None:
     assert [one["id"] for one in requests.get(comments, headers=headers, timeout=10).json()] == [11, 12]
 
 
-def always(kind: str, **settings: Any) -> FaultPlan:
-    shared = {key: settings.pop(key) for key in ("retry_after_s", "stall_s") if key in settings}
-    return FaultPlan(rules=(Rule(kind=Kind(kind), at=(1,), **settings),), **shared)
+FAULTS = {
+    "502": (502, ""),
+    "504": (504, ""),
+    "rate_limited_200": (200, "RATE_LIMITED"),
+    "secondary_403": (403, "secondary rate limit"),
+    "secondary_200": (200, "secondary rate limit"),
+    "too_many_429": (429, "secondary rate limit"),
+    "partial": (200, "Something went wrong while executing your query"),
+    "truncated": (200, ""),
+}
 
 
-@pytest.fixture
-def failing(tiny_dump: Path) -> Iterator[Any]:
-    servers: list[Server] = []
-
-    def start(plan: FaultPlan) -> Server:
-        servers.append(serve(tiny_dump, faults=plan))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.close()
-
-
-@pytest.mark.parametrize("status", [502, 504])
-def test_a_gateway_fails_once(failing, status: int) -> None:
-    server = failing(always(str(status)))
-    failed = post(server)
-    assert (failed.status_code, failed.headers["content-type"]) == (status, "text/html")
-    assert failed.headers["x-ratelimit-used"] == "1"  # it is charged, as GitHub charges timeouts
-    assert post(server).json()["data"]
-    assert server.stats.faults == {str(status): 1}
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_strikes_where_it_is_planned(tiny_dump: Path, kind: str) -> None:
+    status, words = FAULTS[kind]
+    plan = FaultPlan(rules=(Rule(kind=Kind(kind), at=(1,), retry_after=True),), retry_after_s=7)
+    with serve(tiny_dump, faults=plan) as server:
+        failed = post(server)
+        assert failed.status_code == status
+        assert words in failed.text
+        assert (failed.headers.get("retry-after") == "7") == ("secondary" in words)
+        if kind == "truncated":
+            with pytest.raises(requests.exceptions.JSONDecodeError):
+                failed.json()
+        assert post(server).json()["data"]
+        assert server.stats.faults == {kind: 1}
 
 
-def test_a_faked_limit_is_not_charged(failing) -> None:
-    server = failing(always("rate_limited_200", retry_after_s=3))
-    limited = post(server)
-    assert limited.json()["errors"][0]["type"] == "RATE_LIMITED"
-    assert limited.headers["x-ratelimit-remaining"] == "0"
-    assert 2 <= int(limited.headers["x-ratelimit-reset"]) - time.time() <= 5
-    assert post(server).headers["x-ratelimit-used"] == "1"
-
-
-@pytest.mark.parametrize(
-    ("kind", "status"), [("secondary_403", 403), ("secondary_200", 200), ("too_many_429", 429)]
-)
-@pytest.mark.parametrize("has_time", [True, False])
-def test_secondary_limits(failing, kind: str, status: int, has_time: bool) -> None:
-    limited = post(failing(always(kind, retry_after=has_time, retry_after_s=7)))
-    assert limited.status_code == status
-    assert limited.headers.get("retry-after") == ("7" if has_time else None)
-    assert "secondary rate limit" in limited.text
-
-
-def test_partial_data_comes_with_an_error(failing) -> None:
-    answer = post(failing(always("partial"))).json()
-    assert answer["data"]["repository"]["issues"]["nodes"].count(None) == 1
-    assert "Something went wrong while executing your query" in answer["errors"][0]["message"]
-    answer = post(failing(always("partial", error_type="RESOURCE_LIMITS_EXCEEDED")), ALIASES).json()
-    assert None in answer["data"]["repository"].values()
-    assert answer["errors"][0]["type"] == "RESOURCE_LIMITS_EXCEEDED"
-
-
-def test_truncated_json_is_a_whole_http_answer(failing) -> None:
-    cut = post(failing(always("truncated")))
-    assert (cut.status_code, len(cut.content)) == (200, int(cut.headers["content-length"]))
-    with pytest.raises(requests.exceptions.JSONDecodeError):
-        cut.json()
-
-
-def test_dropped_connections(failing) -> None:
-    server = failing(FaultPlan(seed=3, rules=(Rule(kind=Kind.DROPPED, probability=1.0),)))
-    failures = set()
-    for _ in range(12):
-        with pytest.raises(requests.RequestException) as caught:
+@pytest.mark.parametrize("kind", ["dropped", "stalled"])
+def test_a_connection_ends(tiny_dump: Path, kind: str) -> None:
+    plan = FaultPlan(seed=3, rules=(Rule(kind=Kind(kind), at=(1,)),), stall_s=0.3)
+    with serve(tiny_dump, faults=plan) as server:
+        with pytest.raises(requests.RequestException):
             post(server)
-        failures.add(type(caught.value).__name__)
-    assert failures == {"ConnectionError", "ChunkedEncodingError"}  # before the answer, and in it
+        assert post(server).json()["data"]
 
 
-def test_a_stalled_connection_ends(failing) -> None:
-    server = failing(always("stalled", stall_s=0.3))
-    with pytest.raises(requests.ConnectionError):
-        post(server)
-    assert post(server).json()["data"]
+def test_heavy_queries_time_out(tiny_dump: Path) -> None:
+    plan = FaultPlan(rules=(Rule(kind=Kind.BAD_GATEWAY, page_over=49),))
+    with serve(tiny_dump, faults=plan) as server:
+        assert [post(server).status_code for _ in range(2)] == [502, 502]
+        assert post(server, ISSUES.replace("50", "49")).status_code == 200
 
 
-def test_heavy_queries_time_out(failing) -> None:
-    server = failing(FaultPlan(rules=(Rule(kind=Kind.BAD_GATEWAY, page_over=49),)))
-    assert [post(server).status_code for _ in range(2)] == [502, 502]
-    assert post(server, ISSUES.replace("50", "49")).status_code == 200
+def test_the_seed_decides_which_requests_fail() -> None:
+    rules = (Rule(kind=Kind.BAD_GATEWAY, probability=0.2), Rule(kind=Kind.PARTIAL, probability=0.1, limit=5))
 
+    def strikes(seed: int) -> list[Kind | None]:
+        injector = Injector(FaultPlan(seed=seed, rules=rules))
+        return [fault.rule.kind if (fault := injector.next_fault()) else None for _ in range(400)]
 
-def strikes(plan: FaultPlan, count: int = 400) -> list[Kind | None]:
-    injector = Injector(plan)
-    faults = [injector.next_fault() for _ in range(count)]
-    return [fault.rule.kind if fault else None for fault in faults]
-
-
-def test_the_seed_decides() -> None:
-    rules = (
-        Rule(kind=Kind.BAD_GATEWAY, probability=0.2),
-        Rule(kind=Kind.PARTIAL, probability=0.1, limit=5),
-    )
-    once = strikes(FaultPlan(seed=1, rules=rules))
-    assert once == strikes(FaultPlan(seed=1, rules=rules))
-    assert once != strikes(FaultPlan(seed=2, rules=rules))
-    assert 50 <= once.count(Kind.BAD_GATEWAY) <= 110  # 80 expected
-    assert once.count(Kind.PARTIAL) == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('[[rules]]\nkind = "dropped"\n', "a rule needs probability, at or page_over"),
-        ('[[rules]]\nkind = "flood"\nprobability = 1\n', "'flood'"),
-        ("seed = ", "not readable as TOML"),
-    ],
-)
-def test_plans_from_files(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "plan.toml"
-    path.write_text('seed = 4\n[[rules]]\nkind = "dropped"\nat = [2, 3]\n', encoding="utf-8")
-    assert read_plan(path) == FaultPlan(seed=4, rules=(Rule(kind=Kind.DROPPED, at=(2, 3)),))
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=says):
-        read_plan(path)
+    assert strikes(1) == strikes(1) != strikes(2)
+    assert 50 <= strikes(1).count(Kind.BAD_GATEWAY) <= 110  # 80 expected
+    assert strikes(1).count(Kind.PARTIAL) == 5

@@ -1,20 +1,24 @@
+"""Whole groups go to the splits, in the sizes that were asked for."""
+
 from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.split import BEYOND, Splits, split_issues
+from gis_builder.pairing.split import BEYOND, Splits, _filling, split_issues, tie_similar
 from gis_builder.settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.records import DuplicateCluster, IssuePair, IssueRef
 from pairkit.app.errors import ConfigError
 
-from .pair_material import cluster, ref, texts_of, tracker
+from .pair_material import cluster, ref, text_of, texts_of, tracker
 
 
 def positives_of(clusters: list[DuplicateCluster], issues: list[IssueRef]) -> list[IssuePair]:
@@ -156,3 +160,20 @@ def test_sizes_are_fractions_or_counts() -> None:
     assert SplitSettings(sizes="1,0,0").exact is False
     assert SplitSettings(sizes="10,2,3").exact is True
     assert SplitSettings(sizes="0.857,0.0715,0.0715").fractions == pytest.approx((0.857, 0.0715, 0.0715))
+
+
+def test_issues_with_nearly_the_same_text_are_tied_across_repositories() -> None:
+    texts = {issue: text_of(issue) for issue in (ref(1), ref(2), ref(3), ref(1, "p/q"))}
+    texts[ref(3)] = replace(texts[ref(3)], text=texts[ref(1)].text + " again")
+    texts[ref(1, "p/q")] = replace(texts[ref(1, "p/q")], text=texts[ref(1)].text)
+    assert tie_similar(texts, 0.8) == [[ref(1), ref(3), ref(1, "p/q")]]
+    assert tie_similar({}, 0.8) == []
+
+
+@given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))
+def test_each_thing_that_still_fits_is_taken(weights: list[int], room: int) -> None:
+    expected, left = [], room
+    for weight in weights:
+        expected.append(weight <= left)
+        left -= weight if weight <= left else 0
+    assert _filling(np.array(weights, np.int64), room).tolist() == expected

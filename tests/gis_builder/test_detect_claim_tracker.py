@@ -5,22 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Comment, VerdictOutcome
+from gis_builder.store.records import Comment
 
-from .detect_threads import kind_of, said, thread
+from .detect_threads import DUPLICATE, call, decided, kind_of, said, thread
 
-DUPLICATE = VerdictOutcome.DUPLICATE
 ASKED = said("bob", "Is this a dup of #1?", 200)  # too early to count by itself
 HM = "Let me see."
 
 
-def call(*comments: Comment) -> tuple[VerdictOutcome, list[int]]:
-    verdict = decide(thread(*comments), kind_of)
-    return verdict.outcome, [target.number for target in verdict.targets]
-
-
 def reason(*comments: Comment) -> str:
-    return decide(thread(*comments), kind_of).reason
+    return decided(*comments).reason
 
 
 def words(count: int) -> str:

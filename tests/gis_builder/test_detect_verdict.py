@@ -1,0 +1,143 @@
+"""What a verdict says: its relation, its explanation, and the clusters that verdicts add up to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gis_builder.detection import clusters, decide, explain
+from gis_builder.detection.decision import relation_of
+from gis_builder.detection.reading import read
+from gis_builder.store.records import IssueRef, Verdict, VerdictOutcome
+
+from .detect_threads import event, kind_of, ref, said, thread
+
+ISSUE = IssueRef("o/n", 99)
+
+
+@pytest.mark.parametrize(
+    ("words", "relation"),
+    [
+        ("Closing as a duplicate of #12.", "duplicate"),
+        ("Dup of #12, which is in favour of the future.", "duplicate"),
+        ("This is the same issue as #12, closing.", "same"),
+        ("Whoops, this is #12.", "same"),
+        ("This has already been reported as #12.", "reported"),
+        ("There is already a bug on this: #12.", "reported"),
+        ("This is a known issue, see #12.", "reported"),
+        ("Closing in favour of #12.", "superseded"),
+        ("I think #12 subsumes this.", "superseded"),
+        ("Moving this over to #12.", "superseded"),
+        ("This is tracked in #12.", "tracked"),
+        ("I think #12 covers this.", "tracked"),
+        ("This is part of #12.", "part-of"),
+        ("Closing as a subissue of #12.", "part-of"),
+        ("This is merely a special case of #12.", "part-of"),
+    ],
+)
+def test_relation(words: str, relation: str) -> None:
+    (claim, *_) = read(words, ISSUE).claims
+    assert relation_of(claim) == relation
+
+
+def test_evidence_in_order_of_time_and_the_reason() -> None:
+    talk = thread(
+        said("bob", "Duplicate of #2?", 30),
+        said("ann", "Not a dup, see the log.", 20),
+        said("max", "#3 is a dup of this", 10),
+        said("mia", "Closing as a duplicate of #1."),
+        event("closed", 0, state_reason="completed"),
+    )
+    text = explain(talk, decide(talk, kind_of), kind_of)
+    order = [
+        "bob (other) asks",
+        "disputed",
+        "ann (author) denies",
+        "max (maintainer) speaks of other",
+        "mia (closer)",
+    ]
+    places = [
+        text.index(part) for part in [*order, "event closed as completed", "verdict: duplicate of o/n#1"]
+    ]
+    assert places == sorted(places)
+    assert "counts 0.98" in text
+    assert "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]" in text
+
+
+def test_every_reason_has_words() -> None:
+    threads = [
+        thread(),
+        thread(state="open", closed_at=None),
+        thread(said("mia", "dup of #100")),
+        thread(said("mia", "dup of #555")),
+        thread(said("mia", "dup of #777")),
+        thread(said("mia", "dup of q/r#1")),
+        thread(said("mia", "This is a dup.")),
+        thread(said("mia", "#1"), labels=("duplicate",)),
+        thread(said("mia", "Closing in favour of #1")),
+        thread(event("marked_as_duplicate", 1, 1), event("closed", 0)),
+    ]
+    for one in threads:
+        verdict = decide(one, kind_of)
+        assert f"[{verdict.reason}]" in explain(one, verdict, kind_of)
+
+
+def test_a_reason_given_by_others_is_explained_too() -> None:
+    verdict = Verdict(ref(100), VerdictOutcome.UNCERTAIN, (ref(1),), 0.4, "below_min_confidence")
+    assert "less confidence" in explain(thread(), verdict, kind_of)
+
+
+def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:
+    return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
+
+
+def numbers(*verdicts: Verdict) -> list[tuple[str, list[int], int]]:
+    return [
+        (cluster.id, [member.number for member in cluster.members], cluster.canonical.number)
+        for cluster in clusters(verdicts)
+    ]
+
+
+def test_pairs_chains_stars_and_cycles() -> None:
+    assert numbers(duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
+    assert numbers(duplicate(1, 2), duplicate(2, 3)) == [("o/n#1", [1, 2, 3], 3)]
+    assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
+    assert numbers(duplicate(1, 2), duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
+    assert numbers(duplicate(3, 1, 2)) == [("o/n#1", [1, 2, 3], 1)]
+    assert numbers(duplicate(2, 1), duplicate(4, 3)) == [("o/n#1", [1, 2], 1), ("o/n#3", [3, 4], 3)]
+
+
+def test_only_duplicates_of_others_count() -> None:
+    assert numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
+
+
+edges = st.lists(st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_size=3)), max_size=12)
+
+
+@given(edges, st.randoms(use_true_random=False))
+def test_the_order_of_verdicts_does_not_show(pairs: list[tuple[int, list[int]]], random: object) -> None:
+    verdicts = [duplicate(number, *targets) for number, targets in pairs]
+    shuffled = list(verdicts)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert clusters(shuffled) == clusters(verdicts)
+    assert clusters([*verdicts, *shuffled]) == clusters(verdicts)
+
+
+@given(edges)
+def test_clusters_are_apart_and_joining_them_again_changes_nothing(
+    pairs: list[tuple[int, list[int]]],
+) -> None:
+    found = clusters([duplicate(number, *targets) for number, targets in pairs])
+    members: list[IssueRef] = [member for cluster in found for member in cluster.members]
+    assert len(members) == len(set(members))
+    assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in found)
+    again = [
+        Verdict(member, VerdictOutcome.DUPLICATE, (cluster.canonical,), 0.9, "test")
+        for cluster in found
+        for member in cluster.members
+        if member != cluster.canonical
+    ]
+    assert [(c.id, c.members, c.canonical) for c in clusters(again)] == [
+        (c.id, c.members, c.canonical) for c in found
+    ]
