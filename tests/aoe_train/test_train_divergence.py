@@ -108,12 +108,12 @@ def test_a_checkpoint_that_had_diverged_is_not_gone_on_with(
 def test_a_gradient_that_is_no_number(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = PairTrainer._get_grad_norm
+    original = PairTrainer.clip_gradients
 
-    def norm(self: PairTrainer, model: Any, grad_norm: Any = None) -> Any:
-        return original(self, model, grad_norm * (float("inf") if self.state.global_step == 2 else 1))
+    def norm(self: PairTrainer, model: Any) -> Any:
+        return original(self, model) * (float("inf") if self.state.global_step == 2 else 1)
 
-    monkeypatch.setattr(PairTrainer, "_get_grad_norm", norm)
+    monkeypatch.setattr(PairTrainer, "clip_gradients", norm)
     with pytest.raises(ConfigError, match=r"at step 3: the gradient became inf; .*--lr \(now 0.001\)"):
         run(data, bert, tmp_path / "m", log__steps=1)
 

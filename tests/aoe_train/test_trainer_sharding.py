@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pytest
 import torch
 from torch import nn
 
 from aoe_train.training.trainer.sharding import (
-    check_support,
     copy_weights,
     gather_weights,
     is_sharded,
@@ -18,7 +14,6 @@ from aoe_train.training.trainer.sharding import (
     unshard,
     unsharded_root,
 )
-from pairkit.app.errors import ConfigError
 
 
 def stack(*members: nn.Module) -> nn.Module:
@@ -49,9 +44,3 @@ def test_a_whole_model_is_left_as_it_is() -> None:
     assert not gather_weights({"weight": before}, main=False)
     assert copy_weights({"weight": before})["weight"].data_ptr() != before.data_ptr()
     assert torch.equal(shard_like(torch.ones(2, 3), before), torch.ones(2, 3))
-
-
-def test_an_older_transformers_is_refused() -> None:
-    check_support(SimpleNamespace(is_distributed_loading_by_transformers=True))
-    with pytest.raises(ConfigError, match="newer transformers"):
-        check_support(object())

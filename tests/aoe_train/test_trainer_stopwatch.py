@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from aoe_train.training.trainer.stopwatch import Stopwatch
+from aoe_train.training.trainer.callbacks import Stopwatch
 
 
 @pytest.fixture

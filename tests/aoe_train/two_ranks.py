@@ -25,12 +25,11 @@ from aoe_train.training.trainer.pair_model import PairModel
 from aoe_train.training.trainer.sharding import (
     copy_weights,
     gather_weights,
-    load_optimiser,
-    save_optimiser,
     shard,
     unshard,
     unsharded_root,
 )
+from aoe_train.training.trainer.states import load_optimiser, save_optimiser
 from pairkit.app.errors import DataError
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
@@ -217,13 +216,13 @@ def keep_optimiser(shared: PairModel) -> None:
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 / (step + 1))
         wrapped = SimpleNamespace(optimizer=optimiser)  # as accelerate has it
         if found:
-            load_optimiser(shared, wrapped, schedule, folder)
+            load_optimiser(shared, wrapped, schedule, None, folder)
         else:
             shared(**batch(7, dist.get_rank(), 2))["loss"].backward()
             optimiser.step()
             optimiser.zero_grad()
             schedule.step()
-            save_optimiser(shared, wrapped, schedule, folder, main=main)
+            save_optimiser(shared, wrapped, schedule, None, folder, main=main)
             dist.barrier()
         moments = [optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()]
         found.append((schedule.last_epoch, torch.cat([moment.flatten() for moment in moments])))

@@ -1,14 +1,14 @@
-"""Training proper: transformers' Trainer around a text model and its objective.
+"""The training loop: a text model and its objective, on accelerate.
 
 ```
 trainer ──┬──► pair_model ──► gather        loss inside the wrapped module, over the rows of all ranks
-          ├──► ledger                       loss by parts, without a wait at each step
-          ├──► divergence                   what tells that a run leads nowhere
-          ├──► checkpoints, resume          whole or absent; one to go on from, looked at first
-          ├──► average ──► soup             the mean of the weights; these mixed with the backbone's
-          ├──► stopwatch                    the time of training alone
-          ├──► reports                      where a run also reports to
-          └──► sharding                     a model shared out among the processes, and put together again
-arguments, callbacks                        what Trainer is told, and what it tells
+          ├──► optimiser                    accelerate, the optimiser and its schedule
+          ├──► loss_log                     the loss by parts, without a wait at each step
+          ├──► divergence                   signs that a run leads nowhere
+          ├──► checkpoints, states          whole or absent; the newest is enough to go on from
+          ├──► average                      the mean of the weights, and its mix with the backbone's
+          ├──► reports                      TensorBoard and others
+          └──► sharding                     a model shared out among processes, and put together again
+arguments, callbacks                        settings as TrainingArguments; clock, checkpoints, stops, progress
 ```
 """

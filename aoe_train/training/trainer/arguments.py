@@ -82,7 +82,8 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     except (ValueError, ImportError) as error:
         raise ConfigError(f"transformers refuses these settings: {error}") from error
     _check_shard(settings, args)
-    join_processes(args)
+    _ = args.device  # asking for it joins the process group
+    exit_cleanly()
     return args
 
 
@@ -92,12 +93,6 @@ def idle_gpus(args: TrainingArguments) -> str | None:
     if args.world_size > 1 or count < 2:
         return None
     return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
-
-
-def join_processes(args: TrainingArguments) -> None:
-    """Join the other processes, with one GPU: several would get DataParallel, which can't split a batch."""
-    args._n_gpu = min(args.n_gpu, 1)  # asking for it is what joins
-    exit_cleanly()
 
 
 def set_chosen(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:

@@ -1,4 +1,4 @@
-"""What watches a run: the clock, and the person at the terminal."""
+"""What watches a run: the clock, the scheduler that may stop it, and the person at the terminal."""
 
 from __future__ import annotations
 
@@ -23,6 +23,38 @@ if TYPE_CHECKING:
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1)  # schedulers send the one, or what a job asks them for
+
+
+class Stopwatch:
+    """Adds up the time inside `running`, without the time inside `paused`."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._stopped = seconds
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Up to now."""
+        return self._stopped + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time inside."""
+        self._since = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._stopped, self._since = self.seconds, None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out the time inside."""
+        running = self._since is not None
+        self._stopped, self._since = self.seconds, None
+        try:
+            yield
+        finally:
+            self._since = time.perf_counter() if running else None
 
 
 class Stopped(KeyboardInterrupt):

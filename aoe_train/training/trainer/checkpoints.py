@@ -1,7 +1,7 @@
 """Checkpoints of a run: folders `step-<n>`, each whole or absent; the newest is enough to go on from.
 
 ```
-step-120/checkpoint-120/     transformers' own: trained weights, optimiser, scheduler, random states, history
+step-120/checkpoint-120/     trained weights, optimiser, schedule, random states, history
 step-120/best.safetensors    the best weights so far, where there is dev data
 step-120/average.safetensors the mean of the weights so far, where one is asked for
 step-120/clock.json          how long training took up to here, and what the run is called in reports
@@ -22,6 +22,7 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from transformers.trainer_pt_utils import safe_globals
 
 from aoe_train.model.folder.files import Foreign, decode, read_json
 from aoe_train.training.trainer.gather import is_distributed
@@ -55,7 +56,7 @@ class Checkpoint:
 
     @property
     def trainer_folder(self) -> Path:
-        """What transformers' Trainer wrote and reads."""
+        """Weights that learn, optimiser, schedule, random states and history."""
         return self.folder / f"checkpoint-{self.step}"
 
     def best(self) -> dict[str, Tensor] | None:
@@ -81,8 +82,6 @@ class Checkpoint:
 
 def check_state_files(folder: Path) -> None:
     """Refuse states that can't be read, or hold more than tensors and numbers; nothing of them runs."""
-    from transformers.trainer_pt_utils import safe_globals
-
     for path in sorted(folder.iterdir()):
         try:
             if path.suffix in (".pt", ".pth"):
@@ -136,7 +135,7 @@ def write_extras(
     seconds: float,
     name: str | None = None,
 ) -> None:
-    """Put what transformers doesn't keep beside its checkpoint."""
+    """Write the best and the mean weights, the time and the name in reports."""
     write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name})
     for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
         if weights is not None:

@@ -28,9 +28,6 @@ class PairModel(nn.Module):
     through the module that it wraps.
     """
 
-    # What transformers calls a model that comes shared out, and doesn't wrap once more; set by PairTrainer.
-    is_distributed_loading_by_transformers: bool
-
     def __init__(
         self,
         text_model: TextModel,

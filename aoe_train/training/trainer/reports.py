@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 PROJECT = "aoe"  # where runs of several models stand together
 
 
+def report_callbacks(names: Sequence[str] | str | None) -> list[TrainerCallback]:
+    """The callbacks of what a run reports to."""
+    kinds = get_reporting_integration_callbacks(names)  # type: ignore[no-untyped-call]
+    return [kind() for kind in kinds]
+
+
 def check_reports(names: Sequence[str]) -> None:
     """Refuse what can't be reported to, before anything is loaded."""
     for name in names:

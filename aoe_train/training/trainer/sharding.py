@@ -11,21 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING or torch.distributed.is_available():
-    from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions,
-        get_optimizer_state_dict,
-        set_optimizer_state_dict,
-    )
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -73,12 +66,6 @@ def repeated_layers(model: nn.Module) -> list[nn.Module]:
 def is_sharded(model: nn.Module) -> bool:
     """Whether `shard` was called."""
     return isinstance(model, FSDPModule)
-
-
-def check_support(trainer: object) -> None:
-    """See that transformers leaves a model as `shard` made it."""
-    if not getattr(trainer, "is_distributed_loading_by_transformers", False):
-        raise ConfigError("run.shard needs a newer transformers: pip install --upgrade transformers")
 
 
 @contextmanager
@@ -139,28 +126,3 @@ def unshard(model: nn.Module) -> None:
                         weight.full_tensor().cpu(), requires_grad=weight.requires_grad
                     )
                 setattr(module, name, again[id(weight)])
-
-
-def save_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path, *, main: bool) -> None:
-    """Write the whole state, under the names that transformers has for it; all processes must call it."""
-    state = get_optimizer_state_dict(
-        model, optimiser.optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
-    )
-    if main:
-        torch.save(state, folder / OPTIMIZER_NAME)
-        torch.save(schedule.state_dict(), folder / SCHEDULER_NAME)
-
-
-def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, folder: Path) -> None:
-    """Give each process its share of what `save_optimiser` wrote; all processes must call it."""
-    state, steps = (
-        torch.load(folder / name, map_location="cpu", weights_only=True, mmap=True)
-        for name in (OPTIMIZER_NAME, SCHEDULER_NAME)
-    )
-    set_optimizer_state_dict(
-        model,
-        optimiser.optimizer,
-        state,
-        options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True),
-    )
-    schedule.load_state_dict(steps)
