@@ -1,10 +1,16 @@
-"""What `llm_labeler` offers: each command as a function, with the command's flags as keyword arguments."""
+"""What `llm_labeler` offers: each command as a function, with the command's flags as keyword arguments.
+
+Nothing heavy is imported before a function is called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated
+
+from pairkit.app.flag import INPUT, RUN, Flag, setting_keys
+from pairkit.dataset.flags import Columns, Config, Fresh, LabelRange, Labels, Out, SettingsGiven
 
 if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llms
@@ -18,83 +24,110 @@ if TYPE_CHECKING:
     from llm_labeler.runs.show import Shown
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
-    from pairkit.dataset.labels import Meaning
 
-_Settings: TypeAlias = Mapping[str, Any] | list[str]
+_LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
+
+Input = Annotated["Source", Flag("--input -i", metavar="FILE", panel=INPUT)]
+AskedLlms = Annotated["LlmsGiven", Flag("--llm --llms -l", metavar="NAME,…", panel=_LLMS, setting="llms")]
+OutFolder = Annotated[str | Path, Out]
+Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
+NewWork = Annotated[str | Path | None, Flag("--work -w", metavar="DIR", panel="Output")]
+TextColumn = Annotated[str | None, Flag(metavar="NAME", panel=INPUT)]
+Task = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, main=True, setting="task")]
+Size = Annotated[int | None, Flag("--size -n", metavar="N", panel=_LLMS, main=True, setting="size")]
+Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples")]
+Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
+Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
+Polarity = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.polarities")]
+_STRATEGY = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.strategy")
+Strategy = Annotated["str | StrategyFunction | None", _STRATEGY]
+Judges = Annotated["LlmsGiven | None", Flag(metavar="NAME,…", panel=_LABELS, setting="judge.llms")]
+Limit = Annotated[int | None, Flag(metavar="N", panel=INPUT, setting="input.limit")]
+Draw = Annotated[int | None, Flag(metavar="N", panel=INPUT, main=True, setting="input.draw")]
+MaxCost = Annotated[float | None, Flag(metavar="USD", panel=LIMITS, main=True, setting="budget.max_cost")]
+MaxTokens = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_tokens")]
+MaxRequests = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_requests")]
+Batch = Annotated[bool, Flag(panel=_LLMS)]
+RunFlag = Annotated[bool, Flag(panel=RUN)]
+LocalOnly = Annotated[bool | None, Flag("--local-only", panel=_LLMS, setting="local_only")]
+Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
 def generate(
-    source: Source,
+    source: Input,
     *,
-    llms: LlmsGiven,
-    out: str | Path = "pairs",
-    work: str | Path | None = None,
-    text_column: str | None = None,
-    task: str | None = None,
-    size: int | None = None,
-    samples: int | None = None,
-    examples: str | Path | None = None,
-    prompt: str | Path | None = None,
-    polarity: str | None = None,
-    strategy: str | StrategyFunction | None = None,
-    judges: LlmsGiven | None = None,
-    limit: int | None = None,
-    draw: int | None = None,
-    max_cost: float | None = None,
-    max_tokens: int | None = None,
-    max_requests: int | None = None,
-    batch: bool = False,
-    keep_going: bool = False,
-    retry_failed: bool = False,
-    local_only: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    llms: AskedLlms,
+    out: OutFolder = "pairs",
+    work: NewWork = None,
+    text_column: TextColumn = None,
+    task: Task = None,
+    size: Size = None,
+    samples: Samples = None,
+    examples: Examples = None,
+    prompt: Prompt = None,
+    polarity: Polarity = None,
+    strategy: Strategy = None,
+    judges: Judges = None,
+    limit: Limit = None,
+    draw: Draw = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_requests: MaxRequests = None,
+    batch: Batch = False,
+    keep_going: RunFlag = False,
+    retry_failed: RunFlag = False,
+    local_only: LocalOnly = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    r"""Ask LLMs for sentences of same and of opposite meaning, and make a pair dataset of their answers.
+    r"""Ask LLMs for sentences of the same and the opposite meaning; write a dataset of pairs.
 
-    If it was stopped, the same call asks only what has no answer yet. Every answer is kept in `work`.
-    It works in notebooks too, where an event loop runs already.
+    Run it again to continue: each answer is stored, and only unanswered questions are asked.
 
     Args:
-        source: The sentences: a list of them, a list of dicts, a DataFrame, a `datasets.Dataset`, or where
-            they are: a text file (one per line), CSV, TSV, JSONL or Parquet, a dataset's folder, a Hub id.
-        llms: Who proposes: names (`chatgpt`, `llama`, `chatglm`, `wordnet` for rules, `ensemble` for the
-            papers' three, or of `config`), your own functions from a prompt to an answer, plain or async, or
-            a dict of names to functions or entries.
+        source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
+            Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
+            `datasets.Dataset`.
+        llms: chatgpt, llama, chatglm, ensemble (all three), wordnet (rules), or names of the configuration.
+            In Python also your own functions from a prompt to an answer, plain or async, or a dict of names
+            to functions or entries.
         out: The dataset's folder.
-        work: The folder of the answers; by default OUT.work.
-        text_column: The column of the sentences; by default recognised.
-        task: What is asked of each text: `papers` (default; the same and the opposite meaning), `triplet` (a
-            paraphrase and hard negatives) or `query` (questions to a passage). Both of these make triplets.
-        size: Sentences wanted of each LLM and polarity (3).
-        samples: How often each LLM is asked the same (1); it has to sample (`llm.NAME.temperature`).
-        examples: A file of pairs or triplets that go along with each question as examples of answers.
-        prompt: `hardened` (default), `paper`, or a file with {text}, {size} and {polarity}. Other tasks have
-            a prompt of their own, or a file.
-        polarity: `positive`, `negative` or `both` (default).
-        strategy: How proposals become labels: `union` (default), `vote`, `weighted`, or your own function
-            of a `Proposed`.
-        judges: Who judges; by default, where the strategy asks for judges, those that propose.
-        limit: Take the first so many usable sentences.
-        draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
-        max_cost: US dollars that may be spent in all sessions of `work`.
-        max_tokens: Tokens likewise.
-        max_requests: Calls likewise.
+        work: The folder of the answers. Default: OUT.work.
+        text_column: The column of the sentences. Default: recognised.
+        task: papers (same and opposite), triplet or query. `triplet` asks for a paraphrase and hard
+            negatives, `query` for questions to a passage; both make triplets.
+        size: Sentences asked of each LLM and polarity.
+        samples: How often to ask each LLM the same. It has to sample (`llm.NAME.temperature`).
+        examples: Pairs or triplets to send along as examples of answers (few-shot).
+        prompt: hardened, paper, or a file with {text}, {size} and {polarity}. Other tasks have a prompt of
+            their own, or a file.
+        polarity: positive, negative or both. Default: both.
+        strategy: How proposals become labels: union, vote or weighted. In Python also a function of a
+            `Proposed`.
+        judges: LLMs that judge the proposals, if the strategy needs that. Default: those that propose.
+        limit: Take only the first N usable sentences.
+        draw: Take N of the sentences, drawn by the seed. Of a file in order of topics, some of each.
+        max_cost: US dollars at most, over all runs. Runs with the same `work` count together.
+        max_tokens: Tokens of prompts and answers at most, over all runs.
+        max_requests: Calls at most, over all runs.
         batch: Use OpenAI's Batch API: half the price, up to a day.
-        keep_going: Make the dataset even where LLMs or questions failed; `Labelled.problem` says which.
-        retry_failed: Ask again what servers rejected for good, and, without `batch`, give up batches.
+        keep_going: Make the dataset even if LLMs or questions failed. `Labelled.problem` reports which; the
+            command exits with 4.
+        retry_failed: Ask again what servers refused for good. Without `batch`, batches are given up.
         local_only: Refuse LLMs that may send text to another machine.
-        seed: Decides every random choice (42).
-        config: A TOML file with [llm.NAME] entries and other settings.
-        settings: Settings by their dotted names, such as `{"llm.chatgpt.temperature": 0.7}`.
-        fresh: Replace a dataset that was made with other settings.
-        progress: Show it on stderr, or hand it to a function; False shows nothing.
+        seed: Decides every random choice.
+        config: Settings in TOML, with LLMs as [llm.NAME].
+        settings: One setting, such as filters.min_shared=0.3; repeatable. In Python a mapping of dotted keys
+            to values, such as `{"llm.chatgpt.temperature": 0.7}`. They override `config`; the arguments above
+            override them.
+        fresh: Replace a dataset made with other settings.
+        progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
 
     Returns:
-        What was made; `.pairs` reads it.
+        The dataset; `.pairs` reads it.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
@@ -118,7 +151,7 @@ def generate(
     from llm_labeler.runs.given import read_given
     from pairkit.app.settings import argument
 
-    found, own = read_given(locals(), config=config, settings=settings)
+    found, own = read_given(setting_keys(generate), locals(), config=config, settings=settings)
     places = argument("out", out, Path), argument("work", work, Path | None)
     options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
@@ -127,56 +160,33 @@ def generate(
 
 
 def plan(
-    source: Source,
+    source: Input,
     *,
-    llms: LlmsGiven,
-    out: str | Path = "pairs",
-    work: str | Path | None = None,
-    text_column: str | None = None,
-    task: str | None = None,
-    size: int | None = None,
-    samples: int | None = None,
-    examples: str | Path | None = None,
-    prompt: str | Path | None = None,
-    polarity: str | None = None,
-    strategy: str | StrategyFunction | None = None,
-    judges: LlmsGiven | None = None,
-    limit: int | None = None,
-    draw: int | None = None,
-    local_only: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
+    llms: AskedLlms,
+    out: OutFolder = "pairs",
+    work: NewWork = None,
+    text_column: TextColumn = None,
+    task: Task = None,
+    size: Size = None,
+    samples: Samples = None,
+    examples: Examples = None,
+    prompt: Prompt = None,
+    polarity: Polarity = None,
+    strategy: Strategy = None,
+    judges: Judges = None,
+    limit: Limit = None,
+    draw: Draw = None,
+    local_only: LocalOnly = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
 ) -> Plan:
-    """What `generate` would ask, and what that would cost; makes no calls.
+    """Estimate the calls, tokens and money of `generate`, without a call.
 
-    Args:
-        source: As of `generate`, and so are all others.
-        llms: Who would propose.
-        out: The dataset's folder.
-        work: The folder of the answers, which need not be there.
-        text_column: The column of the sentences.
-        task: What would be asked.
-        size: Sentences wanted of each LLM and polarity.
-        samples: How often each LLM would be asked the same.
-        examples: A file of examples that would go along.
-        prompt: The template.
-        polarity: `positive`, `negative` or `both`.
-        strategy: Judges cost as well.
-        judges: Who would judge.
-        limit: Take the first so many usable sentences.
-        draw: Take so many of the sentences, drawn by the seed: of a file in order of topics, some of each.
-        local_only: Refuse LLMs that may send text to another machine.
-        seed: Decides which sentences are drawn.
-        config: A TOML file.
-        settings: Settings by their dotted names.
+    The arguments and errors are as for `generate`.
 
     Returns:
         A table with a row for each LLM.
-
-    Raises:
-        ConfigError: A setting or key can't be used.
-        DataError: No usable sentence, or a damaged store.
 
     Example:
         >>> import llm_labeler
@@ -188,34 +198,37 @@ def plan(
     from llm_labeler.runs.given import read_given
     from pairkit.app.settings import argument
 
-    found, own = read_given(locals(), config=config, settings=settings)
+    found, own = read_given(setting_keys(plan), locals(), config=config, settings=settings)
     place, folder = argument("work", work, Path | None), argument("out", out, Path)
     return _label.plan(source, folder, place, found, own, column=text_column)
 
 
 def parse(
-    work: str | Path,
+    work: Work,
     *,
-    out: str | Path = "pairs",
-    strategy: str | StrategyFunction | None = None,
-    seed: int | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    out: OutFolder = "pairs",
+    strategy: Annotated[str | StrategyFunction | None, replace(_STRATEGY, main=True)] = None,
+    seed: Seed = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """Make the dataset once more from stored answers, perhaps with other filters or another ensemble.
+    """Make a dataset from stored answers, for example with other filters or another strategy.
 
     Args:
-        work: The folder of the answers: `Labelled.work`.
+        work: The folder of the answers.
         out: The dataset's folder.
-        strategy: As of `generate`.
-        seed: As of `generate`.
-        settings: What else is to differ from the run's, such as `{"filters.min_differing_words": 5}`.
-        fresh: Replace a dataset that was made with other settings.
-        progress: As of `generate`.
+        strategy: How proposals become labels: union, vote or weighted. In Python also a function of a
+            `Proposed`. Default: the run's.
+        seed: Decides every random choice. Default: the run's.
+        settings: A setting to change, such as filters.min_differing_words=5; repeatable. In Python a mapping
+            of dotted keys to values. Other settings are those of the run.
+        fresh: See `generate`.
+        progress: See `generate`.
 
     Raises:
-        ConfigError: No such folder, an output that can't be replaced, or a setting that asking hangs on.
+        ConfigError: No such folder, an output that can't be replaced, or a setting that changes the
+            questions.
         DataError: A damaged store, or no pair is left.
     """
     from llm_labeler.runs import label as _label
@@ -225,61 +238,62 @@ def parse(
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
     below = load_run_record(place).settings.model_dump(mode="json")
-    found, own = read_given(locals(), below=below, settings=settings)
+    found, own = read_given(setting_keys(parse), locals(), below=below, settings=settings)
     return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
 
 
 def judge(
-    source: Source,
+    source: Input,
     *,
-    llms: LlmsGiven,
-    out: str | Path = "judged",
-    work: str | Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    limit: int | None = None,
-    draw: int | None = None,
-    max_cost: float | None = None,
-    max_tokens: int | None = None,
-    max_requests: int | None = None,
-    batch: bool = False,
-    keep_going: bool = False,
-    retry_failed: bool = False,
-    local_only: bool | None = None,
-    seed: int | None = None,
-    config: str | Path | None = None,
-    settings: _Settings | None = None,
-    fresh: bool = False,
+    llms: AskedLlms,
+    out: OutFolder = "judged",
+    work: NewWork = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    limit: Limit = None,
+    draw: Draw = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_requests: MaxRequests = None,
+    batch: Batch = False,
+    keep_going: RunFlag = False,
+    retry_failed: RunFlag = False,
+    local_only: LocalOnly = None,
+    seed: Seed = None,
+    config: Config = None,
+    settings: SettingsGiven = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> JudgedPairs:
-    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different, or a score.
+    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
 
-    Votes are weighed by the judges' estimated accuracies, as with the strategy `weighted`; of scores the mean
-    becomes the label, from 0 to 1. If it was stopped, the same call asks only what has no answer yet.
+    Writes a dataset with their labels, and a list of the pairs whose given label they contradict. Votes are
+    weighted by the judges' estimated accuracies, as with the strategy `weighted`. Run it again to continue.
 
     Args:
-        source: Pairs, as `pairkit.read` takes them: of `gis`, mined, anybody's; triplets become pairs.
-        llms: The judges, as of `generate`; several of different makers err less than one.
-        out: The folder of the dataset with their labels.
-        work: The folder of the answers; by default OUT.work.
-        columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
-        labels: What the source's labels count as, as of `score`.
-        label_range: The lowest and the highest score, as of `score`.
-        limit: Take the first so many usable pairs.
-        draw: Take so many of the pairs, drawn by the seed.
-        max_cost: US dollars that may be spent in all sessions of `work`.
-        max_tokens: Tokens likewise.
-        max_requests: Calls likewise.
-        batch: Use OpenAI's Batch API.
-        keep_going: Go on where LLMs or questions failed.
-        retry_failed: Ask again what servers rejected for good.
-        local_only: Refuse LLMs that may send text to another machine.
-        seed: Decides in which order judges see texts, and which pairs are drawn (42).
-        config: A TOML file with [llm.NAME] entries and other settings.
-        settings: Settings by their dotted names.
-        fresh: Replace a dataset that was made with other settings.
-        progress: As of `generate`.
+        source: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
+            pairs.
+        llms: See `generate`.
+        out: The dataset's folder.
+        work: See `generate`.
+        columns: Which column is which, such as text1=title,label=same. See `pairkit.read`.
+        labels: What labels count as, such as 0=1,1=skip,2=0. See `pairkit.read`.
+        label_range: The lowest and highest score, such as 0,100. They become 0 and 1.
+        limit: Take only the first N usable pairs.
+        draw: Take N of the pairs, drawn by the seed.
+        max_cost: See `generate`.
+        max_tokens: See `generate`.
+        max_requests: See `generate`.
+        batch: See `generate`.
+        keep_going: See `generate`.
+        retry_failed: See `generate`.
+        local_only: See `generate`.
+        seed: See `generate`.
+        config: See `generate`.
+        settings: See `generate`.
+        fresh: See `generate`.
+        progress: See `generate`.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used; rules can't judge.
@@ -292,7 +306,7 @@ def judge(
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    found, own = read_given(locals(), config=config, settings=settings)
+    found, own = read_given(setting_keys(judge), locals(), config=config, settings=settings)
     return judge_pairs(
         source,
         argument("out", out, Path),
@@ -307,12 +321,14 @@ def judge(
     )
 
 
-def show(sentence: str, *, work: str | Path) -> Shown:
-    """One sentence with all that is known of it: prompts, raw answers, what became of each, votes.
+def show(sentence: Annotated[str, Flag(positional=True)], *, work: Work) -> Shown:
+    """Show what LLMs answered to one sentence: prompts, raw answers, proposals, drops and votes.
+
+    `pairs show` shows a pair of the dataset itself.
 
     Args:
-        sentence: The sentence, its text_id or the beginning of it, or `row:N`.
-        work: The folder of the answers.
+        sentence: A text_id or its beginning, row:N, or the sentence.
+        work: See `parse`.
 
     Raises:
         ConfigError: Not a working folder.
@@ -324,11 +340,13 @@ def show(sentence: str, *, work: str | Path) -> Shown:
     return look_up(argument("work", work, Path), argument("sentence", sentence, str))
 
 
-def report(work: str | Path) -> Report:
-    """What became of everything: yield, reasons and cost, by LLM.
+def report(work: Work) -> Report:
+    """Count what became of the answers: why they were dropped, and the yield and cost of each LLM.
+
+    `pairs report` describes the dataset itself.
 
     Args:
-        work: The folder of the answers.
+        work: See `parse`.
 
     Raises:
         ConfigError: Not a working folder, or no dataset was made yet.
@@ -341,31 +359,29 @@ def report(work: str | Path) -> Report:
 
 
 def score(
-    gold: Source,
+    gold: Annotated[Source, Flag(metavar="FILE", panel=INPUT)],
     *,
-    work: str | Path,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    threshold: float | None = None,
+    work: Work,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
 ) -> ScoreReport:
-    """Compare labels with people's: precision, recall and kappa by LLM, polarity and strategy.
+    """Compare labels with those of people: precision, recall and kappa by LLM, polarity and strategy.
 
     Args:
-        gold: Pairs that people labelled, with text1, text2 and label: a file, a DataFrame, a list of dicts.
-        work: The folder of the answers.
-        columns: `text1`, `text2` and `label` to the names of columns; by default recognised.
-        labels: What labels of `gold` count as where that is not certain: a number, or "skip" to leave their
-            rows out, such as `{"entailment": 1, "neutral": "skip", "contradiction": 0}`.
-        label_range: The lowest and the highest score, such as `(0, 100)`; they become 0 and 1.
-        threshold: The gold label from which on a pair means the same; by default half of the labels' range.
+        gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
+            list of dicts.
+        work: See `parse`.
+        columns: See `judge`.
+        labels: See `judge`.
+        label_range: See `judge`.
+        threshold: The gold label from which on a pair means the same. Default: half of the range.
 
     Raises:
         ConfigError: Not a working folder, or no such file.
         DataError: Gold pairs without text or label, or a damaged folder.
     """
-    from dataclasses import replace
-
     import polars as pl
 
     from llm_labeler.judging.scoring import score as compare
@@ -384,8 +400,16 @@ def score(
     return replace(found, labels=known.labels)
 
 
-def llms(*, config: str | Path | None = None, settings: _Settings | None = None) -> Llms:
-    """The LLMs there are, built in or configured, with prices and whether their keys are set.
+def llms(
+    *,
+    config: Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=INPUT, main=True)] = None,
+    settings: SettingsGiven = None,
+) -> Llms:
+    """List the LLMs that can be asked, built in or configured, with prices and whether their keys are set.
+
+    Args:
+        config: See `generate`.
+        settings: See `generate`.
 
     Raises:
         ConfigError: An entry lacks something or contradicts itself.
@@ -398,4 +422,4 @@ def llms(*, config: str | Path | None = None, settings: _Settings | None = None)
     from llm_labeler.clients.llms import known_llms
     from llm_labeler.runs.given import read_given
 
-    return known_llms(read_given({}, config=config, settings=settings)[0])
+    return known_llms(read_given({}, {}, config=config, settings=settings)[0])

@@ -1,10 +1,120 @@
-"""The `label` command: flags -> settings -> one call -> one summary. Heavy imports stay in the commands."""
+"""The `label` command: each public function as a command."""
 
 from __future__ import annotations
 
-# Importing a module of commands registers them.
-from llm_labeler.commands import app, generate, work  # noqa: F401
-from pairkit.app.terminal import run
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+from llm_labeler import api
+from pairkit.app.application import application
+from pairkit.app.commands import add_command, show
+from pairkit.app.flag import OUTPUT, Flag
+from pairkit.app.terminal import next_step, run
+from pairkit.system.files import write_text
+
+app = application(
+    "label",
+    "Make pairs of sentences with the same and with opposite meaning from unlabelled text, with LLMs.",
+)
+
+
+def _generate(
+    generate: Any,
+    given: Any,
+    *,
+    dry_run: Annotated[
+        bool, Flag(panel=api.LIMITS, main=True, help="Estimate calls, tokens and money, and stop.")
+    ] = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> Any:
+    if dry_run:
+        planned = inspect.signature(api.plan).parameters
+        return api.plan(**{name: value for name, value in given.items() if name in planned})
+    labelled = generate(**given)
+    show(labelled, json=json, quiet=quiet)
+    if labelled.problem is not None:
+        raise labelled.problem
+    return None
+
+
+def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(score(**given), json=json, quiet=quiet)
+    parse = ["label", "parse", "--work", given["work"], "--strategy", "weighted"]
+    next_step("make the dataset by another strategy", parse, quiet=quiet or json)
+
+
+def _report(
+    report: Any,
+    given: Any,
+    *,
+    out: Annotated[
+        Path | None,
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True, read=Path, help="Write it as Markdown."),
+    ] = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    found = report(**given)
+    if out is not None:
+        write_text(out, found.to_markdown())
+    if json or out is None:
+        show(found, json=json, quiet=quiet)
+    next_step("look at one sentence", ["label", "show", "row:1", "--work", given["work"]], quiet=quiet)
+
+
+_SETTINGS = "llm_labeler.settings.labelling:LabelSettings"
+
+add_command(
+    app,
+    api.generate,
+    "label generate -i sentences.txt --llm wordnet --out pairs",
+    "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
+    "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
+    "label generate -i notes.parquet --text-column body --llm llama --dry-run",
+    run=_generate,
+    settings=_SETTINGS,
+)
+add_command(
+    app,
+    api.parse,
+    "label parse --work pairs.work --out pairs",
+    "label parse --work pairs.work --out strict --strategy weighted",
+    settings=_SETTINGS,
+)
+add_command(
+    app,
+    api.judge,
+    "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
+    "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
+    "label judge -i dataset --llm chatgpt --draw 500 --max-cost 1",
+    settings=_SETTINGS,
+)
+add_command(
+    app,
+    api.score,
+    "label score --work pairs.work --gold checked.csv",
+    "label score --work pairs.work --gold checked.tsv --threshold 3 --json",
+    "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
+    run=_score,
+)
+add_command(
+    app,
+    api.show,
+    "label show 41d8cd98f00b2044 --work pairs.work",
+    "label show row:17 --work pairs.work",
+    "label show 'Aspirin lowers fever.' --work pairs.work",
+    json=False,
+)
+add_command(
+    app,
+    api.report,
+    "label report --work pairs.work",
+    "label report --work pairs.work --out report.md",
+    run=_report,
+)
+add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 
 def main() -> None:

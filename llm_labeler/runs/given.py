@@ -21,25 +21,6 @@ LlmsGiven: TypeAlias = Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[
 """LLMs by their names (`ensemble`: the papers' three), functions from prompt to answer, or both; or by names
 of one's own, functions and entries such as `{"kind": "openai_compatible", "model": …, "base_url": …}`."""
 
-# Keyword arguments and flags to settings.
-FLAGS = {
-    "task": "task",
-    "llms": "llms",
-    "judges": "judge.llms",
-    "size": "size",
-    "samples": "samples",
-    "examples": "prompt.examples",
-    "seed": "seed",
-    "local_only": "local_only",
-    "prompt": "prompt.template",
-    "polarity": "prompt.polarities",
-    "strategy": "ensemble.strategy",
-    "limit": "input.limit",
-    "draw": "input.draw",
-    "max_cost": "budget.max_cost",
-    "max_tokens": "budget.max_tokens",
-    "max_requests": "budget.max_requests",
-}
 _NAME = re.compile(r"[\w-]+")
 
 
@@ -52,13 +33,17 @@ class Own:
 
 
 def read_given(
+    keys: Mapping[str, str],
     given: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> tuple[LabelSettings, Own]:
-    """Settings from defaults < file < settings < keyword arguments, and the functions among the latter."""
+    """Settings from defaults < file < settings < keyword arguments, and the functions among the latter.
+
+    `keys` has the dotted keys that keyword arguments set.
+    """
     values = dict(given)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}
@@ -82,7 +67,7 @@ def read_given(
     tree = {**(below or {})}
     tree["llm"] = {**tree.get("llm", {}), **plain}
     fields = {f"llm.{name}.{key}": value for name, entry in entries.items() for key, value in entry.items()}
-    table = {**FLAGS, **{key: key for key in fields}}
+    table = {**keys, **{key: key for key in fields}}
     found = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
     return found, Own(functions, strategy if callable(strategy) else None)
 

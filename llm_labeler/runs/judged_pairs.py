@@ -124,12 +124,16 @@ class JudgedPairs:
             found.add_row(split, *(counts.get(name, 0) for name in names))
         return found
 
-    def judges_table(self) -> ResultTable:
-        """Each judge's record."""
-        return judges_table(self.judges)
+    def tables(self) -> list[ResultTable]:
+        """Each judge's record, and the counts."""
+        return [judges_table(self.judges), self.table()]
 
-    def summary(self) -> dict[str, Any]:
-        """The result as one object for scripts."""
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What to read first."""
+        return [("read where they contradict the labels", ["less", str(self.contradictions)])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
         return {
             "out": str(self.out),
             "splits": self.statistics["splits"],

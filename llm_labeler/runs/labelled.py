@@ -56,7 +56,7 @@ class Labelled:
         asked: What asking came to.
         spent_in_all: The same of all sessions in `work`.
         seconds: Of this session.
-        notes: What people should know of the run, a line each.
+        messages: What was reported during the run, a line each.
     """
 
     out: Path
@@ -67,7 +67,7 @@ class Labelled:
     asked: Asked
     spent_in_all: Spending
     seconds: float
-    notes: tuple[str, ...] = field(default=())
+    messages: tuple[str, ...] = field(default=())
 
     @cached_property
     def pairs(self) -> PairDataset:
@@ -102,8 +102,8 @@ class Labelled:
             return None
         return RemoteError(f"{self.out} is made without all answers of {missing}; run the same command again")
 
-    def summary(self) -> dict[str, Any]:
-        """The result as one object for scripts."""
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
         return {
             "out": str(self.out),
             "texts": self.statistics["texts"],
@@ -128,9 +128,20 @@ class Labelled:
             found.add_row(split, *(counts[name] for name in columns))
         return found
 
-    def judges_table(self) -> ResultTable | None:
-        """Each judge's record; None without judges."""
-        return None if self.judges is None else judges_table(self.judges)
+    def tables(self) -> list[ResultTable]:
+        """Each judge's record if there are judges, and the counts."""
+        return [*([judges_table(self.judges)] if self.judges else []), self.table()]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to see what was dropped, and how to train on the rest."""
+        train = ["aoe", "train", "--backbone", "minilm", "--out", "model", "--data"]
+        triplets = self.out / "triplet"
+        return [
+            ("see why rows were dropped", ["label", "report", "--work", str(self.work)]),
+            ("train on the triplets", [*train, str(triplets), "--preset", "domain"])
+            if triplets.is_dir()
+            else ("train on the pairs", [*train, str(self.out)]),
+        ]
 
     def __repr__(self) -> str:
         counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"

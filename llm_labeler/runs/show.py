@@ -57,6 +57,10 @@ class Shown:
         if self.pairs:
             yield "pairs", [_line(pair) for pair in self.pairs]
 
+    def tables(self) -> list[str]:
+        """For the terminal, which must not take it for markup."""
+        return [repr(self)]
+
     def __repr__(self) -> str:
         parts = (f"\n{title}\n{chr(10).join(lines)}" for title, lines in self.parts())
         return "\n".join((f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts))

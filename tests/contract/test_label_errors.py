@@ -31,7 +31,7 @@ def source(tmp_path: Path) -> Path:
     ("flags", "code", "says"),
     [
         (("--llm", "chatgpt"), 2, "no key; set OPENAI_API_KEY"),
-        (("--llm", "wordnet", "--size", "0"), 2, "setting 'size'"),
+        (("--llm", "wordnet", "--size", "0"), 2, "--size 0: "),
         (("--llm", "wordnet", "--strategy", "vote"), 2, "rules can't judge"),
         (("--llm", "chatgpt", "--local-only"), 2, "may send text to another machine"),
         (("--llm", "wordnet", "--text-column", "body"), 2, "--text-column"),

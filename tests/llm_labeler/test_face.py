@@ -74,7 +74,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     asked: list[str] = []
     first = generate(TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True})
     assert (len(asked), first.asked.stopped) == (3, "max_requests")
-    assert any("--max-requests" in note for note in first.notes)
+    assert any("--max-requests" in note for note in first.messages)
     second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
     assert len(asked) == len(set(asked)) == 6
     assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
@@ -120,7 +120,7 @@ def test_an_error_of_ones_own_function_ends_the_run_and_the_next_goes_on(tmp_pat
     asked.append("another one")
     made = generate(TEXTS, tmp_path / "out", llms=mine)
     assert (made.asked.cached, made.positives, made.negatives) == (2, 6, 6)
-    assert "calls were cut off last time" in made.notes[1]
+    assert "calls were cut off last time" in made.messages[1]
 
 
 def test_what_comes_back(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     made = generate(TEXTS, tmp_path / "out", progress=seen.append)
     assert {at.stage for at in seen} == {"proposing", "making pairs"}
     assert seen[-1] == shown.Progress("making pairs", 3, 3, ended=True)
-    assert "the sentences may leave this machine: mine" in made.notes
+    assert "the sentences may leave this machine: mine" in made.messages
     assert capsys.readouterr() == ("", "")
 
 

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.runs.given import FLAGS, is_async, read_given
+from llm_labeler.api import generate, judge, parse
+from llm_labeler.runs.given import is_async, read_given
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import setting_keys
+
+KEYS = setting_keys(generate)
 
 
 def answer(prompt: str) -> str:
@@ -43,9 +47,10 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
         "max_tokens": 10,
         "max_requests": 3,
     }
-    assert given.keys() == FLAGS.keys()
+    assert given.keys() == KEYS.keys()
+    assert setting_keys(judge).items() | setting_keys(parse).items() < KEYS.items()
     entry = {"kind": "server", "model": "m", "base_url": "http://localhost:1/v1"}
-    found, _ = read_given(given, settings={"llm.a": entry, "llm.b": entry})
+    found, _ = read_given(KEYS, given, settings={"llm.a": entry, "llm.b": entry})
     assert (found.llms, found.judge.llms, found.size, found.seed) == (("a", "b"), ("b",), 5, 7)
     assert (found.local_only, found.prompt.template, found.prompt.polarities) == (
         True,
@@ -59,7 +64,9 @@ def test_each_keyword_sets_what_its_flag_sets() -> None:
 def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
-    found, _ = read_given({"llms": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5})
+    found, _ = read_given(
+        KEYS, {"llms": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
+    )
     assert (found.size, found.seed, found.input.limit, found.input.min_chars) == (6, 5, 4, 1)
 
 
@@ -76,7 +83,7 @@ def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> N
     ],
 )
 def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
-    found, own = read_given({"llms": llms})
+    found, own = read_given(KEYS, {"llms": llms})
     assert found.proposers == names
     functions = {name: found.llm[name] for name in own.llms}
     assert {entry.kind for entry in functions.values()} <= {"function"}
@@ -88,7 +95,7 @@ def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> N
 
 
 def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> None:
-    found, _ = read_given({"llms": answer}, settings=["llm.answer.concurrency=4"])
+    found, _ = read_given(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
     assert found.llm["answer"].concurrency == 4
 
 
@@ -106,5 +113,5 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
 )
 def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
-        read_given(given)
+        read_given(KEYS, given)
     assert "\n" not in str(caught.value)

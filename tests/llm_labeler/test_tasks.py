@@ -16,6 +16,7 @@ from llm_labeler.runs.label import prepare
 from llm_labeler.runs.tasks import task_of
 from llm_labeler.settings.labelling import FilterSettings
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.flag import setting_keys
 from pairkit.dataset.reader import read_pairs, read_rows
 from tests.support.llm import serve
 
@@ -125,7 +126,11 @@ def test_what_no_task_can_do_is_refused_in_one_line(
 
 def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
     def schemas(**given: Any) -> list[Any]:
-        found, own = read_given({"llms": "llama", **given}, settings=given.pop("settings", None))
+        found, own = read_given(
+            setting_keys(llm_labeler.generate),
+            {"llms": "llama", **given},
+            settings=given.pop("settings", None),
+        )
         record, texts, _ = prepare(SENTENCES, None, found, own)
         return [ask.schema for ask in task_of(record).asks(texts.texts[:1], "llama")]
 
