@@ -49,26 +49,26 @@ class ExtraCandidates(NamedTuple):
 NO_EXTRA_CANDIDATES = ExtraCandidates()
 
 
-def ibn_part(given: LossContext) -> Loss:
+def ibn_part(context: LossContext) -> Loss:
     """The part `ibn`."""
-    tau = given.tau("ibn")
-    return lambda pairs: ibn_loss(*_candidates(pairs, given), tau, _further(pairs, given))
+    tau = context.tau("ibn")
+    return lambda pairs: ibn_loss(*_candidates(pairs, context), tau, _further(pairs, context))
 
 
-def contrastive_part(given: LossContext) -> Loss:
+def contrastive_part(context: LossContext) -> Loss:
     """The part `contrastive`."""
-    settings = given.settings
+    settings = context.settings
     return lambda pairs: contrastive_loss(
-        *_candidates(pairs, given),
-        given.tau("contrastive"),
-        _further(pairs, given),
+        *_candidates(pairs, context),
+        context.tau("contrastive"),
+        _further(pairs, context),
         hard_negatives=settings.hard_negatives,
         symmetric=settings.symmetric,
     )
 
 
 def _candidates(
-    pairs: Pairs, given: LossContext
+    pairs: Pairs, context: LossContext
 ) -> tuple[
     Float[Tensor, "anchor dim"],
     Float[Tensor, "candidate dim"],
@@ -76,11 +76,11 @@ def _candidates(
     Bool[Tensor, " anchor"],
 ]:
     anchors = pairs.anchors
-    return pairs.first[:anchors], pairs.second, pairs.texts, pairs.labels[:anchors] >= given.positive_from
+    return pairs.first[:anchors], pairs.second, pairs.texts, pairs.labels[:anchors] >= context.positive_from
 
 
-def _further(pairs: Pairs, given: LossContext) -> ExtraCandidates:
-    settings, guide = given.settings, None
+def _further(pairs: Pairs, context: LossContext) -> ExtraCandidates:
+    settings, guide = context.settings, None
     if pairs.guide is not None:
         first, second = pairs.guide.first[: pairs.anchors], pairs.guide.second
         guide = Guide(unit(first), unit(second), settings.guide_margin, settings.guide_margin_strategy)

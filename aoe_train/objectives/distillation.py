@@ -18,12 +18,12 @@ from aoe_train.objectives.similarity import unit
 _RIDGE = 1e-3  # of the mean square of a dimension; keeps a map from few texts from being wild
 
 
-def margin_mse_part(given: LossContext) -> Loss:
+def margin_mse_part(context: LossContext) -> Loss:
     """The part `margin_mse`."""
 
     def loss(pairs: Pairs) -> Tensor:
-        scores = _scores(Sides(pairs.first, pairs.second), dot=given.advisers.dot)
-        taught, known = _taught(pairs, dot=given.advisers.dot)
+        scores = _scores(Sides(pairs.first, pairs.second), dot=context.advisers.dot)
+        taught, known = _taught(pairs, dot=context.advisers.dot)
         rows = pairs.anchors
         return margin_mse_loss(scores, taught, known & known[:rows].repeat(len(known) // rows), rows)
 
@@ -45,9 +45,9 @@ def margin_mse_loss(
     return _mean(differences.square(), counted)
 
 
-def embed_distill_part(given: LossContext) -> Loss:
+def embed_distill_part(context: LossContext) -> Loss:
     """The part `embed_distill`."""
-    return EmbedDistillation(given)
+    return EmbedDistillation(context)
 
 
 class EmbedDistillation(nn.Module):
@@ -63,14 +63,15 @@ class EmbedDistillation(nn.Module):
     other distances.
     """
 
-    def __init__(self, given: LossContext) -> None:
+    def __init__(self, context: LossContext) -> None:
         super().__init__()
-        self._form = given.settings.embed_form
+        self._form = context.settings.embed_form
         self._axes: Tensor | None
         self.register_buffer("_axes", None)
         self._projection: nn.Linear | None = None
-        dim, teacher, sample = given.dim, given.advisers.teacher_dim or given.dim, given.advisers.sample
-        if given.settings.projection == "principal" and sample is not None:
+        dim, advisers = context.dim, context.advisers
+        teacher, sample = advisers.teacher_dim or dim, advisers.sample
+        if context.settings.projection == "principal" and sample is not None:
             self._axes = principal_axes(sample.teacher)[:, :dim]
         elif dim != teacher:
             self._projection = nn.Linear(dim, teacher, bias=False)
@@ -113,13 +114,13 @@ def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim
     return there.T.float()
 
 
-def score_distill_part(given: LossContext) -> Loss:
+def score_distill_part(context: LossContext) -> Loss:
     """The part `score_distill`."""
-    scale = 1 / given.tau("score_distill")
+    scale = 1 / context.tau("score_distill")
 
     def loss(pairs: Pairs) -> Tensor:
-        scores, taught, known = _compared(pairs, dot=given.advisers.dot)
-        if given.settings.score_form == "ranking":
+        scores, taught, known = _compared(pairs, dot=context.advisers.dot)
+        if context.settings.score_form == "ranking":
             return ranking_loss(scores, taught, scale, present=known)
         return _mean((scores - taught).square(), known)
 

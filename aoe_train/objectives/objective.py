@@ -41,7 +41,7 @@ class Objective(nn.Module):
         wanted = settings.weights.wanted
         low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
         in_batch = bool(IN_BATCH & wanted.keys())
-        self.given = LossContext(
+        self.context = LossContext(
             settings,
             dim,
             kind,
@@ -50,7 +50,7 @@ class Objective(nn.Module):
             positive_from=positive_threshold(settings, kind, label_range) if in_batch else 0.0,
             advisers=advisers,
         )
-        self.parts = {part: PARTS[part].make(self.given) for part in wanted}
+        self.parts = {part: PARTS[part].make(self.context) for part in wanted}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):
                 self.add_module(part, loss)

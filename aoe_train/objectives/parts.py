@@ -75,11 +75,11 @@ class LossPart(NamedTuple):
     tau: float | None
     about: str
 
-    def make(self, given: LossContext) -> Loss:
+    def make(self, context: LossContext) -> Loss:
         """The loss."""
         module, _, name = self.made_by.partition(".")
         make: Make = getattr(import_module(f"{__package__}.{module}"), name)
-        return make(given)
+        return make(context)
 
 
 PARTS: Mapping[str, LossPart] = {

@@ -11,20 +11,20 @@ from aoe_train.objectives.parts import Loss, LossContext
 from aoe_train.objectives.similarity import cosine, unit, wide
 
 
-def cosine_part(given: LossContext) -> Loss:
+def cosine_part(context: LossContext) -> Loss:
     """The part `cosine`: CoSENT."""
-    scale = 1 / given.tau("cosine")
+    scale = 1 / context.tau("cosine")
     return lambda pairs: ranking_loss(
-        cosine(pairs.first, pairs.second), pairs.labels, scale, given.margin, pairs.present
+        cosine(pairs.first, pairs.second), pairs.labels, scale, context.margin, pairs.present
     )
 
 
-def angle_part(given: LossContext) -> Loss:
+def angle_part(context: LossContext) -> Loss:
     """The part `angle`."""
     return lambda pairs: ranking_loss(
         angle_reference(pairs.first, pairs.second),
         pairs.labels,
-        1 / given.tau("angle"),
+        1 / context.tau("angle"),
         present=pairs.present,
     )
 
@@ -79,9 +79,9 @@ def ranking_loss(
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
 
 
-def pearson_part(given: LossContext) -> Loss:
+def pearson_part(context: LossContext) -> Loss:
     """The part `pearson`."""
-    del given
+    del context
     return lambda pairs: pearson_loss(cosine(pairs.first, pairs.second), pairs.labels)
 
 

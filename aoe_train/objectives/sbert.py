@@ -14,11 +14,11 @@ from aoe_train.objectives.similarity import cosine
 IGNORED = -100
 
 
-def sbert_part(given: LossContext) -> Loss:
+def sbert_part(context: LossContext) -> Loss:
     """The part `sbert`: graded labels are regressed on, others are classes."""
-    low, high = given.label_range
-    if given.kind != "graded":
-        return Classifier(given.dim)
+    low, high = context.label_range
+    if context.kind != "graded":
+        return Classifier(context.dim)
     return lambda pairs: regression_loss(pairs.first, pairs.second, (pairs.labels - low) / (high - low))
 
 

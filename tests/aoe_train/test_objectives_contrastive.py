@@ -1,8 +1,9 @@
-"""The in-batch losses against hand-worked numbers and plain loops."""
+"""The in-batch losses, with and without a guide: by hand, by loops, and against sentence-transformers."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.contrastive import contrastive_loss, false_negatives, ibn_loss
+from aoe_train.objectives.contrastive import (
+    ExtraCandidates,
+    Guide,
+    contrastive_loss,
+    false_negatives,
+    ibn_loss,
+)
+from aoe_train.objectives.kinds import check_advisers, check_objective
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.similarity import unit
 from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -151,3 +165,167 @@ def test_no_positive_row_is_zero_with_zero_gradient(loss):
     value.backward()
     assert value == 0
     assert torch.equal(first.grad, torch.zeros_like(first))
+
+
+theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+
+YES = torch.tensor([True, True])
+NUMBERS = torch.tensor([[0, 1], [2, 3]])
+
+
+def angle(degrees: float) -> list[float]:
+    return [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
+
+
+def test_by_hand_a_candidate_nearer_than_the_positive_is_left_out() -> None:
+    """The guide puts the second positive 20 degrees from the first anchor, whose own is 30 degrees away."""
+    eye = torch.eye(2)
+    guide = Guide(torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(20)]), 0.0, "absolute")
+    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=guide))
+    # The first anchor has no negative left: log 1. To the second its positive is at 30 degrees and the other
+    # candidate at 20: nearer, and left out too.
+    assert loss.item() == 0
+    farther = Guide(
+        torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(40)]), 0.0, "absolute"
+    )
+    # Now 40 degrees are farther than 30, and stay; the second anchor's 10 and 20 stay as well.
+    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=farther))
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("margin", "strategy", "kept"),
+    # cos 60° = 0.5 is the positive, cos 65° = 0.4226 the other candidate
+    [
+        (0.07, "absolute", True),
+        (0.08, "absolute", False),
+        (0.15, "relative", True),
+        (0.16, "relative", False),
+    ],
+)
+def test_by_hand_a_margin(margin: float, strategy: Any, kept: bool) -> None:
+    guide = Guide(
+        torch.tensor([angle(0), angle(180)]), torch.tensor([angle(60), angle(65)]), margin, strategy
+    )
+    loss = ibn_loss(
+        torch.eye(2), torch.eye(2), NUMBERS, torch.tensor([True, False]), 1.0, ExtraCandidates(guide=guide)
+    )
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
+
+
+def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
+    """Anchors 0° and 90°, positives 60° and 90°, tau 1; every text differs from every other by number."""
+    first = torch.tensor([angle(0), angle(90)])
+    second = torch.tensor([angle(60), angle(90)])
+    c = [math.cos(math.radians(d)) for d in (0, 30, 60, 90)]
+    one = math.log(1 + (math.exp(c[3]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[2]))
+    two = math.log(1 + (math.exp(c[1]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[0]))
+    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, ExtraCandidates(anchors=True, positives=True))
+    assert loss.item() == pytest.approx((one + two) / 2, abs=1e-6)
+
+
+def test_equal_texts_are_no_further_candidates_whatever_their_vectors() -> None:
+    """Rows 0 and 1 share their anchor, rows 1 and 2 their positive: nothing of them is anyone's negative."""
+    vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
+    texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
+    positive = torch.ones(3, dtype=torch.bool)
+    every = ExtraCandidates(anchors=True, positives=True)
+    found = contrastive_loss(vectors[:2, 0], vectors[:2, 1], texts[:2], positive[:2], 0.5, every)
+    assert found.item() == 0
+    found = contrastive_loss(vectors[1:, 0], vectors[1:, 1], texts[1:], positive[1:], 0.5, every)
+    assert found.item() == 0
+
+
+def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
+    """The model's vectors (row, column, dim), and the guide's; of distinct texts."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = rows, 2 + negatives
+    return (
+        torch.randn(*shape, 5, generator=generator, dtype=torch.float64),
+        torch.randn(*shape, 3, generator=generator, dtype=torch.float64),
+    )
+
+
+@quick
+@given(
+    seed=st.integers(0, 10**6),
+    negatives=st.integers(0, 3),
+    margin=st.sampled_from([0.0, 0.1, 0.5]),  # below 0 theirs may take a positive for its own negative
+    strategy=st.sampled_from(["absolute", "relative"]),
+    anchors=st.booleans(),
+    positives=st.booleans(),
+    part=st.sampled_from(["ibn", "contrastive"]),
+)
+def test_value_and_gradient_are_those_of_sentence_transformers(
+    seed, negatives, margin, strategy, anchors, positives, part
+) -> None:
+    vectors, guide = drawn(seed, negatives)
+    vectors.requires_grad_()
+    peer = theirs.CachedGISTEmbedLoss.__new__(theirs.CachedGISTEmbedLoss)
+    torch.nn.Module.__init__(peer)
+    peer.similarity_fct, peer.cross_entropy_loss = (
+        torch.nn.CosineSimilarity(dim=-1),
+        torch.nn.CrossEntropyLoss(),
+    )
+    peer.temperature, peer.margin, peer.margin_strategy = 0.07, margin, strategy
+    peer.contrast_anchors, peer.contrast_positives = anchors, positives
+    peer.gather_across_devices, peer.show_progress_bar, peer.mini_batch_size = False, False, 4
+    columns = [[column] for column in vectors.unbind(1)]
+    expected = peer.calculate_loss(columns, [[column] for column in guide.unbind(1)])
+    wanted = ObjectiveSettings(
+        weights=Weights(**{part: 1}),
+        tau=Taus(**{part: 0.07}),
+        contrast_anchors=anchors,
+        contrast_positives=positives,
+        guide_margin=margin,
+        guide_margin_strategy=strategy,
+    )
+    objective = Objective(
+        wanted, dim=5, kind="triplet" if negatives else "positive", advisers=Advisers(guide=True)
+    )
+    texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
+    found = objective(vectors, None, texts, Advice(guide=guide))["loss"]
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (ours,), (peers,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
+    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.0, 0.2]))
+def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: float) -> None:
+    """Back from the positives is the loss of the swapped columns, with the thresholds of the same pairs."""
+    vectors, told = drawn(seed, 0)
+    texts = torch.arange(12).view(6, 2)
+    positive = torch.ones(6, dtype=torch.bool)
+    first, second = unit(told[:, 0]), unit(told[:, 1])
+    there = ExtraCandidates(guide=Guide(first, second, margin, "absolute"))
+    back = ExtraCandidates(guide=Guide(second, first, margin, "absolute"))
+    sides = vectors[:, 0], vectors[:, 1]
+    both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
+    one = contrastive_loss(*sides, texts, positive, 0.1, there)
+    other = contrastive_loss(*sides[::-1], texts.flip(1), positive, 0.1, back)
+    torch.testing.assert_close(both, (one + other) / 2)
+
+
+def only(part: str, **others: Any) -> ObjectiveSettings:
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "message"),
+    [
+        (only("cosine"), "binary", r"no part of the objective \(cosine\) has candidates"),
+        (only("contrastive"), "single", "nothing is nearer to a text than itself"),
+    ],
+)
+def test_a_guide_that_nobody_listens_to_is_refused(
+    wanted: ObjectiveSettings, kind: Any, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_advisers(wanted, dim=8, kind=kind, advisers=Advisers(guide=True))
+
+
+def test_further_candidates_need_a_part_that_has_some() -> None:
+    with pytest.raises(ConfigError, match="contrast_anchors and contrast_positives are for ibn"):
+        check_objective(only("cosine", contrast_anchors=True), dim=8, kind="binary")
+    check_objective(only("ibn", contrast_anchors=True), dim=8, kind="binary")

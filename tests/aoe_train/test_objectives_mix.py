@@ -254,7 +254,7 @@ def test_labels_that_do_not_begin_at_zero():
         kind="graded",
         label_range=(1.0, 5.0),
     )
-    assert cosent.given.margin == pytest.approx(0.2)
+    assert cosent.context.margin == pytest.approx(0.2)
     sbert = Objective(PRESETS["sbert"], dim=2, kind="graded", label_range=(1.0, 5.0))
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
@@ -264,7 +264,7 @@ def test_labels_that_do_not_begin_at_zero():
 def test_without_in_batch_parts_no_label_need_be_a_positive():
     alone = ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0))
     found = Objective(alone, dim=2, kind="graded", label_range=None)
-    assert (found.given.positive_from, [*found.parameters()]) == (0.0, [])
+    assert (found.context.positive_from, [*found.parameters()]) == (0.0, [])
 
 
 def test_two_classes_are_told_apart():

@@ -1,16 +1,22 @@
-"""The ranking loss against hand-worked numbers and the sum over all pairs of pairs."""
+"""Losses of labelled pairs: by hand, and against plain sums, complex arithmetic, scipy and loops."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from scipy.stats import pearsonr
+from torch import Tensor, nn
 
-from aoe_train.objectives.ranking import ranking_loss
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.ranking import angle_reference, pearson_loss, ranking_loss
+from aoe_train.objectives.sbert import regression_loss, softmax_loss
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.objectives.similarity import TINY, cosine, unit
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -115,3 +121,177 @@ def test_bfloat16_is_computed_in_float32():
     assert value.dtype == torch.float32
     assert torch.equal(value, ranking_loss(half.float(), labels, 20.0))
     assert gradient.isfinite().all()
+
+
+MEASURES = [cosine, angle_reference]
+ROOT_HALF = math.sqrt(0.5)
+
+
+def draw_vectors(seed: int, rows: int = 4, dim: int = 6) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, rows, dim, generator=generator, dtype=torch.float64).unbind()
+
+
+def as_complex(vectors: Tensor) -> np.ndarray:
+    half = vectors.shape[1] // 2
+    array = vectors.numpy()
+    return array[:, :half].astype(np.complex128) + 1j * array[:, half:]
+
+
+def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
+    """What the reference computes, step by step: (z / w) |w|^2 / |Y|^2, over |X| / |Y|, parts summed."""
+    z, w = as_complex(first), as_complex(second)
+    x, y = np.linalg.norm(z, axis=1, keepdims=True), np.linalg.norm(w, axis=1, keepdims=True)
+    quotient = (z / w) * np.abs(w) ** 2 / y**2 / (x / y)
+    return np.abs(quotient.real.sum(1) + quotient.imag.sum(1))
+
+
+@pytest.mark.parametrize(
+    ("measure", "x", "y", "expected"),
+    [
+        (cosine, [3, 4], [4, 3], 24 / 25),
+        (angle_reference, [1, 0], [1, 0], 1.0),
+        (angle_reference, [1, 0], [0, 1], 1.0),  # 1 / i = -i
+        (angle_reference, [1, 0], [ROOT_HALF, ROOT_HALF], 0.0),  # turned by -45 degrees: parts cancel
+        (angle_reference, [ROOT_HALF, ROOT_HALF], [1, 0], math.sqrt(2)),  # its maximum, not at X = Y
+    ],
+)
+def test_by_hand(measure, x, y, expected):
+    first, second = (torch.tensor([v], dtype=torch.float64) for v in (x, y))
+    assert measure(first, second).item() == pytest.approx(expected, abs=1e-6)
+
+
+@quick
+@given(seeds)
+def test_against_complex_numbers(seed):
+    first, second = draw_vectors(seed)
+    np.testing.assert_allclose(angle_reference(first, second), reference_by_division(first, second))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@quick
+@given(seed=seeds)
+def test_gradient_of_measures_against_finite_differences(measure, seed):
+    first, second = draw_vectors(seed)
+    assert torch.autograd.gradcheck(measure, (first.requires_grad_(), second.requires_grad_()))
+    same = first.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(measure, (first, same))  # smooth where both are alike, too
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1e-7])
+def test_no_vector_is_too_short(measure, size):
+    short = torch.full((1, 4), size, requires_grad=True)
+    other = torch.tensor([[1.0, -2.0, 0.5, 3.0]], requires_grad=True)
+    for pair in ((short, other), (other, short), (short, short)):
+        value = measure(*pair)
+        assert value.item() == pytest.approx(0, abs=1e-5)
+        for gradient in torch.autograd.grad(value.sum(), (short, other), allow_unused=True):
+            assert gradient is None or (gradient.abs() < 10).all()
+
+
+def test_a_length_counts_from_the_smallest_on_along_the_last_axis():
+    vectors = torch.tensor([[[TINY, 0.0], [0.0, TINY / 2]]], dtype=torch.float64)
+    assert unit(vectors).tolist() == [[[1.0, 0.0], [0.0, TINY / 2]]]
+
+
+PEARSON = ObjectiveSettings(weights=Weights(pearson=1))
+
+
+def test_correlation_of_three_pairs_by_hand():
+    # Less their means: scores (-0.2, 0, 0.2), labels (-1, 1, 0): r = 0.2 / sqrt(0.08 * 2) = 0.5
+    loss = pearson_loss(torch.tensor([0.1, 0.3, 0.5]), torch.tensor([0.0, 2.0, 1.0]))
+    assert loss.item() == pytest.approx(0.5)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.integers(2, 100), st.floats(-3, 3), st.floats(0.1, 10))
+def test_it_is_scipys_and_knows_neither_place_nor_spread(seed, size, shift, spread):
+    generator = torch.Generator().manual_seed(seed)
+    scores, labels = torch.rand(2, size, generator=generator, dtype=torch.float64)
+    loss = pearson_loss(scores, labels)
+    assert loss.item() == pytest.approx(1 - pearsonr(scores, labels).statistic, abs=1e-9)
+    assert pearson_loss(spread * scores + shift, labels).item() == pytest.approx(loss.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "loss"),
+    [
+        ([0.2, 0.9, 0.4], [3.0, 3.0, 3.0], 0.0),  # nothing is asked
+        ([0.7, 0.7, 0.7], [0.0, 1.0, 5.0], 1.0),  # no correlation
+        ([0.7], [1.0], 0.0),
+        ([0.7, 0.7], [1.0, 1.0], 0.0),
+    ],
+)
+def test_what_is_constant_has_a_loss_and_a_bounded_gradient(scores, labels, loss):
+    given = torch.tensor(scores, requires_grad=True)
+    found = pearson_loss(given, torch.tensor(labels))
+    found.backward()
+    assert found.item() == loss
+    assert given.grad is not None
+    assert given.grad.isfinite().all()
+    if loss == 0:
+        assert not given.grad.any()
+
+
+def test_a_batch_of_equal_labels_teaches_nothing_and_others_do():
+    vectors = nn.Parameter(torch.randn(4, 2, 6, generator=torch.Generator().manual_seed(1)))
+    objective = Objective(PEARSON, dim=6, kind="graded", label_range=(0.0, 5.0))
+    texts = torch.arange(8).view(4, 2)
+    objective(vectors, torch.full((4,), 2.0), texts)["loss"].backward()
+    assert vectors.grad is not None
+    assert not vectors.grad.any()
+    found = objective(vectors, torch.tensor([0.0, 5.0, 2.0, 1.0]), texts)
+    assert math.isclose(found["loss"].item(), found["pearson"].item())
+    found["loss"].backward()
+    assert vectors.grad.any()
+
+
+def test_softmax_by_hand():
+    # One dimension: features (1, 3, 2); logits 1 and 3 + 6 - 2 - 5.5 = 1.5; label 1: log(1 + e^-0.5)
+    weight, bias = torch.tensor([[1.0, 0, 0], [3, 2, -1]]), torch.tensor([0.0, -5.5])
+    loss = softmax_loss(torch.ones(1, 1), 3 * torch.ones(1, 1), torch.tensor([1]), weight, bias)
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-0.5)), abs=1e-6)
+
+
+def test_regression_by_hand():
+    # cosines 1 and 0, targets 0.8 and 0.4: (0.04 + 0.16) / 2
+    first, second = torch.tensor([[1.0, 0], [1, 0]]), torch.tensor([[2.0, 0], [0, 1]])
+    assert regression_loss(first, second, torch.tensor([0.8, 0.4])).item() == pytest.approx(0.1)
+
+
+@quick
+@given(seeds)
+def test_softmax_against_loops(seed):
+    rng = np.random.default_rng(seed)
+    u, v, weight, bias = (
+        rng.normal(size=(5, 3)),
+        rng.normal(size=(5, 3)),
+        rng.normal(size=(2, 9)),
+        rng.normal(size=2),
+    )
+    labels = rng.integers(2, size=5)
+    losses = []
+    for x, y, label in zip(u, v, labels, strict=True):
+        scores = [
+            sum(w * f for w, f in zip(row, [*x, *y, *abs(x - y)], strict=True)) for row in weight
+        ] + bias
+        losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
+    loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
+    assert loss.item() == pytest.approx(np.mean(losses))
+
+
+@quick
+@given(seeds)
+def test_gradients_against_finite_differences(seed):
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+    labels = torch.tensor([0, 1, 1])
+    first, second = normal(3, 4), normal(3, 4)
+    assert torch.autograd.gradcheck(
+        lambda u, v, w, b: softmax_loss(u, v, labels, w, b), (first, second, normal(2, 12), normal(2))
+    )
+    assert torch.autograd.gradcheck(lambda u, v: regression_loss(u, v, labels.double()), (first, second))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
@@ -48,15 +46,6 @@ def test_gradients_are_the_same_by_onednn_and_by_torch(
     fast(y).square().sum().backward()
     assert torch.allclose(x.grad, y.grad, atol=1e-4)
     assert torch.allclose(plain.weight.grad, fast.weight.grad, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("told", "intel"), [("vendor_id : GenuineIntel", True), ("vendor_id : AuthenticAMD", False)]
-)
-def test_who_made_the_processor_decides(told: str, intel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "exists", lambda _: True)
-    monkeypatch.setattr(Path, "read_text", lambda *_: told)
-    assert layers._is_intel() is intel
 
 
 def test_linear_under_autocast_is_as_torchs() -> None:
