@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,12 +41,15 @@ class Words:
         return np.array([[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32)
 
 
-class Unhurried(Words):
-    """Takes so long over its first batch that all who come at once stand in line by then."""
+class Held(Words):
+    """Waits before its first batch until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        if not self.batches:
-            time.sleep(0.5)
+        assert self.let_go.wait(60)
         return super().encode(texts, prompt)
 
 
@@ -90,9 +93,19 @@ def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
 
 
 def test_a_large_request_lets_small_ones_in_between() -> None:
-    model = Unhurried()
-    large = [f"large {number}" for number in range(1000)]
-    encoded(model, [(large, None), (["small"], None)], batch_tokens=100)
+    model = Held()
+
+    async def ask() -> None:
+        batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
+        requests = [[f"large {number}" for number in range(1000)], ["small"]]
+        jobs = [asyncio.ensure_future(batcher.encode(texts)) for texts in requests]
+        while not any(item.text == "small" for queue in batcher._queues.values() for item in queue):
+            await asyncio.sleep(0.01)
+        model.let_go.set()
+        await asyncio.gather(*jobs)
+        batcher.close()
+
+    asyncio.run(ask())
     where = next(place for place, (_, texts) in enumerate(model.batches) if "small" in texts)
     assert where <= 2
     assert len(model.batches) == 21
