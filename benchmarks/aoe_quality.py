@@ -34,11 +34,7 @@ TUNED = {
     "lr": 5e-5,
     "epochs": 4,
     "batch_size": 16,
-    "settings": {
-        "objective.margin": 0.5,
-        "optim.average": 1,
-        "optim.scheduler": "constant_with_warmup",
-    },
+    "settings": {"objective.margin": 0.5, "optim.average": 1, "optim.scheduler": "constant_with_warmup"},
 }
 
 
@@ -53,14 +49,8 @@ class Setting:
 
 def weights(cosine: float, ibn: float, angle: float) -> dict:
     """angle-emb's loss for scored pairs; its `tau` is a scale."""
-    return {
-        "cosine_w": cosine,
-        "ibn_w": ibn,
-        "angle_w": angle,
-        "cosine_tau": 20,
-        "ibn_tau": 20,
-        "angle_tau": 20,
-    }
+    parts = {"cosine_w": cosine, "ibn_w": ibn, "angle_w": angle}
+    return parts | dict.fromkeys(("cosine_tau", "ibn_tau", "angle_tau"), 20)
 
 
 EQUAL = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "warmup": 0, "max_length": 128, "filter_duplicate": False}

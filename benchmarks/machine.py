@@ -14,17 +14,17 @@ _SETS = (
 
 def processor() -> str:
     """The processor's name, where Linux tells it."""
-    named = _told("model name")
+    named = _cpuinfo_line("model name")
     return named or platform.processor()
 
 
 def instruction_sets() -> str:
     """The sets of instructions for products of matrices that the processor has, where Linux tells them."""
-    flags = (_told("flags") or _told("Features")).split()
+    flags = (_cpuinfo_line("flags") or _cpuinfo_line("Features")).split()
     return ", ".join(name for name in _SETS if name in flags) or "instruction sets unknown"
 
 
-def _told(what: str) -> str:
+def _cpuinfo_line(what: str) -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(what)), "")

@@ -371,31 +371,12 @@ NAMED: dict[str, Draw] = {
     ),
     "encoded_password": lambda dice: base64.b64encode(password(dice).encode()).decode(),
 }
-NAMED |= {
-    function.__name__: function
-    for function in (
-        jwt,
-        jwe,
-        putty,
-        basic,
-        basic_header,
-        chosen,
-        random_password,
-        password,
-        env_password,
-        url_password,
-        at_password,
-        passphrase,
-        dotted_address,
-        wireguard,
-        pypi,
-        grafana_cloud,
-        signed_cookie,
-        laravel_cookie,
-        recovery_codes,
-        oracle_thin,
-    )
-}
+FUNCTIONS: tuple[Draw, ...] = (
+    jwt, jwe, putty, basic, basic_header, chosen, random_password, password, env_password,
+    url_password, at_password, passphrase, dotted_address, wireguard, pypi, grafana_cloud,
+    signed_cookie, laravel_cookie, recovery_codes, oracle_thin,
+)  # fmt: skip
+NAMED |= {function.__name__: function for function in FUNCTIONS}
 MAKERS: dict[str, Callable[..., Draw]] = {
     "as": NAMED.__getitem__,
     "one of": one_of,
