@@ -43,7 +43,7 @@ def blobs(size: int, classes: int = 2, seed: int = 0, dim: int = 5) -> Part:
 
 
 def fit(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:
-    return LogisticRegression(C=c, tol=1e-8, max_iter=5000).fit(x.astype(float), y)
+    return LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky").fit(x.astype(float), y)
 
 
 def folds(y: np.ndarray) -> list[Part]:
@@ -52,7 +52,7 @@ def folds(y: np.ndarray) -> list[Part]:
 
 def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
     scores = [
-        round(100 * np.mean([fit(c, x[a], y[a]).score(x[b].astype(float), y[b]) for a, b in folds(y)]), 2)
+        round(100 * np.mean([(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]), 2)
         for c in regs
     ]
     return regs[int(np.argmax(scores))]
