@@ -53,6 +53,7 @@ AllPairs = Annotated[
     bool | None,
     Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster"),
 ]
+ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
@@ -71,6 +72,7 @@ def build(
     match: Match = None,
     ratio: Ratio = None,
     all_within_cluster: AllPairs = None,
+    cluster_cap: ClusterCap = None,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
@@ -101,10 +103,11 @@ def build(
         match: What negatives share with positives: time, template (also headings) or none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
+        cluster_cap: Maximum number of positives from one cluster.
         seed: Decides every random choice.
         config: Settings in TOML.
-        settings: One setting, such as pair.cluster_cap=10; repeatable. In Python a mapping of dotted keys to
-            values. They override `config`; the arguments above override them.
+        settings: One setting, such as detect.min_confidence=0.8; repeatable. In Python a mapping of dotted
+            keys to values. They override `config`; the arguments above override them.
         fresh: Replace a dataset made with other settings.
         progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
 
@@ -140,6 +143,7 @@ def plan(
     match: Match = None,
     ratio: Ratio = None,
     all_within_cluster: AllPairs = None,
+    cluster_cap: ClusterCap = None,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
@@ -349,6 +353,7 @@ def pair(
     match: Match = None,
     ratio: Ratio = None,
     all_within_cluster: AllPairs = None,
+    cluster_cap: ClusterCap = None,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
