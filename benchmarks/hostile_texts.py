@@ -129,15 +129,14 @@ def _filters() -> Parser:
 
 def _judge() -> Parser:
     """A judge's answer, in `label`."""
-    from llm_labeler.judging.questions import judge_asks, judge_batches
+    from llm_labeler.judging.questions import judge_asks
     from llm_labeler.judging.votes import read_votes
     from llm_labeler.records import Candidate, Text
     from llm_labeler.settings.labelling import JudgeSettings
 
     source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
     candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]
-    (ask,) = judge_asks(source, candidates, "bob", "", settings, 1)
-    (batch,) = judge_batches(candidates, "bob", settings, 1)
+    ((ask, batch),) = judge_asks(source, candidates, "bob", "", settings, 1)
     return lambda text: read_votes(ask, batch, text, "stop")
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from llm_labeler.judging.questions import judge_asks, judge_batches
+from llm_labeler.judging.questions import judge_asks
 from llm_labeler.judging.votes import read_votes
 from llm_labeler.parsing import REASONS, parse_answer
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
@@ -90,9 +90,7 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
         raise AssertionError(f"{reasons}")
     said = one.expected[0] if one.expected else "Nothing was found."
     candidates = screened.candidates or (Candidate(source.text_id, said, one.polarity, ("llm",)),)
-    batches = judge_batches(candidates, "judge", JudgeSettings(), 1)
-    asks = judge_asks(source, candidates, "judge", "", JudgeSettings(), 1)
-    for ask, batch in zip(asks, batches, strict=True):
+    for ask, batch in judge_asks(source, candidates, "judge", "", JudgeSettings(), 1):
         if len(read_votes(ask, batch, raw, finish)) != len(batch):
             raise AssertionError("a candidate without a judgement")
     return len(screened.candidates)

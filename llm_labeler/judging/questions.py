@@ -90,10 +90,10 @@ def judge_asks(
     settings: JudgeSettings,
     seed: int,
     scale: Scale = CANDIDATES,
-) -> list[Ask]:
-    """The questions to one judge about one text's candidates, one per `judge_batches`, in order."""
+) -> list[tuple[Ask, tuple[Candidate, ...]]]:
+    """The questions to one judge about one text's candidates, with the candidates that each is about."""
     batches = judge_batches(candidates, judge, settings, seed)
-    return [_ask(text, batch, judge, parameters, scale) for batch in batches]
+    return [(_ask(text, batch, judge, parameters, scale), batch) for batch in batches]
 
 
 def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:

@@ -198,15 +198,6 @@ def score(
 
     A gold pair matches where its `text1` is a candidate's source and its `text2` the candidate, but for
     letter case, white space and compatible Unicode forms. Judges are estimated from all votes of the table.
-
-    Args:
-        gold: `text1`, `text2`, `label`, see `read_gold`.
-        candidates: The table described in `llm_labeler.judging.scored_pairs`.
-        settings: What the strategies need; its own `strategy` plays no part.
-        threshold: The least gold label that counts as the same; None: half of the labels' range.
-
-    Raises:
-        DataError: gold or candidates lack a column, or hold what can't be a label or a vote.
     """
     people = read_gold(gold, threshold)
     table = read_candidates(candidates)

@@ -135,13 +135,7 @@ def load_template(settings: PromptSettings, task: str = "papers") -> Template:
 
 
 def _named(settings: PromptSettings, task: str) -> Template:
-    """The built-in template of that name, or a user's file.
-
-    Tasks other than the papers' have one built-in template each, of the task's name.
-
-    A file is plain text with {text}, {size} and {polarity} (becomes "synonymous" or "antonym"), or TOML with
-    `positive`, `negative` and perhaps `system`. {json_text} is the sentence in JSON quotes.
-    """
+    """The built-in template of that name, or a user's file."""
     if task in OWN_PROMPTS and settings.template == task:
         system, user = OWN_PROMPTS[task]
         return _of_kinds(Template(task, user, system), settings)

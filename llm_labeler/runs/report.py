@@ -131,12 +131,7 @@ class Report:
 
 
 def report(work: Path) -> Report:
-    """Count what a working folder holds.
-
-    Raises:
-        ConfigError: not a working folder, or no dataset was made yet.
-        DataError: damaged.
-    """
+    """Count what a working folder holds."""
     record, texts = load_run(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
     doubts = QualityWarnings()

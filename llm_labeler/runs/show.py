@@ -73,16 +73,7 @@ def _line(pair: LabelledPair) -> str:
 
 
 def show(work: Path, wanted: str) -> Shown:
-    """Look a sentence up.
-
-    Args:
-        work: The working folder.
-        wanted: A text_id or its beginning, the sentence itself, or `row:N` of the input.
-
-    Raises:
-        ConfigError: not a working folder.
-        DataError: no such sentence, or several.
-    """
+    """Look a sentence up."""
     record, texts = load_run(work)
     text = find(texts, wanted, work)
     with AnswerStore.open(work / STORE_FILE) as store:

@@ -14,7 +14,7 @@ from itertools import chain, count, groupby
 from typing import Any
 
 from llm_labeler.judging.judges import Judges, fit_judges
-from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, judge_batches
+from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks
 from llm_labeler.judging.votes import read_votes
 from llm_labeler.parsing import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
@@ -300,8 +300,7 @@ def add_votes(
 ) -> None:
     """Add the judges' votes on a text's candidates, and count the questions without an answer."""
     for judge in judges:
-        batches = judge_batches(text.candidates, judge, record.settings.judge, record.settings.seed)
-        for ask, batch in zip(questions_to(judge, text, record, scale), batches, strict=True):
+        for ask, batch in _questions_to(judge, text, record, scale):
             if (answer := store.answer(ask.key)) is None:
                 text.unjudged += 1
                 continue
@@ -317,7 +316,9 @@ def estimate_judges(texts: Iterable[TextCandidates], store: AnswerStore, record:
     return fit_judges(chain.from_iterable(cast), record.settings.ensemble)
 
 
-def questions_to(judge: str, text: TextCandidates, record: RunRecord, scale: Scale = CANDIDATES) -> list[Ask]:
+def _questions_to(
+    judge: str, text: TextCandidates, record: RunRecord, scale: Scale
+) -> list[tuple[Ask, tuple[Candidate, ...]]]:
     """One judge's questions about one text's candidates."""
     settings = record.settings
     parameters = record.parameters[judge][0]
@@ -329,4 +330,4 @@ def judge_questions(
 ) -> Iterator[Ask]:
     """One judge's questions, text by text."""
     for text in texts:
-        yield from questions_to(judge, text, record, scale)
+        yield from (ask for ask, _ in _questions_to(judge, text, record, scale))

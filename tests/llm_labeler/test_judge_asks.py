@@ -24,7 +24,7 @@ def many(n: int) -> list[Candidate]:
 
 
 def asks(candidates: list[Candidate], judge: str = "bob", seed: int = 42) -> list[Ask]:
-    return judge_asks(TEXT, candidates, judge, "parameters", FOUR, seed)
+    return [ask for ask, _ in judge_asks(TEXT, candidates, judge, "parameters", FOUR, seed)]
 
 
 def data(ask: Ask) -> dict[str, object]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.questions import judge_asks, judge_batches
+from llm_labeler.judging.questions import judge_asks
 from llm_labeler.judging.votes import read_votes
 from llm_labeler.records import VOTES, Candidate, Text
 from llm_labeler.settings.labelling import JudgeSettings
@@ -19,8 +19,7 @@ WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 def world(n: int, sentence: str = "sentence {}") -> tuple[object, tuple[Candidate, ...]]:
     candidates = [Candidate(TEXT.text_id, sentence.format(k), "positive", ("ann",)) for k in range(n)]
-    (ask,) = judge_asks(TEXT, candidates, "bob", "", SETTINGS, 1)
-    (batch,) = judge_batches(candidates, "bob", SETTINGS, 1)
+    ((ask, batch),) = judge_asks(TEXT, candidates, "bob", "", SETTINGS, 1)
     return ask, batch
 
 

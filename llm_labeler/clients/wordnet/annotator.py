@@ -113,11 +113,7 @@ def _weighed(sentence: TaggedSentence, change: Change) -> Change:
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether a contrast of words makes one of sentences.
-
-    `How effective is it?` and `How ineffective is it?` ask the same, and so do `Is it possible?` and its
-    like; and `no people don't …` says no twice.
-    """
+    """Whether a contrast of words makes one of sentences."""
     if sentence.codes[edit.start] == "J" and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper():
         return False  # part of a name
     if sentence.is_question and set(sentence.codes[edit.start : edit.end]) & set("JRDe"):
