@@ -84,7 +84,7 @@ AREAS = {
             "pairkit/openai_api/refusals.py",
         ),
         (
-            *_named("tests/pairkit/test_openai_{}.py", "waits patience"),
+            "tests/pairkit/test_openai_refusals.py",
             *_named("tests/llm_labeler/test_{}.py", "budget limits dispatch_budget dispatch"),
         ),
     ),

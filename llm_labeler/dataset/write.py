@@ -32,7 +32,7 @@ _QUERIES = {
 }
 
 
-class SplitRows:
+class DatasetShards:
     """The rows of a run by split.
 
     The seed decides each row's place by what the row says: neither label, text nor LLM makes a run of
@@ -170,7 +170,7 @@ def write(
     """Write the dataset folder, a shard in memory at a time."""
     if not len(rows):
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
-    split_rows = SplitRows(rows, split_of, graded=graded)
+    split_rows = DatasetShards(rows, split_of, graded=graded)
     counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
     card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
     with dataset_folder(out) as folder:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.rows import DatasetRows
-from llm_labeler.dataset.write import SplitRows, write
+from llm_labeler.dataset.write import DatasetShards, write
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
 from llm_labeler.settings.labelling import LabelSettings
 from llm_labeler.store.run_folder import check_out, run_record
@@ -69,7 +69,7 @@ def frames(
     rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
 ) -> dict[str, dict[str, pl.DataFrame]]:
     """Configuration to split to rows, all in memory."""
-    dealt = SplitRows(rows, split_of, graded=graded)
+    dealt = DatasetShards(rows, split_of, graded=graded)
     return {config: {split: rows for split, _, _, rows in dealt.shards(config)} for config in dealt.sizes}
 
 
@@ -199,7 +199,7 @@ def test_a_configuration_without_rows_is_left_out() -> None:
 
 def test_counts() -> None:
     texts = [text(number) for number in range(1, 11)]
-    counts = SplitRows(collected(texts), split_of(texts), graded=False).counts()
+    counts = DatasetShards(collected(texts), split_of(texts), graded=False).counts()
     assert counts == {
         "splits": {
             "train": {"texts": 8, "positive": 24, "negative": 16, "total": 40, "triplets": 24},

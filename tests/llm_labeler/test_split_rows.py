@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.rows import ROWS, DatasetRows
-from llm_labeler.dataset.write import SplitRows, write
+from llm_labeler.dataset.write import DatasetShards, write
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
@@ -70,7 +70,7 @@ def splits_of(run: Collected) -> dict[str, str]:
     return {text.text_id: SPLITS[text.row % 3] for text, _ in run}
 
 
-def together(split_rows: SplitRows) -> Frames:
+def together(split_rows: DatasetShards) -> Frames:
     """The shards of each configuration and split, one behind the other."""
     found: dict[str, dict[str, list[pl.DataFrame]]] = {config: {} for config in split_rows.sizes}
     for config, splits in found.items():
@@ -88,7 +88,7 @@ def test_shards_together_are_the_rows_of_one_shard_which_are_counted(
 ) -> None:
     run = collected(drawn)
     whole, parted = (
-        SplitRows(rows_of(run, triplets=triplets, shard=size), splits_of(run), graded=False)
+        DatasetShards(rows_of(run, triplets=triplets, shard=size), splits_of(run), graded=False)
         for size in (ROWS, shard)
     )
     frames, found, counts = together(whole), together(parted), whole.counts()
@@ -110,7 +110,7 @@ def test_shards_together_are_the_rows_of_one_shard_which_are_counted(
 @given(RUNS, st.booleans())
 def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: Drawn, triplets: bool) -> None:
     run = collected(drawn)
-    frames = together(SplitRows(rows_of(run, triplets=triplets), splits_of(run), graded=True))
+    frames = together(DatasetShards(rows_of(run, triplets=triplets), splits_of(run), graded=True))
     for text, pairs in run:
         kept: dict[str, LabelledPair] = {}
         for pair in pairs:
@@ -177,7 +177,7 @@ def test_what_fails_half_way_leaves_what_stood_there(tmp_path: Path, monkeypatch
     out = written(tmp_path / "out", a_run(3))
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
     rows, run = rows_of(a_run(30), shard=12), a_run(30)
-    monkeypatch.setattr(SplitRows, "_positives", lambda *_: pl.DataFrame({"other": [1]}))
+    monkeypatch.setattr(DatasetShards, "_positives", lambda *_: pl.DataFrame({"other": [1]}))
     with pytest.raises(ConfigError, match="no column anchor"):
         write(out, rows, splits_of(run), graded=False, statistics={}, run=record())
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
