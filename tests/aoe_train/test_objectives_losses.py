@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,16 @@ def test_a_loss_is_the_objective_of_the_same_vectors(kind: type, model: Any) -> 
     assert float(found) == pytest.approx(float(expected), abs=1e-5)
     found.backward()
     assert any(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
-    assert loss.get_config_dict()
+    assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {"model", "guide"}
     assert loss.citation.strip().startswith("@")
+
+
+def test_a_margin_is_of_labels_from_0_to_1(model: Any) -> None:
+    found = CosineLoss(model, margin=0.3)([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
+    settings = PRESETS["cosent"].model_copy(update={"margin": 0.3})
+    objective = Objective(settings, dim=32, kind="graded", label_range=(0.0, 1.0))
+    expected = objective(vectors(model, FIRST, SECOND), LABELS, torch.arange(8).view(4, 2))["loss"]
+    assert float(found) == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_cosine_is_their_cosent(model: Any) -> None:

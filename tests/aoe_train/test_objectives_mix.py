@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.own import CustomObjective
+from aoe_train.objectives.own import CustomObjective, trained_by
 from aoe_train.objectives.pairs import as_pairs
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
@@ -337,3 +337,8 @@ def test_every_negative_makes_a_pair_by_hand() -> None:
 def test_no_part_has_a_negative_weight(part: str) -> None:
     with pytest.raises(ValidationError, match="greater than or equal to 0"):
         Weights(**{part: -0.5})
+
+
+def test_a_run_learns_from_its_own_loss_or_from_the_settings_parts():
+    assert trained_by(PRESETS["aoe"], None) == {"angle": 1, "contrastive": 1}
+    assert trained_by(PRESETS["aoe"], draw) == {f"{__name__}.draw": 1}
