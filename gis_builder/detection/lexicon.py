@@ -62,9 +62,9 @@ class Code(StrEnum):
 _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 
-def code_pattern(pattern: str) -> re.Pattern[str]:
+def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
     """Compile a regular expression over codes that is written with their names and with blanks."""
-    return re.compile(_NAME.sub(lambda name: re.escape(Code[name[0]]), pattern).replace(" ", ""))
+    return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
 
 
 _WORDS_BY_CODE = {

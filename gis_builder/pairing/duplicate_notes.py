@@ -1,7 +1,7 @@
 """Find talk about the issue being a duplicate: "[duplicate]", "EDIT: dup of #12", "closing in favour of #12".
 
-It would give the label away. A line is spelt as a row of letters, one a token, and patterns over that row say
-what a note is: a core ("duplicate of" and a reference) with the run of small words around it that only talk
+It would give the label away. A line becomes a row of codes, one a token, and patterns over that row say what
+a note is: a core ("duplicate of" and a reference) with the run of small words around it that only talk
 about issues, or the bare word where such a run fills its clause. So "duplicate symbol main" stays.
 """
 
@@ -10,12 +10,32 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import NamedTuple
 
+from gis_builder.detection.lexicon import code_pattern
 from gis_builder.pairing.references import IssueMention
 from gis_builder.store.markdown import Span
 
-# P: words of a remark on the issue itself. T: words that may stand beside them. All others are W.
+
+class NoteCode(StrEnum):
+    """What a token of a line stands for."""
+
+    REMARK = "P"  # a word of a remark on the issue itself
+    BESIDE = "T"  # a word that may stand beside those
+    WORD = "W"  # any other word
+    DUPLICATE = "D"
+    SAME = "M"  # "same as", "in favour of"
+    REFERENCE = "R"
+    LINK = "L"  # the bracket that opens a link to a reference
+    NUMBER = "N"
+    STOP = "."
+    COMMA = ","
+    COLON = ":"
+    OPEN = "("
+    CLOSE = ")"
+
+
 _REMARK = """
     apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
     likely looks marked marking may maybe might nb not note perhaps possible possibly potential potentially
@@ -37,7 +57,7 @@ _BESIDE = """
     through ticket tickets to too track tracked tracker tracking true turned turns two very we well were
     weren't what when where which while why will wish with won't would wouldn't yes yet you bug bugs
 """
-_LETTERS = dict.fromkeys(_BESIDE.split(), "T") | dict.fromkeys(_REMARK.split(), "P")
+_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(_REMARK.split(), NoteCode.REMARK)
 
 _DUP = re.compile(r"dup(?:e|es|ed|s)?|du(?:p|lp)\w*(?:at|it)(?:es?|ed|ing|ions?)")
 _SAME = (
@@ -46,31 +66,58 @@ _SAME = (
     r"|(?:reported|tracked|filed|raised)(?:[ \t]+(?:already|before))?[ \t]+(?:in|by|at|under|as|with|here)"
 )
 _TOKEN = re.compile(
-    rf"(?P<M>\b(?:{_SAME})\b)|(?P<N>[0-9]{{1,7}}(?![\w.]))|(?P<word>\w[\w'’]*)"
+    rf"(?P<same>\b(?:{_SAME})\b)|(?P<number>[0-9]{{1,7}}(?![\w.]))|(?P<word>\w[\w'’]*)"
     r"|(?P<dot>[.!?;]+(?!\w))|(?P<comma>,|\s[-–—]+(?=\s)|…)|(?P<colon>:)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<code>`)",
     re.IGNORECASE,
 )
-_PUNCTUATION = {"dot": ".", "comma": ",", "colon": ":", "open": "(", "close": ")", "code": "W"}
+_KINDS = {
+    "same": NoteCode.SAME,
+    "number": NoteCode.NUMBER,
+    "dot": NoteCode.STOP,
+    "comma": NoteCode.COMMA,
+    "colon": NoteCode.COLON,
+    "open": NoteCode.OPEN,
+    "close": NoteCode.CLOSE,
+    "code": NoteCode.WORD,
+}
 
 # Every pattern reads a row in at most quadratic time, and rows are short: see _LONGEST_LINE.
-_RUN = "[PT,:]*"
-_LONG_RUN = "[PTD,:]*"
-_REF = "(?:R|L[^R]{0,40}R)"
-_MORE_REFS = f"(?:[T,)(]*{_REF})*"
-_CLAUSE_STARTS = "(?:^|(?<=[.,(]))"
-_CLAUSE_ENDS = "(?=[.,)]|$)"
+_RUN = "[REMARK BESIDE COMMA COLON]*"
+_LONG_RUN = "[REMARK BESIDE DUPLICATE COMMA COLON]*"
+_REF = "(?:REFERENCE | LINK [^REFERENCE]{0,40} REFERENCE)"
+_MORE_REFS = f"(?:[BESIDE COMMA CLOSE OPEN]* {_REF})*"
+_CLAUSE_STARTS = "(?:^ | (?<=[STOP COMMA OPEN]))"
+_CLAUSE_ENDS = "(?=[STOP COMMA CLOSE] | $)"
 _ABOUT_A_REFERENCE = (
     # duplicate of #1 and #2
-    re.compile(rf"{_RUN}D[PTD,:(]*(?:{_REF}{_MORE_REFS}|N{_CLAUSE_ENDS})(?:{_LONG_RUN}{_CLAUSE_ENDS})?"),
+    code_pattern(
+        f"{_RUN} DUPLICATE [REMARK BESIDE DUPLICATE COMMA COLON OPEN]*"
+        f" (?:{_REF} {_MORE_REFS} | NUMBER {_CLAUSE_ENDS}) (?:{_LONG_RUN} {_CLAUSE_ENDS})?",
+        NoteCode,
+    ),
     # this is the same as #1 and #2
-    re.compile(rf"{_CLAUSE_STARTS}{_RUN}M[PT,:(]*{_REF}{_MORE_REFS}{_RUN}{_CLAUSE_ENDS}"),
+    code_pattern(
+        f"{_CLAUSE_STARTS} {_RUN} SAME [REMARK BESIDE COMMA COLON OPEN]* {_REF} {_MORE_REFS} {_RUN}"
+        f" {_CLAUSE_ENDS}",
+        NoteCode,
+    ),
     # #1, of which this is a duplicate
-    re.compile(rf"{_RUN}{_REF}[PT,:R]{{1,12}}D{_LONG_RUN}(?=[.()]|$)"),
+    code_pattern(
+        f"{_RUN} {_REF} [REMARK BESIDE COMMA COLON REFERENCE]{{1,12}} DUPLICATE {_LONG_RUN}"
+        " (?=[STOP OPEN CLOSE] | $)",
+        NoteCode,
+    ),
 )
-_REMARK_ALONE = re.compile(rf"{_CLAUSE_STARTS}{_RUN}D{_LONG_RUN}(?=[.,:)]|$)")  # this is a duplicate
-_TAG = re.compile(
-    r"^,*(?:\(D+\)|D+(?=[.,:]|$))|\(D+\)\.*$|(?<=[.,])D+\.*$"
-)  # [duplicate] at the start or end of a line
+# this is a duplicate
+_REMARK_ALONE = code_pattern(
+    f"{_CLAUSE_STARTS} {_RUN} DUPLICATE {_LONG_RUN} (?=[STOP COMMA COLON CLOSE] | $)", NoteCode
+)
+# [duplicate] at the start or end of a line
+_TAG = code_pattern(
+    "^ COMMA* (?:OPEN DUPLICATE+ CLOSE | DUPLICATE+ (?=[STOP COMMA COLON] | $))"
+    " | OPEN DUPLICATE+ CLOSE STOP* $ | (?<=[STOP COMMA]) DUPLICATE+ STOP* $",
+    NoteCode,
+)
 _DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
 _SAME_GATE = re.compile(
     r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
@@ -78,8 +125,8 @@ _SAME_GATE = re.compile(
 _LONGEST_LINE = 1500
 
 
-class _Token(NamedTuple):
-    letter: str
+class _Place(NamedTuple):
+    code: NoteCode
     start: int
     end: int
 
@@ -107,12 +154,12 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
 
 def _notes(text: str, start: int, end: int, here: list[Span]) -> Iterator[Span]:
     tokens = list(_tokens(text, start, end, here))
-    row = "".join(token.letter for token in tokens)
-    if "D" not in row and not ("M" in row and here):
+    row = "".join(token.code for token in tokens)
+    if NoteCode.DUPLICATE not in row and not (NoteCode.SAME in row and here):
         return
     done = -1
     for first, last in sorted(_stretches(row)):
-        while first < last and row[first] in ",:":
+        while first < last and row[first] in (NoteCode.COMMA, NoteCode.COLON):
             first += 1
         if first < last > done:
             yield tokens[first].start, _closing(tokens, row, first, last)
@@ -122,30 +169,32 @@ def _notes(text: str, start: int, end: int, here: list[Span]) -> Iterator[Span]:
 def _stretches(row: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
         yield from (match.span() for match in pattern.finditer(row))
-    yield from (match.span() for match in _REMARK_ALONE.finditer(row) if "P" in match[0])
+    yield from (match.span() for match in _REMARK_ALONE.finditer(row) if NoteCode.REMARK in match[0])
 
 
-def _closing(tokens: list[_Token], row: str, first: int, last: int) -> int:
+def _closing(tokens: list[_Place], row: str, first: int, last: int) -> int:
     """Where the note ends: with its full stop, if it began where a clause begins."""
-    opens_clause = first == 0 or row[first - 1] == "."
-    if opens_clause and last < len(row) and row[last] in ".,:":
+    opens_clause = first == 0 or row[first - 1] == NoteCode.STOP
+    if opens_clause and last < len(row) and row[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
         return tokens[last].end
     return tokens[last - 1].end
 
 
-def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Token]:
+def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Place]:
     position = start
     for ref_start, ref_end in [*references, (end, end)]:
         for match in _TOKEN.finditer(text, position, ref_start):
-            yield _Token(_letter(match), *match.span())
+            yield _Place(_code(match), *match.span())
         if ref_start < end:
-            yield _Token("L" if text[ref_start:ref_end] == "[" else "R", ref_start, ref_end)
+            yield _Place(
+                NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE, ref_start, ref_end
+            )
         position = ref_end
 
 
-def _letter(match: re.Match[str]) -> str:
+def _code(match: re.Match[str]) -> NoteCode:
     kind = match.lastgroup or ""
     if kind != "word":
-        return _PUNCTUATION.get(kind, kind)
+        return _KINDS[kind]
     word = match[0].lower().replace("’", "'")
-    return "D" if _DUP.fullmatch(word) else _LETTERS.get(word, "W")
+    return NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)

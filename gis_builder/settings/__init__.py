@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gis_builder.settings.archive import ArchiveSettings, LimitSettings
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.settings.pairs import PairSettings, SplitSettings, TextSettings
-from gis_builder.settings.stages import DetectSettings, PoolSettings
+from gis_builder.settings.pairs import DetectSettings, PairSettings, PoolSettings, SplitSettings, TextSettings
 from pairkit.app.settings import Settings
 
 __all__ = [

@@ -7,8 +7,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from gis_builder.settings.crawl import read_root
-from gis_builder.settings.pairs import PairSettings, SplitSettings, TextSettings
-from gis_builder.settings.stages import DetectSettings, PoolSettings
+from gis_builder.settings.pairs import DetectSettings, PairSettings, PoolSettings, SplitSettings, TextSettings
 from gis_builder.settings.strategies import STRATEGIES
 from pairkit.app.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Settings of the stages that make pairs; defaults follow the papers where they say something."""
+"""Settings of what makes a dataset: detection, texts, pairs and splits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,23 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from gis_builder.settings.strategies import STRATEGIES, Rank, qualified_name
 from gis_builder.store.records import Relation
 from pairkit.app.settings import Settings
+
+
+class DetectSettings(Settings):
+    """What counts as a duplicate."""
+
+    # count a duplicate of another repository's issue, which is uncertain by default
+    allow_cross_repository: bool = False
+    # leave out duplicates below this confidence, and count them
+    min_confidence: float = Field(default=0.0, ge=0, le=1)
+
+
+class PoolSettings(Settings):
+    """Issues that are fetched only to serve in negatives; a sweep has them all anyway."""
+
+    per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
+    at_least: int = Field(default=50, ge=0)  # issues to fetch of each repository at least
+
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
 PAPER_RATIO = 10622 / 11038  # negatives a positive, same table

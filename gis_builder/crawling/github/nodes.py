@@ -162,7 +162,7 @@ class Parts(GraphQLNode, frozen=True):
     labels: NodeConnection[LabelNode] | None = None
 
 
-class SearchHit(GraphQLNode, frozen=True):
+class SearchNode(GraphQLNode, frozen=True):
     """What a search found; what is no issue has no number."""
 
     number: Number | None = None
@@ -173,7 +173,7 @@ class Hits(GraphQLNode, frozen=True):
 
     issue_count: Count
     page_info: Forwards
-    nodes: list[SearchHit | None]
+    nodes: list[SearchNode | None]
 
 
 class Born(GraphQLNode, frozen=True):
