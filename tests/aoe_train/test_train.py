@@ -108,18 +108,52 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
-def test_leaves_a_model_that_loads(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    record = run(data, bert, tmp_path / "m", optim__epochs=2)
+@pytest.fixture(scope="module")
+def finished(data: dict[str, str], bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of two epochs; do not change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    run(data, bert, folder / "m", optim__epochs=2)
+    return folder / "m"
+
+
+def test_leaves_a_model_that_loads_and_is_not_trained_again(
+    data: dict[str, str], bert: Path, finished: Path
+) -> None:
+    record = json.loads((finished / "run.json").read_text())
     assert record["result"]["steps"] == 12
     assert record["result"]["pairs"] == 2 * ROWS
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
     assert {"loss", "cosine", "ibn", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
-    assert json.loads((tmp_path / "m" / "run.json").read_text()) == json.loads(json.dumps(record))
-    assert [path.name for path in tmp_path.iterdir()] == ["m"]
-    encoder = Encoder.load(tmp_path / "m")
-    assert encoder.encode(["the man is eating"]).shape == (1, 32)
-    assert "# m\n" in (tmp_path / "m" / "README.md").read_text()
+    assert [path.name for path in finished.parent.iterdir()] == ["m"]
+    assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
+    assert "# m\n" in (finished / "README.md").read_text()
+    stamp = (finished / "model.safetensors").stat().st_mtime_ns
+    # Another log makes no other run.
+    assert run(data, bert, finished, optim__epochs=2, log__steps=7) == record
+    assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_another_run_is_refused_and_named(
+    data: dict[str, str], bert: Path, finished: Path, tmp_path: Path
+) -> None:
+    def refused(match: str, given: dict[str, str] = data, backbone: Path = bert, **flags: Any) -> None:
+        with pytest.raises(ConfigError, match=match):
+            run(given, backbone, finished, **{"optim__epochs": 2, **flags})
+
+    refused(r"settings\.seed \(42 there, 7 now\).*--fresh", seed=7)
+    refused("dev_data", {**data, "dev_data": data["data"]})
+    refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
+    other = Path(shutil.copytree(bert, tmp_path / "other"))
+    text = (other / "tokenizer.json").read_text()
+    assert '"lowercase": true' in text
+    (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
+    refused("differs in tokenizer ", backbone=other)
+    assert not finished.with_name("m.work").exists()
+    again = Path(shutil.copytree(finished, tmp_path / "m"))
+    run(data, bert, again, seed=7, fresh=True)
+    before, after = weights(finished), weights(again)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
 def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
@@ -248,46 +282,16 @@ def test_ways_of_doing_the_same_work(data: dict[str, str], tmp_path: Path) -> No
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
 
 
-def test_checkpointed_layers_draw_the_same_dropout(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["bert", "ran"])
+def test_recomputed_layers_train_the_same(
+    data: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    backbone = request.getfixturevalue(kind)
     for name, again in (("kept", False), ("again", True)):
-        run(data, bert, tmp_path / name, run__gradient_checkpointing=again)
+        run({"data": data["data"]}, backbone, tmp_path / name, run__gradient_checkpointing=again)
     kept = weights(tmp_path / "kept")
     assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
-
-
-def test_a_finished_run_is_told_not_repeated(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    first = run(data, bert, tmp_path / "m")
-    stamp = (tmp_path / "m" / "model.safetensors").stat().st_mtime_ns
-    again = run(data, bert, tmp_path / "m", log__steps=7)  # telling differently is no other run
-    assert again["result"] == first["result"]
-    assert (tmp_path / "m" / "model.safetensors").stat().st_mtime_ns == stamp
-
-
-def test_another_run_is_refused_and_named(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    run(data, bert, tmp_path / "m")
-    with pytest.raises(ConfigError, match=r"settings\.seed \(42 there, 7 now\).*--fresh"):
-        run(data, bert, tmp_path / "m", seed=7)
-    with pytest.raises(ConfigError, match=r"dev_data"):
-        run({**data, "dev_data": data["data"]}, bert, tmp_path / "m")
-    with pytest.raises(ConfigError, match=r"backbone"):
-        run(data, save_bert(tmp_path / "other", seed=3), tmp_path / "m")
-    assert not (tmp_path / "m.work").exists()
-    before = weights(tmp_path / "m")
-    run(data, bert, tmp_path / "m", seed=7, fresh=True)
-    after = weights(tmp_path / "m")
-    assert any(not torch.equal(before[name], after[name]) for name in before)
-
-
-def test_a_checkpoint_of_other_settings_is_refused(
-    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any
-) -> None:
-    kill_at(4)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
-    with pytest.raises(ConfigError, match=r"m\.work: made by another run.*optim\.lr"):
-        run(data, bert, tmp_path / "m", optim__lr=2e-3)
-    record = run(data, bert, tmp_path / "m", optim__lr=2e-3, fresh=True)
-    assert record["result"]["steps"] == 6
+    assert any(not torch.equal(value, kept[name]) for name, value in weights(backbone).items())
 
 
 def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
@@ -374,6 +378,7 @@ def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_pat
         ({"run__trainer": {"optim": "sgdd"}}, "transformers refuses"),
         ({"optim__scheduler": "bent"}, "transformers refuses"),
         ({"run__precision": "fp16"}, "not on a CPU"),
+        ({"run__shard": True}, "run.shard: a single process .* torchrun"),
         ({"preset": "cosent", "batches__strategy": "tokens"}, "max_tokens"),
     ],
 )
@@ -390,13 +395,6 @@ def test_single_texts_train_unsupervised(bert: Path, tmp_path: Path) -> None:
     record = run({"data": str(tmp_path / "texts.txt")}, bert, tmp_path / "m", preset="simcse-paper")
     assert record["rows"]["kind"] == "single"
     assert record["history"][0]["contrastive"] > 0
-
-
-def test_lora_trains_the_adapters_only(data: dict[str, str], llama: Path, tmp_path: Path) -> None:
-    record = run(data, llama, tmp_path / "m", lora={"rank": 2}, optim__epochs=1)
-    assert record["encoder"]["pooling"] == "last"
-    vectors = Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])
-    assert np.isfinite(vectors).all()
 
 
 @pytest.fixture
@@ -417,16 +415,6 @@ def ran(tmp_path: Path) -> Path:
     RanModel(config).save_pretrained(tmp_path / "ran")
     tokenizer.save_pretrained(tmp_path / "ran")
     return tmp_path / "ran"
-
-
-def test_a_ran_trains_the_same_with_layers_recomputed(
-    data: dict[str, str], ran: Path, tmp_path: Path
-) -> None:
-    for name, again in (("kept", False), ("again", True)):
-        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
-    kept = weights(tmp_path / "kept")
-    assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
-    assert any(not torch.equal(value, kept[name]) for name, value in weights(ran).items())
 
 
 @pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
@@ -552,29 +540,22 @@ def test_tensorboard_files_outlive_the_working_folder_and_go_on(
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_a_report_needs_its_package(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_report_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     from transformers.integrations import integration_utils
 
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     message = f"log.report_to '{name}' needs a package that is not installed: pip install {name}$"
     with pytest.raises(ConfigError, match=message):
-        run(data, bert, tmp_path / "m", log__report_to=name)
+        start_processes(settings(**{"log.report_to": name}), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "true")
     with pytest.raises(ConfigError, match=f"{name} is set: .*run.shard"):
-        run(data, bert, tmp_path / "m")
-
-
-def test_one_process_has_nobody_to_share_with(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run.shard: a single process .* torchrun"):
-        run(data, bert, tmp_path / "m", run__shard=True)
+        start_processes(settings(), tmp_path)
 
 
 def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> None:
@@ -643,6 +624,8 @@ def test_lora_keeps_the_frozen_weights_as_the_run_computes(
         assert load_backbone(sources, given, torch.device("cpu"))[0].model.backbone.dtype == dtype
     record = run(data, llama, tmp_path / "m", lora={"rank": 2}, run__precision="bf16")
     assert np.isfinite(record["history"][-1]["loss"])
+    assert record["encoder"]["pooling"] == "last"
+    assert np.isfinite(Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])).all()
     adapters = load_file(tmp_path / "m" / "adapter_model.safetensors")
     assert {weight.dtype for weight in adapters.values()} == {torch.float32}
 
@@ -760,20 +743,26 @@ def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
     assert record["result"]["dev"] == pytest.approx(np.mean(np.array(nearer) > 0))
 
 
-def test_another_prompt_is_another_run(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: Path, kill_at: Any) -> None:
     data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
-    how = {"log__checkpoint_steps": 1}
-    whole = run(data, bert, tmp_path / "whole", prompts=BY_COLUMN, **how)
+    how = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
+    whole = run(data, bert, tmp_path / "whole", **how)
     kill_at(2)
     with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", prompts=BY_COLUMN, **how)
+        run(data, bert, tmp_path / "m", **how)
     for prompts in ({**BY_COLUMN, "anchor": "the cat: "}, "the man: ", None):
         with pytest.raises(ConfigError, match=r"differs in settings\.prompts"):
-            run(data, bert, tmp_path / "m", prompts=prompts, **how)
-    record = run(data, bert, tmp_path / "m", prompts=BY_COLUMN, **how)
+            run(data, bert, tmp_path / "m", **{**how, "prompts": prompts})
+    with pytest.raises(ConfigError, match=r"m\.work: made by another run.*optim\.lr"):
+        run(data, bert, tmp_path / "m", **how, optim__lr=2e-3)
+    record = run(data, bert, tmp_path / "m", **how)
     assert record["result"]["steps"] == whole["result"]["steps"]
     for name, weight in weights(tmp_path / "whole").items():
-        torch.testing.assert_close(weights(tmp_path / "m")[name], weight, atol=0, rtol=0)
+        assert torch.equal(weights(tmp_path / "m")[name], weight)
+    kill_at(2)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "n", **how)
+    assert run(data, bert, tmp_path / "n", **how, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
 def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: Path, tmp_path: Path) -> None:
@@ -806,16 +795,6 @@ def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> 
         settings(prompts=BY_COLUMN),
         progress=False,
     )
-
-
-def test_another_tokenizer_is_another_run(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    run(data, bert, tmp_path / "m")
-    other = Path(shutil.copytree(bert, tmp_path / "other"))
-    text = (other / "tokenizer.json").read_text()
-    assert '"lowercase": true' in text
-    (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
-    with pytest.raises(ConfigError, match="differs in tokenizer "):
-        run(data, other, tmp_path / "m")
 
 
 @pytest.mark.parametrize("words", ["could not create a memory object", "CUBLAS_STATUS_ALLOC_FAILED"])
