@@ -1,7 +1,8 @@
-"""Two processes train as one with the doubled batch."""
+"""Two processes train as one with the doubled batch, with whole weights and with sharded ones."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -9,8 +10,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from aoe_train.training.trainer.gather import gather_rows, is_main, leave_group
+from aoe_train.training.trainer.gather import exit_cleanly, gather_rows, is_main, leave_group
+from aoe_train.training.trainer.sharding import (
+    copy_weights,
+    gather_weights,
+    is_sharded,
+    repeated_layers,
+    shard_like,
+    unshard,
+    unsharded_root,
+)
 from tests import forked
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +53,7 @@ def late():  # as one of gloo's threads
     time.sleep(0.05)
     Path(sys.argv[1]).write_text("done")
 
-if sys.argv[2] == "group":
-    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
 exit_cleanly()
 exit_cleanly()
 leave_group()
@@ -53,7 +63,42 @@ ready.wait()
 """
 
 
-@pytest.mark.parametrize("how", ["group", "alone"])
-def test_threads_finish_before_a_process_ends(tmp_path: Path, how: str) -> None:
-    subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found"), how], cwd=ROOT, check=True)
-    assert (tmp_path / "found").exists() == (how == "group")
+def test_threads_finish_before_a_process_of_a_group_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found")], cwd=ROOT, check=True)
+    assert (tmp_path / "found").exists()
+    registered: list[object] = []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    exit_cleanly()
+    assert registered == []  # alone, nothing waits
+
+
+def stack(*members: nn.Module) -> nn.Module:
+    holder = nn.Module()
+    holder.layers = nn.ModuleList(members)
+    return holder
+
+
+def test_layers_are_the_members_of_the_outermost_lists() -> None:
+    experts = stack(nn.Linear(2, 2), nn.Linear(2, 2))
+    inner = stack(experts, nn.ReLU())
+    found = repeated_layers(nn.Sequential(nn.Embedding(3, 2), inner))
+    assert found == [experts, inner.layers[1]]
+    assert repeated_layers(nn.Linear(2, 2)) == []
+    blocks = [nn.ModuleList([nn.ReLU(), nn.Tanh()]), nn.ModuleList([nn.GELU()])]
+    assert repeated_layers(stack(*blocks)) == [*blocks[0], *blocks[1]]
+
+
+def test_a_whole_model_is_left_as_it_is() -> None:
+    model = nn.Linear(3, 2)
+    before = model.weight
+    assert not is_sharded(model)
+    with unsharded_root(model):
+        pass
+    unshard(model)
+    assert model.weight is before
+    assert gather_weights({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
+    assert not gather_weights({"weight": before}, main=False)
+    assert copy_weights({"weight": before})["weight"].data_ptr() != before.data_ptr()
+    assert torch.equal(shard_like(torch.ones(2, 3), before), torch.ones(2, 3))
