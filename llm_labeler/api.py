@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llms
     from llm_labeler.judging.ensemble import StrategyFunction
     from llm_labeler.judging.scoring import ScoreReport
-    from llm_labeler.runs.given import LlmsGiven
+    from llm_labeler.runs.arguments import LlmsGiven
     from llm_labeler.runs.judged_pairs import JudgedPairs
     from llm_labeler.runs.labelled import Labelled
     from llm_labeler.runs.plan import Plan
@@ -147,15 +147,15 @@ def generate(
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
     from llm_labeler.runs import label as _label
+    from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.asking import AskOptions
-    from llm_labeler.runs.given import read_given
     from pairkit.app.settings import argument
 
-    found, own = read_given(setting_keys(generate), locals(), config=config, settings=settings)
+    found, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
     places = argument("out", out, Path), argument("work", work, Path | None)
     options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
-        source, *places, found, own, column=text_column, options=options, fresh=fresh, progress=progress
+        source, *places, found, functions, column=text_column, options=options, fresh=fresh, progress=progress
     )
 
 
@@ -195,12 +195,12 @@ def plan(
         (2, 4, True)
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.given import read_given
+    from llm_labeler.runs.arguments import read_arguments
     from pairkit.app.settings import argument
 
-    found, own = read_given(setting_keys(plan), locals(), config=config, settings=settings)
+    found, functions = read_arguments(setting_keys(plan), locals(), config=config, settings=settings)
     place, folder = argument("work", work, Path | None), argument("out", out, Path)
-    return _label.plan(source, folder, place, found, own, column=text_column)
+    return _label.plan(source, folder, place, found, functions, column=text_column)
 
 
 def parse(
@@ -232,14 +232,14 @@ def parse(
         DataError: A damaged store, or no pair is left.
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.given import read_given
+    from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.store.run_folder import load_run_record
     from pairkit.app.settings import argument
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
     below = load_run_record(place).settings.model_dump(mode="json")
-    found, own = read_given(setting_keys(parse), locals(), below=below, settings=settings)
-    return _label.parse(place, folder, found, own, fresh=fresh, progress=progress)
+    found, functions = read_arguments(setting_keys(parse), locals(), below=below, settings=settings)
+    return _label.parse(place, folder, found, functions, fresh=fresh, progress=progress)
 
 
 def judge(
@@ -300,19 +300,19 @@ def judge(
         DataError: Pairs that can't be read, or the judges decided on none.
         RemoteError: A server failed; the same call continues.
     """
+    from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.asking import AskOptions
-    from llm_labeler.runs.given import read_given
     from llm_labeler.runs.judge import judge_pairs
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    found, own = read_given(setting_keys(judge), locals(), config=config, settings=settings)
+    found, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
     return judge_pairs(
         source,
         argument("out", out, Path),
         argument("work", work, Path | None),
         found,
-        own,
+        functions,
         columns=columns,
         rules=label_rules(labels, label_range),
         options=AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
@@ -420,6 +420,6 @@ def llms(
         ['chatglm', 'chatgpt', 'llama', 'wordnet']
     """
     from llm_labeler.clients.llms import known_llms
-    from llm_labeler.runs.given import read_given
+    from llm_labeler.runs.arguments import read_arguments
 
-    return known_llms(read_given({}, {}, config=config, settings=settings)[0])
+    return known_llms(read_arguments({}, {}, config=config, settings=settings)[0])

@@ -28,15 +28,17 @@ def _generate(
     ] = False,
     json: bool = False,
     quiet: bool = False,
-) -> Any:
+) -> None:
     if dry_run:
         planned = inspect.signature(api.plan).parameters
-        return api.plan(**{name: value for name, value in given.items() if name in planned})
+        plan = api.plan(**{name: value for name, value in given.items() if name in planned})
+        show(plan, json=json, quiet=quiet)
+        next_step("ask them", "the same command without --dry-run", quiet=quiet)
+        return
     labelled = generate(**given)
     show(labelled, json=json, quiet=quiet)
     if labelled.problem is not None:
         raise labelled.problem
-    return None
 
 
 def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:

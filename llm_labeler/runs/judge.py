@@ -21,8 +21,8 @@ from llm_labeler.judging.judges import CLASSES, Judges, cast_votes, fit_judges
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.prompts.templates import Template
 from llm_labeler.records import JudgeVote
+from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.asking import AskOptions, ask_judges
-from llm_labeler.runs.given import Own
 from llm_labeler.runs.judged_pairs import JudgedPairs, judged_card
 from llm_labeler.runs.plan import remote_llms
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
@@ -53,7 +53,7 @@ def judge_pairs(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    own: Own,
+    functions: UserFunctions,
     *,
     columns: Mapping[str, str] | None,
     rules: LabelRules,
@@ -73,7 +73,9 @@ def judge_pairs(
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
     labels = _PairDecisions(settings)
     given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
-    providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in settings.proposers}
+    providers = {
+        name: build(name, settings.llm[name], functions.llms.get(name)) for name in settings.proposers
+    }
     for reason, count in given.dropped.items():
         tell(
             f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True

@@ -11,9 +11,9 @@ from llm_labeler.clients import build
 from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.prompts.templates import load_template
+from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.asking import Asked, AskOptions, ask_everything
 from llm_labeler.runs.assemble import Assembled, assemble
-from llm_labeler.runs.given import Own
 from llm_labeler.runs.labelled import Labelled
 from llm_labeler.runs.plan import Plan, check_strategy_can_work, estimate, remote_llms
 from llm_labeler.runs.tasks import ScreenedTexts
@@ -43,7 +43,7 @@ def generate(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    own: Own,
+    functions: UserFunctions,
     *,
     column: str | None = None,
     options: AskOptions = AskOptions(),  # noqa: B008 - frozen
@@ -55,7 +55,7 @@ def generate(
     notes = Notes(progress)
     work = work or work_beside(out)
     check_apart(out, work)
-    record, texts, providers = prepare(source, column, settings, own)
+    record, texts, providers = prepare(source, column, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.made_of(), fresh=fresh)
     with (
@@ -79,7 +79,7 @@ def generate(
             flag = f"--{asked.stopped.replace('_', '-')}"
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
         assembled = assemble(
-            store, record, texts.texts, screened, out, work, strategy=own.strategy, show=show
+            store, record, texts.texts, screened, out, work, strategy=functions.strategy, show=show
         )
         in_all = store.spent()
     return _labelled(out, work, assembled, asked, in_all, start, notes)
@@ -89,7 +89,7 @@ def parse(
     work: Path,
     out: Path,
     settings: LabelSettings,
-    own: Own,
+    functions: UserFunctions,
     *,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -98,7 +98,7 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = load_run(work)
-    _check_own_strategy(settings, own)
+    _check_own_strategy(settings, functions)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
     with (
@@ -107,7 +107,9 @@ def parse(
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
-        assembled = assemble(store, record, texts, screened, out, work, strategy=own.strategy, show=show)
+        assembled = assemble(
+            store, record, texts, screened, out, work, strategy=functions.strategy, show=show
+        )
         in_all = store.spent()
     return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
 
@@ -117,13 +119,13 @@ def plan(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    own: Own,
+    functions: UserFunctions,
     *,
     column: str | None = None,
 ) -> Plan:
     """See `llm_labeler.plan`."""
     work = work or work_beside(out)
-    record, found, providers = prepare(source, column, settings, own)
+    record, found, providers = prepare(source, column, settings, functions)
     if not (work / STORE_FILE).exists():
         return estimate(record, found.texts, providers, None)
     with AnswerStore.open(work / STORE_FILE) as store:
@@ -171,27 +173,27 @@ def prepare_store(
 
 
 def prepare(
-    source: Source, column: str | None, settings: LabelSettings, own: Own
+    source: Source, column: str | None, settings: LabelSettings, functions: UserFunctions
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
-    _check_own_strategy(settings, own)
+    _check_own_strategy(settings, functions)
     check_strategy_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name], own.llms.get(name)) for name in names}
+    providers = {name: build(name, settings.llm[name], functions.llms.get(name)) for name in names}
     remote_llms(settings, providers)
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
 
 
-def _check_own_strategy(settings: LabelSettings, own: Own) -> None:
+def _check_own_strategy(settings: LabelSettings, functions: UserFunctions) -> None:
     """See that a strategy which is a function was given."""
     name = settings.ensemble.strategy
-    if name.startswith(OWN) and own.strategy is None:
+    if name.startswith(OWN) and functions.strategy is None:
         raise ConfigError(
             f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
             " (--strategy)"

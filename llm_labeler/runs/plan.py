@@ -66,10 +66,6 @@ class Plan:
         costs = [estimate.cost for estimate in self.estimates]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
-    def next_steps(self) -> list[tuple[str, str]]:
-        """How to begin."""
-        return [("ask them", "the same command without --dry-run")]
-
     def table(self) -> ResultTable:
         """One LLM a row."""
         found = ResultTable(

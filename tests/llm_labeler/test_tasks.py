@@ -11,7 +11,7 @@ import pytest
 import llm_labeler
 from llm_labeler.parsing.filters import hard_turned_down, query_turned_down
 from llm_labeler.records import CHANGES, Item
-from llm_labeler.runs.given import read_given
+from llm_labeler.runs.arguments import read_arguments
 from llm_labeler.runs.label import prepare
 from llm_labeler.runs.tasks import task_of
 from llm_labeler.settings.labelling import FilterSettings
@@ -126,12 +126,12 @@ def test_what_no_task_can_do_is_refused_in_one_line(
 
 def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
     def schemas(**given: Any) -> list[Any]:
-        found, own = read_given(
+        found, functions = read_arguments(
             setting_keys(llm_labeler.generate),
             {"llms": "llama", **given},
             settings=given.pop("settings", None),
         )
-        record, texts, _ = prepare(SENTENCES, None, found, own)
+        record, texts, _ = prepare(SENTENCES, None, found, functions)
         return [ask.schema for ask in task_of(record).asks(texts.texts[:1], "llama")]
 
     assert schemas(prompt="paper") == [None, None]

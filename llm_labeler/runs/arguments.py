@@ -1,4 +1,4 @@
-"""What a person gives, as keyword arguments or as the flags of the same names, and the settings it makes."""
+"""From the arguments of public functions to settings, and the user's functions among them."""
 
 from __future__ import annotations
 
@@ -25,25 +25,22 @@ _NAME = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """The functions that a person gave: of LLMs by name, and of the strategy."""
+class UserFunctions:
+    """Functions given from Python: LLMs by name, and a strategy."""
 
     llms: Mapping[str, LlmFunction] = field(default_factory=dict)
     strategy: StrategyFunction | None = None
 
 
-def read_given(
+def read_arguments(
     keys: Mapping[str, str],
     given: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
-) -> tuple[LabelSettings, Own]:
-    """Settings from defaults < file < settings < keyword arguments, and the functions among the latter.
-
-    `keys` has the dotted keys that keyword arguments set.
-    """
+) -> tuple[LabelSettings, UserFunctions]:
+    """Settings from defaults < file < settings < arguments, whose settings `keys` has; and user functions."""
     values = dict(given)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}
@@ -60,7 +57,7 @@ def read_given(
     strategy = values.get("strategy")
     if callable(strategy):
         values["strategy"] = own_name(strategy)
-    # How often a function may be called at a time is for a configuration to change; which it is, is not.
+    # Below the configuration, which may raise the concurrency of a function.
     plain = {
         name: {**entries[name], "concurrency": 1} for name, own in functions.items() if not is_async(own)
     }
@@ -69,7 +66,7 @@ def read_given(
     fields = {f"llm.{name}.{key}": value for name, entry in entries.items() for key, value in entry.items()}
     table = {**keys, **{key: key for key in fields}}
     found = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
-    return found, Own(functions, strategy if callable(strategy) else None)
+    return found, UserFunctions(functions, strategy if callable(strategy) else None)
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -90,7 +87,7 @@ def _named(llms: Any) -> list[tuple[str, Any]]:
     for name, llm in found:
         if llm is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ConfigError(
-                f"llms: {name!r:.60} is no name; give one of letters, digits, _ and -: llms={{'mine': …}}"
+                f"llms: {name!r:.60} is not a name; expected letters, digits, _ and -: llms={{'mine': …}}"
             )
         if not (llm is None or callable(llm) or isinstance(llm, Mapping)):
             raise ConfigError(

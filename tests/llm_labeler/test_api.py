@@ -6,8 +6,6 @@ import ast
 import asyncio
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,10 +249,3 @@ def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None
 def test_no_llm_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no LLM is named"):
         generate(TEXTS, tmp_path / "out", llms=[])
-
-
-def test_importing_it_brings_nothing_heavy() -> None:
-    heavy = "{'torch', 'openai', 'polars', 'pydantic', 'rich'}"
-    code = f"import sys, llm_labeler; dir(llm_labeler); print(sorted({heavy} & {{*sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
