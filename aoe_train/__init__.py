@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from aoe_train.objectives import losses as losses
     from aoe_train.searching.batch_search import BatchSearch as BatchSearch
     from aoe_train.searching.build import Indexed as Indexed
-    from aoe_train.searching.index import SearchHit as SearchHit
+    from aoe_train.searching.index import IndexHit as IndexHit
     from aoe_train.searching.index import SearchIndex as SearchIndex
     from aoe_train.searching.near_duplicates import NearDuplicates as NearDuplicates
     from aoe_train.searching.serve.server import EmbeddingServer as EmbeddingServer

@@ -144,7 +144,7 @@ def encode(
     """
     from aoe_train.api.loading import loaded
     from aoe_train.api.notes import notes
-    from aoe_train.encoding import Shard, encode_file
+    from aoe_train.encoding import VectorShard, encode_file
     from aoe_train.encoding.on_ray import checked_device
     from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec, model_info
     from aoe_train.encoding.workers import workers_devices
@@ -181,7 +181,7 @@ def encode(
             ranges = _ranges(calibration, described.dim)
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return make(given, quantize=how, calibration=ranges, progress=show)
-    part = None if shard is None else Shard.named(shard)
+    part = None if shard is None else VectorShard.named(shard)
     cluster = address_of(engine, address)
     given_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
     with (

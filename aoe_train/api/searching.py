@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.batch_search import BatchSearch
     from aoe_train.searching.build import Indexed
-    from aoe_train.searching.index import SearchHit, SearchIndex
+    from aoe_train.searching.index import IndexHit, SearchIndex
     from aoe_train.searching.near_duplicates import NearDuplicates
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
@@ -111,7 +111,7 @@ def search(
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
-) -> list[SearchHit]:
+) -> list[IndexHit]:
     """The texts of an index that fit best; `open_index` for more than one search.
 
     Args:

@@ -10,8 +10,8 @@ text_vectors a list of texts ─►  vectors in a folder, by what they are made 
 """
 
 from aoe_train.encoding.merge import merge_shards
-from aoe_train.encoding.parts import Shard
+from aoe_train.encoding.parts import VectorShard
 from aoe_train.encoding.record import read_ranges
 from aoe_train.encoding.run import STDIN, Embed, Encoded, encode_file
 
-__all__ = ["STDIN", "Embed", "Encoded", "Shard", "encode_file", "merge_shards", "read_ranges"]
+__all__ = ["STDIN", "Embed", "Encoded", "VectorShard", "encode_file", "merge_shards", "read_ranges"]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from aoe_train.encoding.partial import open_partial
-from aoe_train.encoding.parts import Shard, shards_beside
+from aoe_train.encoding.parts import VectorShard, shards_beside
 from aoe_train.encoding.record import read_record
 from aoe_train.encoding.run import Encoded, already_there, check_name, finish, spooled
 from aoe_train.encoding.source import TEXT, open_source
@@ -81,13 +81,15 @@ def _all_alike(out: Path) -> list[_Made]:
     """All shards, in order, of one input, model and settings."""
     counts = sorted({shard.of for shard in shards_beside(out)})
     if not counts:
-        raise DataError(f"no shards, such as {Shard(1, 4).path(out).name}; make them by --shard", path=out)
+        raise DataError(
+            f"no shards, such as {VectorShard(1, 4).path(out).name}; make them by --shard", path=out
+        )
     if len(counts) > 1:
         raise ConfigError(
             f"{out}: beside it are shards of {' and of '.join(map(str, counts))}; remove those that are not"
             " to be merged"
         )
-    shards = [Shard(number, counts[0]) for number in range(1, counts[0] + 1)]
+    shards = [VectorShard(number, counts[0]) for number in range(1, counts[0] + 1)]
     made = [_read(shard, out) for shard in shards]
     for one in made[1:]:
         if differences := differing(made[0].made_of, one.made_of):
@@ -98,7 +100,7 @@ def _all_alike(out: Path) -> list[_Made]:
     return made
 
 
-def _read(shard: Shard, out: Path) -> _Made:
+def _read(shard: VectorShard, out: Path) -> _Made:
     path, again = shard.path(out), f"run the same command with --shard {shard}"
     if not path.is_file():
         begun = path.with_name(path.name + ".partial").is_dir()

@@ -31,7 +31,7 @@ def parts(texts: Iterable[str], most: int = MOST_TEXTS) -> Iterator[list[str]]:
         yield part
 
 
-class Shard(shards.Shard):
+class VectorShard(shards.Shard):
     """One of `of` contiguous shares of an input."""
 
     __slots__ = ()
@@ -50,10 +50,10 @@ class Shard(shards.Shard):
         return start, end
 
 
-def shards_beside(out: Path) -> list[Shard]:
+def shards_beside(out: Path) -> list[VectorShard]:
     """The shards of an output whose files or unfinished folders are there, in order."""
     names = (path.name for path in out.parent.glob("*-of-*.npy*"))
-    return Shard.in_names(names, out.stem, [".npy", ".npy.partial"])
+    return VectorShard.in_names(names, out.stem, [".npy", ".npy.partial"])
 
 
 def ends_of(texts: Iterable[str], most: int = MOST_TEXTS) -> list[int]:

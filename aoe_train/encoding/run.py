@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aoe_train.encoding.partial import PartialOutput, open_partial
-from aoe_train.encoding.parts import MOST_TEXTS, Shard, ends_of, parts
+from aoe_train.encoding.parts import MOST_TEXTS, VectorShard, ends_of, parts
 from aoe_train.encoding.record import read_finished, write_record
 from aoe_train.encoding.source import TextSource, open_source, texts
 from aoe_train.encoding.vector_file import Quantization, VectorReader, blocks, write_vectors
@@ -105,7 +105,7 @@ def encode_file(
     text_column: str | None = None,
     quantize: Quantize = "float32",
     ranges: np.ndarray | None = None,
-    shard: Shard | None = None,
+    shard: VectorShard | None = None,
     fresh: bool = False,
     part_texts: int = MOST_TEXTS,
     advance: Advance | None = None,
@@ -269,7 +269,11 @@ def _named(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
 
 
 def _finish_shard(
-    partial: PartialOutput, goal: Path, made_of: Mapping[str, Any], shard: Shard, ranges: np.ndarray | None
+    partial: PartialOutput,
+    goal: Path,
+    made_of: Mapping[str, Any],
+    shard: VectorShard,
+    ranges: np.ndarray | None,
 ) -> None:
     """Leave a shard's vectors as they are: which ranges int8 has is known with the last shard alone."""
     place = {"number": shard.number, "of": shard.of, "first": partial.first, "texts": partial.of}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SearchHit:
+class IndexHit:
     """A text that was found.
 
     Attributes:
@@ -112,7 +112,7 @@ class SearchIndex:
         before: Mapping[str, Any] | None = None,
         by: str = "both",
         weight: float | None = None,
-    ) -> list[SearchHit]:
+    ) -> list[IndexHit]:
         """The texts that fit best, best first; ties in order of place.
 
         Args:
@@ -140,7 +140,7 @@ class SearchIndex:
         unknown = [None] * len(found.places)
         columns = [unknown if known is None else known.tolist() for known in (found.cosines, found.words)]
         told_rows = frame.drop(DIGEST).iter_rows(named=True)
-        return list(map(SearchHit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
+        return list(map(IndexHit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
 
     def search_every(
         self,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.encoding import encode_file, merge_shards
-from aoe_train.encoding.parts import Shard, ends_of, parts, shards_beside
+from aoe_train.encoding.parts import VectorShard, ends_of, parts, shards_beside
 from aoe_train.encoding.record import record_path
 from pairkit.app.errors import ConfigError, DataError
 
@@ -26,7 +26,7 @@ def fake(texts: list[str]) -> np.ndarray:
 
 
 def run(path: Path, out: Path, shard: str | None = None, **more: Any) -> Path:
-    named = None if shard is None else Shard.named(shard)
+    named = None if shard is None else VectorShard.named(shard)
     settings = {"model": more.pop("model", "w")}
     return encode_file(path, out, partial(map, fake), DIM, settings, part_texts=4, shard=named, **more).out
 
@@ -70,7 +70,7 @@ def test_a_shard_goes_on_where_it_was_stopped(table: Path, tmp_path: Path) -> No
             yield fake(part)
 
     run(table, tmp_path / "whole.npy")
-    out, second = tmp_path / "out.npy", Shard(2, 2)
+    out, second = tmp_path / "out.npy", VectorShard(2, 2)
     with pytest.raises(KeyboardInterrupt):
         encode_file(table, out, stopped, DIM, {"model": "w"}, part_texts=4, shard=second)
     run(table, out, "1/2")
@@ -160,7 +160,7 @@ def test_long_inputs_have_large_parts_and_short_ones_many() -> None:
 @given(TEXTS.filter(bool), st.integers(1, 9), st.integers(1, 12))
 def test_shards_are_whole_parts_one_behind_the_other(texts: list[str], most: int, of: int) -> None:
     ends = ends_of(texts, most)
-    shares = [Shard(number, of).within(ends) for number in range(1, of + 1)]
+    shares = [VectorShard(number, of).within(ends) for number in range(1, of + 1)]
     assert [start for start, _ in shares] == [0, *(end for _, end in shares[:-1])]
     assert shares[-1][1] == len(texts)
     assert all(end in (0, *ends) for share in shares for end in share)
@@ -168,12 +168,12 @@ def test_shards_are_whole_parts_one_behind_the_other(texts: list[str], most: int
 
 def test_shards_are_of_like_size() -> None:
     ends = ends_of(["a"] * 400_000)
-    sizes = [end - start for start, end in (Shard(number, 8).within(ends) for number in range(1, 9))]
+    sizes = [end - start for start, end in (VectorShard(number, 8).within(ends) for number in range(1, 9))]
     assert max(abs(size - 50_000) for size in sizes) <= 10_000
 
 
 def test_names_of_shards(tmp_path: Path) -> None:
-    assert Shard(2, 8).path(tmp_path / "v.parquet") == tmp_path / "v-2-of-8.npy"
+    assert VectorShard(2, 8).path(tmp_path / "v.parquet") == tmp_path / "v-2-of-8.npy"
     for name in (
         "v-1-of-2.npy",
         "v-2-of-2.npy.partial",
@@ -182,4 +182,4 @@ def test_names_of_shards(tmp_path: Path) -> None:
         "v-2-of-3.txt",
     ):
         (tmp_path / name).touch()
-    assert shards_beside(tmp_path / "v.npy") == [Shard(1, 2), Shard(2, 2)]
+    assert shards_beside(tmp_path / "v.npy") == [VectorShard(1, 2), VectorShard(2, 2)]
