@@ -48,7 +48,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
-        ("Objective", "\n\n".join([_objectives(record), *_advisers(record)])),
+        ("Objective", "\n\n".join([_objectives(record), *_teachers(record)])),
         ("Settings", _settings(record)),
         ("Results", _results(record)),
         ("Licence", _licence(about.license, packaged)),
@@ -269,7 +269,7 @@ def _objective(objective: Mapping[str, Any], own: str | None) -> str:
     return "\n\n".join([table(("part", "weight", "tau"), rows), *forms, *sizes])
 
 
-def _advisers(record: Mapping[str, Any]) -> list[str]:
+def _teachers(record: Mapping[str, Any]) -> list[str]:
     """Who was asked beside the model, and what for."""
     objective = record["origin"]["settings"]["objective"]
     told = []

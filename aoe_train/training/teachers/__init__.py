@@ -1,9 +1,9 @@
-"""Models beside the one that is trained, whose vectors of the training texts are made once.
+"""Guide and teacher: models beside the trained one, whose vectors of the training texts are made once.
 
 ```
-adviser   who it is: a model, or a file of vectors; how its vectors are compared, its prompts
-   └► precompute_vectors   all advisers of a run, and the rows ─► AdviceStore
-         └► given, scores   a file of texts and vectors, or of rows and scores, that a person brings
+teacher   a model, or a file of vectors; how its vectors are compared, its prompts
+   └► vectors   all texts of the rows ─► AdviceStore
+         └► scores   a file of pairs and their scores, such as a cross-encoder's
 ```
 """
 

@@ -27,7 +27,7 @@ _COMPARE = ("margin_mse", "score_distill")  # the parts that take a teacher's sc
 class Teacher:
     """A guide or a teacher.
 
-    What identifies it is found by one process, which loads it; the others are told.
+    One process loads it to identify it; the others get the identity.
     """
 
     def __init__(self, role: Role, given: AdviserSettings) -> None:
@@ -104,7 +104,7 @@ class Teacher:
             raise ConfigError(f"{self.role}.{error}") from error
 
     def check(self, objective: ObjectiveSettings, own: EncoderSettings) -> None:
-        """Refuse an adviser whose vectors are compared in a way that the objective doesn't know."""
+        """Refuse vectors that are compared in a way that the objective doesn't support."""
         settings = self._settings
         measure = None if settings is None else similarity_of(settings)
         if self.role == "guide":
@@ -125,12 +125,12 @@ class Teacher:
 
     def record(self, examples: Examples, dim: int) -> dict[str, Any]:
         """Who it was, for a run's record and the card."""
-        told: dict[str, Any] = {"model": self.name, "revision": self._given.revision, "dim": dim}
+        known: dict[str, Any] = {"model": self.name, "revision": self._given.revision, "dim": dim}
         settings = self._settings
         if settings is None:
-            return {**told, **self.identity}
+            return {**known, **self.identity}
         return {
-            **told,
+            **known,
             "weights": self.identity["weights"],
             "prompts": dict(zip(column_names(examples), self.prompts(examples), strict=True)),
             "similarity": settings.similarity_fn_name,

@@ -1,4 +1,4 @@
-"""From advisers and rows to the vectors of every row's texts."""
+"""The vectors of every row's texts by guide and teacher, computed once before training."""
 
 from __future__ import annotations
 
@@ -83,97 +83,97 @@ def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
 
 
 def check_teachers(
-    advisers: Sequence[Teacher],
+    teachers: Sequence[Teacher],
     objective: ObjectiveSettings,
     encoder: Encoder,
     examples: Examples,
-    teacher: TeacherSettings,
+    given: TeacherSettings,
     *,
     own: bool = False,
 ) -> None:
-    """Refuse what can't work before the advisers have encoded anything, which may take hours."""
+    """Refuse what can't work before the teachers have encoded anything, which may take hours."""
     if own:
-        if advisers or teacher.scores:
-            role = advisers[0].role if advisers else "teacher"
+        if teachers or given.scores:
+            role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a loss of one's own hears of no {role}; leave one of the two out, or let your"
                 " loss hold the other model's vectors"
             )
         return
-    dims = {adviser.role: adviser.dim or encoder.dim for adviser in advisers}
-    scores = teacher.scores is not None
+    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
+    scores = given.scores is not None
     known = Advisers(guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=scores)
     check_advisers(objective, dim=encoder.dim, kind=examples.kind, advisers=known)
-    for adviser in advisers:
-        adviser.check(objective, encoder.settings)
-        adviser.prompts(examples)
+    for teacher in teachers:
+        teacher.check(objective, encoder.settings)
+        teacher.prompts(examples)
 
 
 def precompute_vectors(
-    advisers: Iterable[Teacher],
+    teachers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
-    teacher: TeacherSettings,
+    given: TeacherSettings,
     cache: Path,
     show: Listener,
 ) -> dict[str, AdviceStore]:
-    """Make the advisers' vectors of all texts, or find them, and read the scores that a person brings."""
+    """Encode all texts by guide and teacher, or take vectors from the cache, and read given scores."""
     return _for_all(
-        advisers, datasets, teacher, lambda adviser, examples: _vectors(adviser, examples, cache, show)
+        teachers, datasets, given, lambda teacher, examples: _vectors(teacher, examples, cache, show)
     )
 
 
 def placeholder_vectors(
-    advisers: Iterable[Teacher],
+    teachers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
-    teacher: TeacherSettings,
+    given: TeacherSettings,
     cache: Path,
     show: Listener,
 ) -> dict[str, AdviceStore]:
     """What `precompute_vectors` gives in size, with zeros for what a model would have to encode."""
 
-    def vectors(adviser: Teacher, examples: Examples) -> AdviserVectors:
-        if adviser.dim is None:
-            return _vectors(adviser, examples, cache, show)
-        zeros = np.zeros((1, adviser.dim), np.float32)
+    def vectors(teacher: Teacher, examples: Examples) -> AdviserVectors:
+        if teacher.dim is None:
+            return _vectors(teacher, examples, cache, show)
+        zeros = np.zeros((1, teacher.dim), np.float32)
         column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
         return AdviserVectors([column] * max(2, examples.rows.shape[1]))
 
-    return _for_all(advisers, datasets, teacher, vectors)
+    return _for_all(teachers, datasets, given, vectors)
 
 
 def _for_all(
-    advisers: Iterable[Teacher],
+    teachers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
-    teacher: TeacherSettings,
+    given: TeacherSettings,
     vectors: Callable[[Teacher, Examples], AdviserVectors],
 ) -> dict[str, AdviceStore]:
     found: dict[str, dict[str, AdviserVectors]] = {name: {} for name in datasets}
-    for adviser in advisers:
+    for teacher in teachers:
         for name, examples in datasets.items():
-            found[name][adviser.role] = vectors(adviser, examples)
-        adviser.release()
-    return {name: AdviceStore(found[name], _scores(teacher, examples)) for name, examples in datasets.items()}
+            found[name][teacher.role] = vectors(teacher, examples)
+        teacher.release()
+    return {name: AdviceStore(found[name], _scores(given, examples)) for name, examples in datasets.items()}
 
 
-def _scores(teacher: TeacherSettings, examples: Examples) -> np.ndarray | None:
-    if teacher.scores is None:
+def _scores(given: TeacherSettings, examples: Examples) -> np.ndarray | None:
+    if given.scores is None:
         return None
-    return scores_from_file(Path(teacher.scores), examples, teacher.score_range)
+    return scores_from_file(Path(given.scores), examples, given.score_range)
 
 
-def _vectors(adviser: Teacher, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:
+def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:
     columns: dict[int, ColumnVectors] = {}
-    prompts = adviser.prompts(examples)
+    prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
         own = [column for column, words in enumerate(prompts) if words == prompt]
         rows = examples.rows[:, own]
         numbers, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
         texts = [examples.texts[number] for number in numbers.tolist()]
-        if adviser.file is not None:
-            found = vectors_from_file(adviser.file, texts)
+        if teacher.file is not None:
+            found = vectors_from_file(teacher.file, texts)
         else:
-            made = TextVectors(texts, adviser.identity, prompt, folder=cache)
-            found = made.load_or_make(lambda: adviser.encoder, show)
+            made = TextVectors(texts, teacher.identity, prompt, folder=cache)
+            found = made.load_or_make(lambda: teacher.encoder, show)
         places = flat.reshape(rows.shape)
         columns |= {column: ColumnVectors(found, places[:, at]) for at, column in enumerate(own)}
     found_columns = [columns[column] for column in range(len(prompts))]
