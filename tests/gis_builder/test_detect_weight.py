@@ -68,6 +68,8 @@ def test_a_confirmation_counts_as_much_as_the_better_of_the_two_voices() -> None
         ("bob", "Is this a dup of #1?", DAY),
         ("bob", "In favour of #1.", DAY),
         ("bob", "Perhaps superseded by #1.", DAY),
+        ("bob", "Is it superseded by #1?", DAY),
+        ("bob", "Is this the same as #1?", 0.0),
         ("bob", "Same as #1.", DAY),
         ("bob", "Perhaps the same as #1.", 2.0),
         ("bob", "Tracked in #1.", 2.0),
