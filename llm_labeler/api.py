@@ -286,7 +286,7 @@ def judge(
         max_tokens: See `generate`.
         max_requests: See `generate`.
         batch: See `generate`.
-        keep_going: See `generate`.
+        keep_going: Make the dataset even if LLMs or questions failed.
         retry_failed: See `generate`.
         local_only: See `generate`.
         seed: See `generate`.
@@ -321,7 +321,7 @@ def judge(
     )
 
 
-def show(sentence: Annotated[str, Flag(positional=True)], *, work: Work) -> Shown:
+def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *, work: Work) -> Shown:
     """Show what LLMs answered to one sentence: prompts, raw answers, proposals, drops and votes.
 
     `pairs show` shows a pair of the dataset itself.
