@@ -34,6 +34,7 @@ def reason(
         ("The doctor gave the \ufffd two pills.", "control_characters"),
         ("The doctor \u202egave the child two pills.", "control_characters"),
         ("The doctor gave \ud800 the child pills.", "control_characters"),
+        ("The doctor gave \ue000 the child pills.", "control_characters"),
         ("2 + 2 = 4 (100 %), 5 - 3 = 2! 1 + 1 = 2", "no_letters"),
         ("https://example.org/doctor/child/tablets", "markup_only"),
         ("[doctor](https://example.org/tablets)", "markup_only"),
