@@ -7,8 +7,8 @@
 all-MiniLM-L6-v2, one epoch of batches of 32 on rows of STS-B train drawn by the seed, by the preset
 `angle-paper` at learning rate 5e-5 with tau 0.2 of cosine and angle. Both ways get the same rows in the same
 order; `with dims` has all sizes as `objective.dims`, each of weight 1. With `--layers` each model is also
-judged by its first so many layers, and two more ways train all of them, at all sizes: 2D Matryoshka and
-Espresso, as the guide of small vectors sets them. Judged are the tasks named with `--task` (repeatable), by
+judged by its first so many layers, and another run trains all of them, at all sizes: 2D Matryoshka, as the
+how-to of small vectors sets it. Judged are the tasks named with `--task` (repeatable), by
 default all of STS; more than one give their mean. `untrained` is the model as it comes.
 
 Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated. The CPU seconds of
@@ -48,7 +48,6 @@ DEEP_WAYS: dict[str, dict[str, Any]] = {
         "layers": "all",
         "settings": {"objective.layer_weights": "equal", "objective.align": 1},
     },
-    "Espresso": {"dims": None, "layers": "all", "settings": {"objective.compress": 1}},
 }
 
 

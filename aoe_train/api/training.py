@@ -251,7 +251,7 @@ def train(
         dims: Sizes that vectors may be cut to, such as `[384, 128, 32]`, the whole one among them: the
             objective is learnt at each of them (Matryoshka).
         layers: Numbers of earlier layers that learn the objective too, such as `[2, 4]`, or `all`: the model
-            may then be cut to so many (2D Matryoshka, Espresso).
+            may then be cut to so many (2D Matryoshka).
         top_layers: Train the last so many layers, and leave the others and the embeddings as they are; by
             default all of them learn.
         soup: Share of the trained weights, above 0 and at most 1, in those that are kept; the rest is the

@@ -106,9 +106,6 @@ class ObjectiveSettings(Settings):
     ] = "falling"
     align: float = Field(default=0.0, ge=0)  # what the divergence of `layers` from the last one counts
     align_tau: float = Field(default=0.3, gt=0)  # its temperature: numbers of vectors are divided by it
-    # what it counts how far the first numbers of each of `dims` are from principal components (Espresso)
-    compress: float = Field(default=0.0, ge=0)
-    compress_tau: float = Field(default=1.0, gt=0)  # its temperature
 
     @model_validator(mode="after")
     def _layers(self) -> ObjectiveSettings:
@@ -118,8 +115,6 @@ class ObjectiveSettings(Settings):
             raise ValueError(
                 "align: there are no layers to draw to the last one; give layers, or leave it out"
             )
-        if self.compress and len(self.dims) < 2:
-            raise ValueError("compress: there is no size to compress to; give dims, or leave it out")
         return self
 
     @model_validator(mode="after")

@@ -38,7 +38,7 @@ DEEP = {
     "progress": False,
     "layers": "all",
     "dims": [32, 8],
-    "settings": {"objective.align": 0.5, "objective.compress": 0.1, "log.checkpoint_steps": 1},
+    "settings": {"objective.align": 0.5, "log.checkpoint_steps": 1},
 }
 
 
@@ -120,7 +120,7 @@ def test_a_killed_run_and_one_in_chunks_end_as_the_whole_one(
 ) -> None:
     run = aoe_train.train(ROWS, backbone=three, out=tmp_path / "whole", **DEEP)
     logged = run.record["history"][-1]
-    assert {"layer_1", "layer_2", "loss_8", "align", "compress"} <= logged.keys()
+    assert {"layer_1", "layer_2", "loss_8", "align"} <= logged.keys()
     kill_at(3)
     with pytest.raises(Killed):
         aoe_train.train(ROWS, backbone=three, out=tmp_path / "killed", **DEEP)

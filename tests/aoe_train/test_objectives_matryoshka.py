@@ -20,12 +20,10 @@ from aoe_train.objectives.matryoshka import (
     divergence,
     layer_weights,
     make_objective,
-    principal,
 )
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.own import CustomObjective
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
@@ -65,49 +63,6 @@ def test_divergence_by_hand() -> None:
     wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
     found = divergence(torch.zeros(1, 2, 2), wanted, torch.tensor([[True, False]]), tau)
     assert found.item() == pytest.approx(tau * (0.75 * math.log(1.5) + 0.25 * math.log(0.5)))
-
-
-def test_components_by_hand() -> None:
-    """Rows (t, 0) and (-t, 0) make X'X = (2 t^2, 0; 0, 0), so its softmax is (p, 1-p; 1/2, 1/2)."""
-    t = 1.3
-    rows = torch.tensor([[[t, 0.0], [-t, 0.0]]], dtype=torch.float64)
-    found = principal(rows, (2, 1), torch.ones(1, 2, dtype=torch.bool))
-    p = 1 / (1 + math.exp(-2 * t * t / math.sqrt(2)))
-    u, s, _ = np.linalg.svd(np.array([[p, 1 - p], [0.5, 0.5]]))
-    assert list(found) == [1]  # the whole size has nothing to compress
-    assert found[1].flatten().tolist() == pytest.approx([t * abs(u[0, 0]) * s[0], -t * abs(u[0, 0]) * s[0]])
-
-
-def test_components_are_those_of_a_singular_value_decomposition_and_point_the_way_of_the_numbers() -> None:
-    rows = torch.randn(9, 2, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    texts = torch.ones(9, 2, dtype=torch.bool)
-    found = principal(rows, (6, 4), texts)[4].reshape(-1, 4)
-    flat = rows.reshape(-1, 6)
-    u, s, _ = torch.linalg.svd((flat.T @ flat / math.sqrt(6)).softmax(-1))
-    expected = flat @ (u[:, :4] * s[:4])
-    assert torch.allclose(found.abs(), expected.abs(), atol=1e-8)
-    assert ((found * flat[:, :4]).sum(0) >= 0).all()
-
-
-def test_compression_adds_to_each_size_and_leaves_absent_negatives_out() -> None:
-    vectors = torch.randn(4, 3, 6, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    settings = ObjectiveSettings(weights=Weights(contrastive=1), dims=(6, 4, 2), compress=0.5)
-    texts = torch.arange(12).view(4, 3)
-    texts[2, 2] = ABSENT
-    with_it, without = (
-        make_objective(given, dim=6, kind="triplet")
-        for given in (settings, settings.model_copy(update={"compress": 0.0}))
-    )
-    found = with_it(vectors, None, texts)
-    assert found["compress"].item() > 0
-    expected = without(vectors, None, texts)["loss"] + 0.5 * found["compress"]
-    assert found["loss"].item() == pytest.approx(expected.item())
-    found["loss"].backward()
-    assert vectors.grad is not None
-    assert vectors.grad[2, 2].abs().sum() == 0
-    changed = vectors.detach().clone()
-    changed[2, 2] = 100
-    assert with_it(changed, None, texts)["compress"].item() == pytest.approx(found["compress"].item())
 
 
 @pytest.mark.parametrize("dims", [(), (32, 8)])
@@ -165,7 +120,6 @@ def test_values_and_gradients_are_those_of_sentence_transformers(
         ({"layers": (0,)}, "greater than or equal to 1"),
         ({"layers": "some"}, "all"),
         ({"align": 1}, "align: there are no layers"),
-        ({"compress": 1, "dims": (32,)}, "compress: there is no size"),
         ({"layer_weights": "rising"}, "falling"),
         ({"dims": (4, 4)}, "given twice among 4, 4"),
         ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),

@@ -155,7 +155,7 @@ def triplet_model() -> PairModel:
 def deep_model() -> PairModel:
     torch.manual_seed(2)
     wanted = ObjectiveSettings(
-        weights=Weights(cosine=1, contrastive=1), dims=(DIM, 3), layers=(1,), align=0.5, compress=0.3
+        weights=Weights(cosine=1, contrastive=1), dims=(DIM, 3), layers=(1,), align=0.5
     )
     objective = make_objective(wanted, dim=DIM, kind="triplet", layers=(1,))
     return PairModel(Deep(), objective, layers=(1,)).double()
