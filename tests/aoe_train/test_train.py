@@ -282,6 +282,17 @@ def test_ways_of_doing_the_same_work(data: dict[str, str], tmp_path: Path) -> No
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
 
 
+def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str], tmp_path: Path) -> None:
+    backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
+    flags: dict[str, Any] = {"optim__lr": 1e-12, "log__steps": 1}
+    alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
+    together = run({"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags)
+    norms = [entry["grad_norm"] for entry in alone["history"]]
+    (found,) = (entry["grad_norm"] for entry in together["history"])
+    assert len(norms) == 6
+    assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
+
+
 @pytest.mark.parametrize("kind", ["bert", "ran"])
 def test_recomputed_layers_train_the_same(
     data: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path, kind: str
