@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from aoe_train.api.searching import search as search
     from aoe_train.api.searching import search_every as search_every
     from aoe_train.api.serving import serve as serve
-    from aoe_train.api.training import Plan as Plan
-    from aoe_train.api.training import Trained as Trained
-    from aoe_train.api.training import TrainOptions as TrainOptions
+    from aoe_train.api.trained import Plan as Plan
+    from aoe_train.api.trained import Trained as Trained
     from aoe_train.api.training import plan as plan
     from aoe_train.api.training import train as train
     from aoe_train.encoding import Encoded as Encoded

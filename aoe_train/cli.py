@@ -1,15 +1,351 @@
-"""The `aoe` command: flags -> settings -> one call -> one summary. Heavy imports stay inside the commands."""
+"""The `aoe` command: each public function as a command. Heavy imports stay inside the functions."""
 
 from __future__ import annotations
 
-# isort: off
-# Importing a module of commands registers them, in this order.
-from aoe_train.commands import train, evaluate, encode, index, search, duplicates, export, push  # noqa: F401
-from aoe_train.commands import serve, mine, distill  # noqa: F401
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-# isort: on
-from aoe_train.commands.app import app
-from pairkit.app.terminal import run
+from aoe_train.api.distilling import distill
+from aoe_train.api.encoding import encode, merge_shards
+from aoe_train.api.evaluation import evaluate
+from aoe_train.api.exporting import export, push
+from aoe_train.api.mining import mine
+from aoe_train.api.searching import duplicates, index, search, search_every
+from aoe_train.api.serving import serve
+from aoe_train.api.training import plan, train
+from pairkit.app.application import application
+from pairkit.app.commands import add_command, show
+from pairkit.app.errors import ConfigError
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.app.printable import one_line
+from pairkit.app.result_table import ResultTable
+from pairkit.app.terminal import next_step, print_json, run, say
+from pairkit.app.terminal import out as stdout
+
+if TYPE_CHECKING:
+    from aoe_train.searching.index import IndexHit
+
+_MOST_BYTES = 8 << 20  # of a text on standard input
+_SHOWN = 200  # characters of a text
+
+_OUT_PAIRS = Flag(
+    "--out -o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs with their rows, as .parquet."
+)
+
+app = application(
+    "aoe", "Train text embeddings with angles in complex space, encode with them, evaluate and export them."
+)
+
+
+def _train(
+    train: Any,
+    given: Any,
+    *,
+    dry_run: Annotated[
+        bool, Flag(panel=RUN, main=True, help="Show counts, memory and time, and stop.")
+    ] = False,
+) -> Any:
+    if dry_run:
+        return plan(**given)
+    trained = train(**given)
+    return trained if trained.is_main else None
+
+
+def _evaluate(
+    evaluate: Any,
+    given: Any,
+    *,
+    subsets: Annotated[bool, Flag(panel=OUTPUT, help="Show the parts of each task, too.")] = False,
+    markdown: Annotated[
+        Path | None, Flag(metavar="FILE", panel=OUTPUT, main=True, help="Write the tables as Markdown.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the JSON object to a file."),
+    ] = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    from pairkit.system.files import write_json, write_text
+
+    found = evaluate(**given)
+    if out is not None:
+        write_json(Path(out), found.to_dict())
+    if markdown is not None:
+        write_text(Path(markdown), found.to_markdown())
+    if json:
+        print_json(found.to_dict())
+        return
+    for table in found.tables(subsets=subsets):
+        stdout.print(table)
+    for name, gain in found.gains.items():
+        stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
+    model, suite = given["model"], given["suite"]
+    is_alone = given["against"] is None and given["endpoint"] is None and not found.sizes
+    if is_alone and isinstance(model, str) and model != "minilm" and suite != "duplicates":
+        places = {"--suite": suite, "--data": given["data"], "--data-dir": given["data_dir"]}
+        where = [word for flag, value in places.items() if value for word in (flag, value)]
+        words = ["aoe", "evaluate", "--model", model, "--against", "minilm", *where]
+        next_step("compare it with another model", words, quiet=quiet)
+
+
+def _encode(
+    encode: Any,
+    given: Any,
+    *,
+    merge: Annotated[bool, Flag(panel=RUN, help="Put the shards of OUT together; needs no model.")] = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    out = Path(given["out"])
+    if merge:
+        own = ("texts", "out", "fresh", "progress")
+        if any(value not in (None, "local") for name, value in given.items() if name not in own):
+            raise ConfigError("--merge takes INPUT, --out and --fresh: all else is as the shards were made")
+        done = merge_shards(given["texts"], out=out, fresh=given["fresh"])
+    elif given["model"] is None:
+        raise ConfigError("--model: encoding needs one; give a folder, a Hub id, minilm or smollm2")
+    else:
+        done = encode(**given)
+    show(done, json=json, quiet=quiet)
+    if json:
+        return
+    if given["shard"] is not None:
+        words = ["aoe", "encode", given["texts"], "--out", out, "--merge"]
+        next_step("when all shards are there", words, quiet=quiet)
+        return
+    read = f"numpy.load({str(out)!r})" if out.suffix == ".npy" else f"polars.read_parquet({str(out)!r})"
+    next_step("read the vectors in Python", read, quiet=quiet)
+
+
+def _search(
+    search: Any,
+    given: Any,
+    *,
+    every: Annotated[
+        bool,
+        Flag(panel=INPUT, help="Search for every text of the index instead, and write all hits to --out."),
+    ] = False,
+    out: Annotated[
+        str | None,
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Where --every writes, as .parquet."),
+    ] = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> Any:
+    where, before, text = given["where"] or [], given["before"] or [], given["text"]
+    if every != (text is None) or every != (out is not None):
+        raise ConfigError("expected a text to search for, or --every and --out for all texts of the index")
+    if not every:
+        given |= {"where": _conditions("--where", where), "before": _conditions("--before", before)}
+        return _Hits(search(**given | {"text": _read_stdin() if text == "-" else text}))
+    if where or len(before) > 1 or any("=" in name for name in before):
+        raise ConfigError("--every: takes --before COLUMN once, and no --where")
+    return _search_every(given, Path(out or ""), json=json, quiet=quiet)
+
+
+def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
+    from pairkit.system.files import check_free
+
+    column = given["before"][0] if given["before"] else None
+    check_free(out)
+    kept = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
+    found = search_every(**kept, before=column, progress=not quiet)
+    found.write(out)
+    if json:
+        print_json(found.to_dict())
+    left = f"; {found.undated:,} rows without a value in {column} left out" if found.undated else ""
+    say(f"{found.hits.height:,} hits of {found.texts:,} texts{left}", quiet=quiet or json)
+
+
+@dataclass(frozen=True)
+class _Hits:
+    """What a search finds."""
+
+    hits: list[IndexHit]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"hits": [{**hit.to_dict(), "text": hit.text} for hit in self.hits]}
+
+    def table(self) -> ResultTable:
+        name = self.hits[0].known[0] if self.hits else "row"
+        table = ResultTable("score", "cosine", name, "text")
+        for hit in self.hits:
+            cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
+            known = one_line(str(hit.known[1]), _SHOWN)
+            table.add_row(f"{hit.score:.3f}", cosine, known, one_line(hit.text, _SHOWN))
+        return table
+
+
+def _read_stdin() -> str:
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"standard input: more than {_MOST_BYTES >> 20} MiB; give a shorter text")
+    return data.decode("utf-8", "replace")
+
+
+def _conditions(flag: str, where: list[str]) -> dict[str, str]:
+    found = {}
+    for condition in where:
+        name, mark, value = condition.partition("=")
+        if not mark or not name:
+            raise ConfigError(f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open")
+        found[name] = value
+    return found
+
+
+def _duplicates(duplicates: Any, given: Any, *, out: Annotated[Path | None, _OUT_PAIRS] = None) -> Any:
+    found = duplicates(**given)
+    if out is not None:
+        found.write(out)
+    return found
+
+
+def _push(push: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    pushed = push(**given)
+    if json:
+        print_json(pushed.to_dict())
+        return
+    for table in pushed.tables():
+        stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
+    if pushed.url is not None:
+        words = ["aoe", "encode", "TEXTS.txt", "--model", given["repo"], "--out", "vectors.npy"]
+        next_step("use it from anywhere", words, quiet=quiet)
+
+
+def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    ended = threading.Event()
+    running = serve(**given)
+    for kind in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(kind, lambda *_: ended.set())
+    with running as server:
+        if json:
+            print_json({"url": server.url, "model": server.model})
+        else:
+            stdout.print(server.url, markup=False)
+            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C ends it)", quiet=quiet)
+        ended.wait()
+        say("finishing what is being worked on", quiet=quiet)
+
+
+add_command(
+    app,
+    train,
+    "aoe train --data gis --backbone minilm --out model",
+    "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
+    "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model",
+    "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
+    "aoe train -d pairs/triplet -b minilm -o model --preset domain --judged judged",
+    "aoe train -d questions.csv -b minilm -o model --guide minilm",
+    "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
+    "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
+    "aoe train -d 'shards/*.parquet' -b minilm -o model --streaming on",
+    "aoe train -d nli=nli.tsv -d stsb=stsb-train.tsv --dev-data stsb=stsb-dev.tsv -b minilm -o model"
+    " --set datasets.stsb.weight=2",
+    "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
+    run=_train,
+    settings="aoe_train.settings.training:TrainSettings",
+)
+add_command(
+    app,
+    evaluate,
+    "aoe evaluate --model minilm --data-dir data",
+    "aoe evaluate --model M --data-dir data --markdown M.md",
+    "aoe evaluate --model M --against minilm --data-dir data",
+    "aoe evaluate -m M -m M2 -m minilm --data-dir data",
+    "aoe evaluate --model M --data gis --json",
+    "aoe evaluate --model M --against minilm --data judged",
+    "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
+    "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
+    "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
+    "aoe evaluate -m minilm -m python:my_models:embed --data-dir data",
+    "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
+    run=_evaluate,
+)
+add_command(
+    app,
+    encode,
+    "aoe encode texts.txt --model M --out vectors.npy",
+    "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
+    "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
+    "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
+    "aoe encode texts.txt -m M -o fast.npy --layers 4",
+    "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
+    "aoe encode texts.txt -m M -o vectors.npy --workers 4",
+    "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1 --shard 2/8",
+    "aoe encode texts.txt -o vectors.npy --merge",
+    "aoe encode texts.txt -m M -o vectors.npy --engine ray --address 10.0.0.1:6379",
+    "zcat texts.gz | aoe encode - --model M --out vectors.npy",
+    run=_encode,
+)
+add_command(
+    app,
+    index,
+    "aoe index texts.txt --model minilm --out index",
+    "aoe index issues.parquet -m M -o index",
+    "aoe index faq.csv -m M -o index --text-column question,answer",
+    "aoe index many.parquet -m static -o index --kind hnsw --quantize int8",
+)
+add_command(
+    app,
+    search,
+    'aoe search index "window is blank after resizing"',
+    'aoe search index "E0277 in a loop" --top 5 --where state=open',
+    'aoe search index "panics on save" --by words --json',
+    "aoe search index - --before created_at=2015-05-15",
+    "aoe search index --every --before created_at --top 20 --out hits.parquet",
+    run=_search,
+)
+add_command(
+    app,
+    duplicates,
+    "aoe duplicates index",
+    "aoe duplicates index --least 0.8 --out pairs.parquet",
+    "aoe duplicates index --against new-index --json",
+    run=_duplicates,
+)
+add_command(
+    app,
+    export,
+    "aoe export --model M --out M-small --dtype bf16",
+    "aoe export --model M --out M-onnx --format onnx",
+    "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
+    "aoe export --model M --out M-4 --layers 4",
+    "aoe export --model M --out M-half --soup 0.5",
+)
+add_command(
+    app,
+    push,
+    "aoe push --model M --repo me/duplicate-issues --dry-run",
+    "HF_TOKEN=… aoe push --model M --repo me/duplicate-issues",
+    run=_push,
+)
+add_command(
+    app,
+    serve,
+    "aoe serve --model minilm",
+    "aoe serve --model M --index index --port 9000",
+    "aoe serve --model M --host 0.0.0.0 --key-env SERVE_KEY",
+    run=_serve,
+)
+add_command(
+    app,
+    mine,
+    "aoe mine --data pairs.csv --out mined",
+    "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
+    "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined.jsonl",
+    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --negatives 7 -o mined",
+)
+add_command(
+    app,
+    distill,
+    "aoe distill --model minilm --data sentences.txt --out static",
+    "aoe distill -m M --data corpus.parquet --dim 128 --out static-128",
+)
 
 
 def main() -> None:

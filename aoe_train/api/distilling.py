@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from aoe_train.api.flags import Data, Model
+from pairkit.app.flag import OUTPUT, Flag
+from pairkit.dataset.flags import Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.distill.static import Distilled
@@ -13,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def distill(
-    model: str | Path | Encoder,
-    texts: Source,
+    model: Annotated[str | Path | Encoder, Model],
+    texts: Annotated[Source, Data],
     *,
-    out: str | Path,
-    dim: int | None = None,
+    out: Annotated[str | Path, Out],
+    dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
     progress: bool | Listener = True,
 ) -> Distilled:
     """Distil a model into a static one, which has a vector for each token and runs no network.
@@ -29,12 +33,13 @@ def distill(
     vectors are kept below `$AOE_CACHE/vectors`, so that a killed call continues.
 
     Args:
-        model: What to distil: a folder, a Hub id, `minilm`, `smollm2`, or an `Encoder`.
-        texts: Unlabelled texts of the kind that the static model is for: a path, a Hub id, or rows in memory;
-            of rows with several texts, all of them. Some 20,000 make a good model; more make a better one.
+        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
+        texts: Texts without labels: a file, a folder or a Hub id. In Python also rows in memory. They should
+            be of the kind that the static model is for; of rows with several texts, all are used. Some 20,000
+            make a good model; more make a better one.
         out: A folder that doesn't exist yet.
-        dim: Numbers of a vector; by default as many as the model has. Fewer are its principal axes.
-        progress: Shown on stderr, or not, or told to a function.
+        dim: Size of a vector. Fewer numbers are the principal axes. Default: the model's.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
         What it was made from, and how near it comes to the model on texts that were held out.

@@ -7,7 +7,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Annotated, cast, overload
+
+from aoe_train.api.flags import (
+    MODEL,
+    Calibration,
+    Layers,
+    Number,
+    OutFile,
+    Precision,
+    Prompt,
+    PromptName,
+    TextColumn,
+)
+from pairkit.app.flag import OUTPUT, RUN, Flag
+from pairkit.dataset.flags import Fresh
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,62 +81,66 @@ def encode(
 
 
 def encode(
-    texts: str | Path | Iterable[str],
+    texts: Annotated[str | Path | Iterable[str], Flag(metavar="INPUT", positional=True)],
     *,
-    model: str | Path | Encoder,
-    out: str | Path | None = None,
-    text_column: str | None = None,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    normalize: bool | None = None,
-    layers: int | None = None,
-    dim: int | None = None,
-    quantize: str | None = None,
-    calibration: str | Path | np.ndarray | None = None,
-    precision: str | None = None,
-    device: str | Sequence[str] | None = None,
-    batch_tokens: int | None = None,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    shard: str | None = None,
-    fresh: bool = False,
+    model: Annotated[
+        str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True, optional=True)
+    ],
+    out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
+    text_column: Annotated[str | None, replace(TextColumn, main=True)] = None,
+    prompt_name: PromptName = None,
+    prompt: Prompt = None,
+    normalize: Annotated[bool | None, Flag(panel=RUN)] = None,
+    layers: Layers = None,
+    dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
+    quantize: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT, main=True)] = None,
+    calibration: Calibration = None,
+    precision: Precision = None,
+    device: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel=RUN)] = None,
+    batch_tokens: Annotated[int | None, Number] = None,
+    workers: Annotated[int | None, Number] = None,
+    engine: Annotated[str, Flag(metavar="NAME", panel=RUN)] = "local",
+    address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=RUN)] = None,
+    shard: Annotated[str | None, Flag(metavar="I/N", panel=RUN)] = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> np.ndarray | Encoded:
-    """The vector of each text, in order.
+    """Write the vector of each text, in order. Run it again to continue.
 
-    Texts give an array. A file, with `out`, gives a file; it may have any size, and the same call continues
-    one that was stopped.
+    To continue with a pipe, send the same texts again; those that are done are not encoded twice. In Python,
+    texts give an array; a file, with `out`, gives a file.
 
     Args:
-        texts: Texts (a list, a column of a DataFrame); or, with `out`, a file: txt (one text per line), csv,
-            tsv or jsonl, each also as .gz, or parquet; `-` is standard input.
-        model: A model's folder, a Hub id, `minilm`, `smollm2`, or an `Encoder`.
-        out: `.npy` for the vectors alone, `.parquet` for the file's columns and `vector`.
-        text_column: A table's column; by default `text`, or the only one.
-        prompt_name: A prompt that the model knows, such as `query`; by default its default one.
-        prompt: Words before each text, or around `{text}`, instead; empty for none.
-        normalize: Vectors of length 1; by default as the model says.
-        layers: Use so many of the model's layers, the first ones, as a model trained with `layers` is made
-            for.
-        dim: Keep so many numbers of each vector, the first ones, as a model trained with `dims` is made for.
-        quantize: In which numbers: float32; int8, a byte each; binary or ubinary, a bit each, eight of them
-            in an int8 or uint8, as sentence-transformers packs them.
-        calibration: Of int8: what its ranges are taken from, by default the vectors themselves. Vectors
-            (any, dim) or a .npy of them; or an int8 output of `encode`, to get vectors of its ranges.
-        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
-        device: Such as `cuda:1`, by default the accelerator where there is one. For a file several, which get
-            a worker each.
-        batch_tokens: Tokens at once; less needs less memory.
-        workers: Processes that encode a file together, in turn on `device`, or sharing the threads of a CPU.
-            The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`. On a
-            cluster, its actors, by default one for each GPU, or for each machine where there is none.
-        engine: `local`, or `ray` for a file to be encoded on a Ray cluster.
-        address: The cluster's, such as `10.0.0.1:6379`.
-        shard: Encode a share of a file's texts alone, such as "2/8", into a file beside `out`, here or on
-            another machine; see `merge_shards`.
+        texts: A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe. In Python
+            also texts: a list, a column of a DataFrame; a file needs `out`.
+        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
+        out: .npy, or .parquet with the input's columns and `vector`.
+        text_column: A table's column. Default: text, or the only one.
+        prompt_name: A prompt that the model knows, such as query. Default: its default one.
+        prompt: Words before each text, or around {text}, instead; '' for none.
+        normalize: Vectors of length 1. Default: as the model says.
+        layers: Use the first N layers of the model. For a model trained with `layers`. Default: all.
+        dim: Keep the first N numbers of each vector. For a model trained with `dims`. Default: all.
+        quantize: float32, int8, binary or ubinary (bits). int8 takes a byte for each number, binary or
+            ubinary a bit, eight of them in an int8 or uint8, as sentence-transformers packs them. Default:
+            float32.
+        calibration: Vectors, or an int8 output, that give int8 its ranges. Vectors (any, dim) or a .npy of
+            them; or an int8 output of `encode`, to get vectors of its ranges. Default: the vectors
+            themselves.
+        precision: See `serve`.
+        device: cpu, cuda:1, or several such as cuda:0,cuda:1. Several are for a file, and get a worker each.
+            Default: the best.
+        batch_tokens: Tokens of a batch; fewer need less memory.
+        workers: Processes that encode a file together. They take turns on `device`, or share the threads of a
+            CPU. The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`.
+            On a cluster these are its actors, one for each GPU if there is any. Default: one a device, or a
+            cluster's machine.
+        engine: local, or ray for a file to be encoded on a Ray cluster.
+        address: Address of the Ray cluster, such as 10.0.0.1:6379.
+        shard: Encode only one share of a file, such as 2/8, on any machine. It is written beside `out`; see
+            `merge_shards`.
         fresh: Replace `out`, and drop what an earlier run began.
-        progress: Shown on stderr, or not, or told to a function.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
         float32 (text, dim), or what `quantize` says; of a file, what was written. Beside it, `OUT.run.json`
@@ -142,6 +160,8 @@ def encode(
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
+    from pydantic import PositiveInt
+
     from aoe_train.api.loading import loaded
     from aoe_train.api.notes import notes
     from aoe_train.encoding import VectorShard, encode_file
@@ -151,7 +171,7 @@ def encode(
     from aoe_train.model.quantization import named_quantize
     from pairkit.app.errors import ConfigError, DataError
     from pairkit.app.progress import Display, Progress
-    from pairkit.app.settings import between_commas
+    from pairkit.app.settings import argument, between_commas
     from pairkit.system.cluster import address_of
 
     if not isinstance(texts, Iterable | Path):
@@ -162,6 +182,8 @@ def encode(
         raise ConfigError(
             f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
         )
+    for name, number in (("dim", dim), ("workers", workers), ("batch_tokens", batch_tokens)):
+        argument(name, number, PositiveInt | None)
     how = named_quantize(quantize)
     if calibration is not None and how != "int8":
         raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")

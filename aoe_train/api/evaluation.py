@@ -7,7 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+
+from aoe_train.api.flags import Data, Model, OtherData, Precision, Prompt, PromptName
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,81 +26,100 @@ if TYPE_CHECKING:
     from aoe_train.model.quantization import Quantize
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
-    from pairkit.dataset.labels import LabelRules, Meaning
+    from pairkit.dataset.labels import LabelRules
+
+
+def _one_or_several(names: list[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else names
+
 
 _DUPLICATES = "duplicates"
 _SUITES = ("sts", "gis", _DUPLICATES)
 
 
 def evaluate(
-    model: str | Path | Encoder | Function | Sequence[str | Path],
+    model: Annotated[
+        str | Path | Encoder | Function | Sequence[str | Path],
+        replace(Model, repeat=True, read=_one_or_several),
+    ],
     *,
-    suite: str | None = None,
-    data_dir: str | Path | None = None,
-    tasks: Sequence[str | EvaluationTask] = (),
-    data: Source | None = None,
-    reports: Source | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    split: str | None = None,
-    against: str | Path | Encoder | Function | None = None,
-    endpoint: str | None = None,
-    api_key_env: str | None = None,
-    against_endpoint: str | None = None,
-    against_api_key_env: str | None = None,
-    plain_http: bool = False,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    precision: str | None = None,
-    layers: int | Sequence[int] | str | None = None,
-    dim: int | Sequence[int] | str | None = None,
-    quantize: str | Sequence[str] | None = None,
-    draws: int = 1000,
-    seed: int = 42,
-    keep_weights: bool = False,
-    cache: bool = True,
+    suite: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
+    data_dir: Annotated[str | Path | None, Flag(metavar="DIR", panel=INPUT, main=True)] = None,
+    tasks: Annotated[
+        Sequence[str | EvaluationTask], Flag("--task", metavar="NAME", panel=INPUT, repeat=True)
+    ] = (),
+    data: Annotated[Source | None, Data] = None,
+    reports: OtherData = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    split: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
+    against: Annotated[
+        str | Path | Encoder | Function | None,
+        Flag(metavar="MODEL", panel="Comparison and intervals", main=True),
+    ] = None,
+    endpoint: Annotated[str | None, Flag(metavar="URL", panel="Models behind a server")] = None,
+    api_key_env: Annotated[str | None, Flag(metavar="NAME", panel="Models behind a server")] = None,
+    against_endpoint: Annotated[str | None, Flag(metavar="URL", panel="Models behind a server")] = None,
+    against_api_key_env: Annotated[str | None, Flag(metavar="NAME", panel="Models behind a server")] = None,
+    plain_http: Annotated[bool, Flag(panel="Models behind a server")] = False,
+    prompt_name: PromptName = None,
+    prompt: Prompt = None,
+    precision: Precision = None,
+    layers: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
+    dim: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
+    quantize: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel="Small vectors")] = None,
+    draws: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
+    seed: Annotated[int, Seed] = 42,
+    keep_weights: Annotated[bool, Flag(panel=OUTPUT)] = False,
+    cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
-    """Evaluate a model on pairs of your own, on STS test sets, on a tracker or on tasks of your own.
+    """Measure how good a model is, on pairs of your own or on STS test sets.
+
+    In Python also on tasks of your own. Tables show figures times 100, as papers do, with 95 % bootstrap
+    intervals in brackets. The JSON object has them as they are: {task: {spearman, pearson, n, ci95,
+    overlap}}, with the parts of a task under `subsets` and the other model's figures under `against`. With
+    --data and --against a last line says whether to ship the model: ship, not shown or worse (`gain` in the
+    JSON). With --layers, --dim or --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]},
+    where `tasks` is such an object.
 
     Args:
-        model: A folder, a Hub id, `minilm`, `smollm2`, an `Encoder`, a function from a list of texts to an
-            array (text, dim), its name as `python:package.module:function`, whose module is imported, or a
-            name at `endpoint`; several names make one table.
-        suite: sts, gis or duplicates. By default sts, and gis for `data` whose labels are 0 and 1.
-        data_dir: Holds the test sets of sts: sts/STS12.tsv …, stsb/stsb-test.tsv and so on, or some of them.
-        tasks: Only these of sts, such as `["STS-B"]`; or tasks of your own, see `aoe_train.tasks`.
-        data: Pairs of your own: a path, a Hub id, or rows in memory.
-        reports: All reports of the tracker whose duplicates `data` pairs, for the suite duplicates.
-        columns: Which of the columns of `data` is which; see `train`. Beside `reports` they are duplicate and
-            canonical.
-        labels: What labels of `data` count as; see `train`.
-        label_range: The scale of its scores; see `train`.
-        split: test or dev.
-        against: Another model, to be tested against on the same examples; of `data`, `gains` then says in a
-            word whether to ship `model` in its place.
-        endpoint: A server with OpenAI's /embeddings that has the model.
-        api_key_env: The environment variable with its key; OPENAI_API_KEY at OpenAI, else none.
-        against_endpoint: The same for `against`.
-        against_api_key_env: The same for `against`.
-        plain_http: Send keys to endpoints on other machines without encryption.
-        prompt_name: The prompt of the model's for all texts, such as `query`; by default its default one. Not
-            for `against`.
-        prompt: Words before each text, or around `{text}`, instead.
-        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
-        layers: Numbers of layers to evaluate models with, such as `[6, 4, 2]`: the first so many, each with
+        model: A folder, a Hub id, minilm, smollm2, python:module:function or a name at --endpoint;
+            repeatable. In Python also an `Encoder`, a function from a list of texts to an array (text, dim),
+            or a list of names. A module that is named is imported; several names make one table.
+        suite: sts, gis or duplicates. Default: sts; of --data with labels 0 and 1: gis.
+        data_dir: The folder with the STS test sets: sts/, stsb/ and sick/. Or some of them, such as
+            sts/STS12.tsv and stsb/stsb-test.tsv.
+        tasks: Only this task, such as STS-B; repeatable. In Python a list of them, or tasks of your own, see
+            `aoe_train.tasks`.
+        data: Pairs of your own instead: a folder, a file or a Hub id. In Python also rows in memory.
+        reports: All reports of the tracker, for --suite duplicates: a table.
+        columns: See `train`. Beside `reports` they are duplicate and canonical.
+        labels: See `train`.
+        label_range: See `train`.
+        split: test or dev. Default: test.
+        against: Another model, to test the difference. For `data`, `gains` then says whether to ship `model`
+            in its place.
+        endpoint: A server with OpenAI's /embeddings that has --model.
+        api_key_env: Environment variable with its key. Default: OPENAI_API_KEY at OpenAI.
+        against_endpoint: The same for --against.
+        against_api_key_env: The same for --against.
+        plain_http: Send keys to other machines unencrypted.
+        prompt_name: See `encode`. Not for `against`.
+        prompt: See `encode`.
+        precision: See `serve`.
+        layers: Evaluate the model with its first N layers; a row for each number. Such as 6,4,2: each with
             every size and precision.
-        dim: Sizes to evaluate vectors at, such as `[384, 128]`: the first so many numbers. A table of sizes
-            then has a row for each size and precision.
-        quantize: The same for the precision of numbers: float32, int8, binary, ubinary; see `encode`. The
-            ranges of int8 are those of the suite's texts.
-        draws: Bootstrap resamples for intervals and tests; 0 for none.
-        seed: Decides which resamples are drawn.
-        keep_weights: Leave the weights of hybrids that the suite duplicates chose on the validation split in
-            the folder of each model, where `Hybrid(model=…)` finds them.
-        cache: Keep vectors on disk, and use those that are there.
-        progress: Shown on stderr, or not, or told to a function.
+        dim: Evaluate the first N numbers of vectors; a row for each size. Such as 384,128.
+        quantize: float32, int8, binary, ubinary; a row for each. The ranges of int8 are those of the suite's
+            texts.
+        draws: Bootstrap resamples for intervals and tests; 0: none.
+        seed: Decides every random choice.
+        keep_weights: Leave the weights of hybrids in each model's folder (duplicates). They are those that
+            were chosen on the validation split; `Hybrid(model=…)` finds them there.
+        cache: Keep vectors on disk for the next run.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
         ConfigError: No such model, suite or task, or options that contradict each other.
@@ -145,7 +168,7 @@ def evaluate(
     for message, is_so in refused.items():
         if is_so:
             raise ConfigError(message)
-    wanted = _Wanted(suite, data_dir, tuple(tasks), data, reports, split, columns)
+    wanted = _Wanted(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
     wanted.check({"--labels": labels, "--label-range": label_range})
     here, there = (
         None if url is None else Endpoint(url, variable, plain_http)

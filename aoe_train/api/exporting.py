@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
+
+from aoe_train.api.flags import MODEL, Layers, Model
+from pairkit.app.flag import INPUT, OUTPUT, Flag
+from pairkit.dataset.flags import Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
@@ -13,34 +17,38 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: str | Path,
+    model: Annotated[str | Path, Model],
     *,
-    out: str | Path,
-    format: str = "sentence-transformers",  # noqa: A002 - named as the flag
-    dtype: str = "fp32",
-    layers: int | None = None,
-    soup: float | None = None,
-    backbone: str | Path | None = None,
-    data: Source | None = None,
+    out: Annotated[str | Path, Out],
+    format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "sentence-transformers",  # noqa: A002 - named as the flag
+    dtype: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "fp32",
+    layers: Layers = None,
+    soup: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
+    backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
+    data: Annotated[Source | None, Flag("--data -d", metavar="DATA", panel=INPUT)] = None,
     progress: bool | Listener = True,
 ) -> Exported:
-    """Write a model as a folder that stands by itself, LoRA merged, checked to give the same vectors.
+    """Write a model as a folder that needs no other files.
+
+    LoRA is merged, and the folder is checked to give the same vectors.
 
     Args:
-        model: A model's folder, a Hub id, `minilm` or `smollm2`.
+        model: A folder, a Hub id, minilm or smollm2.
         out: A folder that doesn't exist yet.
-        format: sentence-transformers, or a graph beside config and tokenizer: onnx (`onnx/model.onnx`, as
-            sentence-transformers' `backend="onnx"`, transformers.js and fastembed load it), or onnx-int8
-            (`onnx/model_qint8.onnx`). What int8 loses is measured, and the card has the figures.
-        dtype: Store weights as fp32, bf16 or fp16; graphs are fp32 or int8 by their format.
-        layers: Keep so many of the model's layers, the first ones; the export is then checked against the
-            model that has no more.
-        soup: Keep so much of the trained weights, above 0 and at most 1, and the rest of the backbone's
-            (WiSE-FT). Several exports of one model show how much of it suits best.
-        backbone: What the model was trained from, for `soup`; by default what its record says.
-        data: Pairs with labels to measure on what int8 loses: a path, a Hub id, or rows in memory; of several
-            splits the test. By default the cosines of built-in sentences are compared.
-        progress: Shown on stderr, or not, or told to a function.
+        format: sentence-transformers, onnx or onnx-int8. The latter two write a graph beside config and
+            tokenizer: `onnx/model.onnx`, as sentence-transformers' `backend="onnx"`, transformers.js and
+            fastembed load it, or `onnx/model_qint8.onnx`. What int8 loses is measured, and the card has the
+            figures.
+        dtype: Store weights as fp32, bf16 or fp16. Graphs are fp32 or int8 by their format.
+        layers: Use the first N layers of the model. The export is then checked against the model that has no
+            more. Default: all.
+        soup: Weight of the trained model when averaged with its backbone (0 to 1). Above 0 (WiSE-FT). Several
+            exports of one model show which weight suits best. Default: 1.
+        backbone: The backbone that the model was trained from, for averaging. Default: as its record says.
+        data: Pairs with labels to measure int8's loss on: a folder, a file or a Hub id. In Python also rows
+            in memory. Of several splits test is taken. Without pairs the cosines of sentences are compared.
+            Default: built-in sentences.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
         ConfigError: `out` exists, or the model can't be exported so.
@@ -87,18 +95,21 @@ def export(
 
 
 def push(
-    model: str | Path, *, repo: str, public: bool = False, revision: str | None = None, dry_run: bool = False
+    model: Annotated[str | Path, Flag("--model -m", metavar="DIR", panel=INPUT)],
+    *,
+    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
+    public: Annotated[bool, Flag(main=True)] = False,
+    revision: Annotated[str | None, Flag(metavar="NAME")] = None,
+    dry_run: Annotated[bool, Flag(main=True)] = False,
 ) -> Pushed:
-    """Send a model's folder, as `train` or `export` wrote it, to the Hugging Face Hub in one commit.
-
-    The token is that of the environment variable HF_TOKEN.
+    """Send a model with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN.
 
     Args:
-        model: The model's folder, with its card and its run.json.
-        repo: `owner/name`; created unless it exists.
-        public: Let everybody see it. Else a repository that is created is private, and a public one refused.
-        revision: Branch to commit to, created unless it exists; the main one if None.
-        dry_run: Send nothing; say what would be sent.
+        model: A model's folder, with README.md and run.json.
+        repo: The repository on the Hub. It is created if it is missing.
+        public: Make it public. Without this, a new repository is private and a public one is refused.
+        revision: Branch to commit to. It is created if it is missing. Default: main.
+        dry_run: List what would be sent, and send nothing.
 
     Returns:
         What was sent, and the commit's address.

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from aoe_train.api.flags import Data, Precision
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,7 +18,6 @@ if TYPE_CHECKING:
     from pairkit.app.progress import Listener
     from pairkit.app.result_table import ResultTable
     from pairkit.dataset.in_memory import Source
-    from pairkit.dataset.labels import Meaning
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # frames have no one truth to be equal by
@@ -59,6 +62,12 @@ class Mined:
         counts.caption = "; ".join(self._notes())
         return counts
 
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to train on the rows."""
+        if self.out is None:
+            return []
+        return [("train with the negatives", ["aoe", "train", "--data", str(self.out), "--out", "model"])]
+
     def _notes(self) -> list[str]:
         kinds = {"rows left out": "dropped_rows", "candidates turned down": "turned_down_candidates"}
         notes = []
@@ -83,72 +92,80 @@ class Mined:
 
 
 def mine(
-    data: Source,
+    data: Annotated[Source, Data],
     *,
-    model: str | Path | Encoder | None = None,
-    out: str | Path | None = None,
-    by: str | None = None,
-    negatives: int | None = None,
-    rank_range: tuple[int, int] | str | None = None,
-    sampling: str | None = None,
-    margin: float | None = None,
-    relative_margin: float | None = None,
-    max_score: float | None = None,
-    min_score: float | None = None,
-    corpus: Source | None = None,
-    text_column: str | None = None,
-    candidates: str | None = None,
-    transitive: bool | None = None,
-    threshold: float | None = None,
-    scores: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    split: str | None = None,
-    precision: str | None = None,
-    seed: int | None = None,
-    work: str | Path | None = None,
-    fresh: bool = False,
+    model: Annotated[
+        str | Path | Encoder | None, Flag("--model -m", metavar="MODEL", panel="Candidates", main=True)
+    ] = None,
+    out: Annotated[str | Path | None, Flag("--out -o", metavar="PATH", panel=OUTPUT, required=True)] = None,
+    by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
+    negatives: Annotated[
+        int | None, Flag("--negatives -n", metavar="N", panel="Rules for negatives", main=True)
+    ] = None,
+    rank_range: Annotated[
+        tuple[int, int] | str | None, Flag("--range", metavar="LOW,HIGH", panel="Rules for negatives")
+    ] = None,
+    sampling: Annotated[str | None, Flag(metavar="NAME", panel="Rules for negatives")] = None,
+    margin: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
+    relative_margin: Annotated[
+        float | None, Flag(metavar="X", panel="Rules for negatives", main=True)
+    ] = None,
+    max_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
+    min_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
+    corpus: Annotated[Source | None, Flag(metavar="DATA", panel="Candidates", main=True)] = None,
+    text_column: Annotated[str | None, Flag(metavar="NAME", panel="Candidates")] = None,
+    candidates: Annotated[str | None, Flag(metavar="NAME", panel="Candidates")] = None,
+    transitive: Annotated[bool | None, Flag(panel="Rules for negatives")] = None,
+    threshold: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
+    scores: Annotated[bool, Flag(panel=OUTPUT)] = False,
+    columns: Columns = None,
+    labels: Labels = None,
+    label_range: LabelRange = None,
+    split: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
+    precision: Precision = None,
+    seed: Annotated[int | None, Seed] = None,
+    work: Annotated[str | Path | None, Flag(metavar="DIR", panel=RUN)] = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Mined:
-    """Find hard negatives: texts that are near to an anchor and no positive of it.
+    """Find hard negatives: similar texts that are not positives. Run it again to continue.
 
-    A candidate that is equal or near-identical to the anchor or to one of its known positives is never taken.
-    Each split has candidates of its own. The same call continues a run that was stopped.
+    Writes rows of anchor, positive, negative_1 to negative_n, which `aoe train` takes. What is equal or
+    near-identical to an anchor or to one of its known positives is never taken, nor is a text of another
+    split. The estimate of false negatives uses the labels: how many would be positives, had each row been all
+    that is known.
 
     Args:
-        data: Positives, or pairs with labels of which those with 1 are positives: whatever `train` takes.
-        model: Ranks the candidates by the cosine: a model's folder, a Hub id, `minilm`, `smollm2`, or an
-            `Encoder`.
-            Anchors get its prompt for queries, candidates that for documents, where it has such.
-        out: A folder, or a .jsonl or .parquet file; None leaves the rows in memory.
-        by: bm25 (by words), model, or both, in turns; by default model where one is given, else bm25.
-        negatives: How many for each row, at most. By default 5.
-        rank_range: How many of the nearest candidates to skip, and the last to look at, such as `(10, 50)`;
-            by default from the nearest to ten for each negative. Known positives have no rank.
-        sampling: top takes the nearest that are left, random any of them. By default top.
-        margin: Candidates have to score so much less than the anchor's positives.
-        relative_margin: The same, as a share of the positive's score: 0.05 is NV-Retriever's 95 %.
-        max_score: No candidate with a higher score: a cosine, or BM25's score where no model is given.
-        min_score: No candidate with a lower one.
-        corpus: Texts to choose from instead of the data's own: a text file, or a table.
-        text_column: The corpus's column of texts, by default its only one.
-        candidates: all texts of the data, or positives: those that stand second. By default all where pairs
-            have labels, else positives.
-        transitive: Whether positives of positives, and the texts of a cluster, are no negatives either. By
-            default they are not.
-        threshold: Jaccard similarity of word triples from which two texts are near-identical. By default 0.8.
-        scores: Add the column `scores`: of the positive, then of each negative.
-        columns: As for `train`.
-        labels: As for `train`.
-        label_range: As for `train`.
-        split: Only this split.
-        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
-        seed: Decides what sampling takes, and which split gets which text of a corpus. By default 42.
-        work: A folder that keeps the vectors, for runs with other settings; by default OUT.work, until the
-            run is over.
+        data: A dataset's folder, a file or a Hub id. Positives, or pairs with labels of which those with 1
+            are positives; in Python whatever `train` takes.
+        model: Ranks texts: a folder, a Hub id, minilm or smollm2. In Python also an `Encoder`. Anchors get
+            its prompt for queries, candidates that for documents, if it has such.
+        out: A dataset's folder, or a .jsonl or .parquet file. None leaves the rows in memory.
+        by: bm25, model or both, in turns. Default: model with --model, else bm25.
+        negatives: Maximum number of negatives of each row. Default: 5.
+        rank_range: Number of candidates to skip, and the last to look at, such as 10,50. Known positives have
+            no rank. Default: 0,10N.
+        sampling: top takes the nearest that are left, random any of them. Default: top.
+        margin: How far below the positive's score negatives have to be.
+        relative_margin: The same, as a share of that score, such as 0.05. That is NV-Retriever's 95 %.
+        max_score: No score above it: a cosine, or BM25's without --model.
+        min_score: No score below it.
+        corpus: Texts to choose from: a text file, or a table. Default: those of the same split.
+        text_column: The corpus's column. Default: the only one.
+        candidates: all texts, or positives: the second ones. Default: all if pairs have labels, else
+            positives.
+        transitive: Positives of positives, and texts of the same cluster, are not negatives. Default: on.
+        threshold: Jaccard similarity of word triples from which texts are near-identical. Default: 0.8.
+        scores: Add the scores of the positive and of each negative.
+        columns: See `train`.
+        labels: See `train`.
+        label_range: See `train`.
+        split: Only this split. Default: all.
+        precision: See `serve`.
+        seed: Decides every random choice. Default: 42.
+        work: A folder that keeps vectors for runs with other rules. Default: OUT.work, until the end.
         fresh: Replace what another run left.
-        progress: Shown on stderr, or not, or told to a function.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
         ConfigError: No such source or model, bad settings, or `out` holds something else.

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from aoe_train.api.flags import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight
+from pairkit.app.errors import ConfigError
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.dataset.flags import Out
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
@@ -18,33 +23,32 @@ if TYPE_CHECKING:
 
 
 def index(
-    texts: Source,
+    texts: Annotated[Source, Flag(metavar="INPUT", positional=True)],
     *,
-    model: str | Path | Encoder,
-    out: str | Path,
-    text_column: str | Sequence[str] | None = None,
-    kind: str | None = None,
-    quantize: str = "float32",
-    cache: bool = True,
+    model: Annotated[str | Path | Encoder, Model],
+    out: Annotated[str | Path, Out],
+    text_column: Annotated[str | Sequence[str] | None, TextColumn] = None,
+    kind: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT)] = None,
+    quantize: Annotated[str, Flag(metavar="NAME", panel=OUTPUT)] = "float32",
+    cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Indexed:
-    """Make texts searchable: a folder with their rows, vectors and words.
+    """Make texts searchable. Run it again to add new texts: known texts are not encoded twice.
 
-    Where `out` is such an index already, only texts that it lacks are encoded. A killed call continues
-    with the vectors that the cache has.
+    The index is a folder with the texts' rows, vectors and words. A killed call continues with the vectors
+    that the cache has.
 
     Args:
-        texts: A file (one text per line, csv, tsv, jsonl, parquet), a folder or a Hub id, or rows in memory.
-            All columns are kept, and can be filtered by.
-        model: What makes the vectors: what `evaluate` takes, a static model among them.
+        texts: Texts: a txt, csv, tsv, jsonl or parquet file, or a folder. Also a Hub id; in Python also rows
+            in memory. A txt file has one text per line. All columns are kept, and can be filtered by.
+        model: A folder, a Hub id, minilm or smollm2. A static model too; in Python also an `Encoder`.
         out: The index's folder.
-        text_column: What makes a text, a column or several; by default `text`, else title and body (or
-            summary and description), else the only column.
-        kind: flat looks at every vector; hnsw looks at some, by faiss. By default flat, and hnsw from 200,000
-            texts on.
-        quantize: float32, or int8: a quarter of the bytes.
-        cache: Keep vectors below `$AOE_CACHE/vectors`, and take those that are there.
-        progress: Shown on stderr, or not, or told to a function.
+        text_column: A table's column, or a,b for several. Default: text, or title and body, or the only one.
+        kind: flat or hnsw. flat looks at every vector; hnsw looks at some, by faiss. Default: flat; hnsw from
+            200,000 texts on.
+        quantize: Store vectors as float32 or int8. int8 takes a quarter of the bytes.
+        cache: Keep vectors on disk, so that a killed run continues. They are below `$AOE_CACHE/vectors`.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
         What was indexed, with the recall of the kind.
@@ -58,7 +62,6 @@ def index(
     from aoe_train.searching.build import check_place, make
     from aoe_train.searching.nearest import KINDS
     from aoe_train.searching.text_rows import read_rows
-    from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument, between_commas
 
@@ -102,27 +105,33 @@ def open_index(
 
 
 def search(
-    folder: str | Path,
-    text: str,
+    folder: Annotated[str | Path, Index],
+    text: Annotated[str, Flag(metavar="TEXT", positional=True, optional=True)],
     *,
-    top: int = 10,
-    where: Mapping[str, Any] | None = None,
-    before: Mapping[str, Any] | None = None,
-    by: str = "both",
-    weight: float | None = None,
-    model: str | Path | Encoder | None = None,
+    top: Annotated[int, Flag("--top -n", metavar="N", panel=OUTPUT, main=True)] = 10,
+    where: Annotated[
+        Mapping[str, Any] | None, Flag(metavar="COLUMN=VALUE", panel=INPUT, main=True, repeat=True)
+    ] = None,
+    before: Annotated[
+        Mapping[str, Any] | None, Flag(metavar="COLUMN[=VALUE]", panel=INPUT, main=True, repeat=True)
+    ] = None,
+    by: RankBy = "both",
+    weight: Weight = None,
+    model: IndexModel = None,
 ) -> list[IndexHit]:
-    """The texts of an index that fit best; `open_index` for more than one search.
+    """Find texts of an index by meaning and words. `open_index` is for more than one search.
 
     Args:
-        folder: What `index` made.
-        text: What is searched for.
-        top: How many, at most.
-        where: Columns with the value that a row has to have, such as `{"state": "open"}`.
-        before: Columns with a value that a row's has to be smaller than, such as `{"created_at": "2024"}`.
-        by: both: vectors and BM25; or model, or words alone.
-        weight: How much vectors count beside words, from 0 to 1.
-        model: See `open_index`.
+        folder: What `aoe index` made.
+        text: What to search for; on a command line - reads it from stdin.
+        top: Number of hits.
+        where: Only rows with this value, such as state=open; repeatable. In Python a mapping such as
+            `{"state": "open"}`.
+        before: Only rows with a smaller value, such as created_at=2015; repeatable. In Python a mapping. With
+            --every a column only: smaller than the text's own value.
+        by: both, model or words. That is by vectors and BM25, or by one of them.
+        weight: Weight of vectors beside words, from 0 to 1. Default: 0.65.
+        model: The model that made the index. Default: as the index says.
 
     Raises:
         ConfigError: No index, column or way; or see `open_index`.
@@ -154,7 +163,7 @@ def search_every(
         by: both: vectors and BM25; or model, or words alone.
         weight: How much vectors count beside words, from 0 to 1.
         model: One with such a prompt; by default none is loaded.
-        progress: Shown on stderr, or not, or told to a function.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
         ConfigError: No index, column or way, or a number out of its range.
@@ -165,22 +174,21 @@ def search_every(
 
 
 def duplicates(
-    folder: str | Path,
+    folder: Annotated[str | Path, Index],
     *,
-    least: float | None = None,
-    against: str | Path | None = None,
-    neighbours: int | None = None,
+    least: Annotated[float | None, Flag(metavar="X", panel=RUN, main=True)] = None,
+    against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=INPUT, main=True)] = None,
+    neighbours: Annotated[int | None, Number] = None,
     progress: bool | Listener = True,
 ) -> NearDuplicates:
-    """Texts of an index that say nearly the same: pairs whose vectors are near, and the groups they make.
+    """Find near-duplicates in an index: pairs of texts with near vectors, and the groups they make.
 
     Args:
-        folder: What `index` made.
-        least: The lowest cosine of a pair, from -1 to 1; by default 0.9.
-        against: Another index of the same model, for each of whose texts near ones in `folder` are looked
-            for; by default the index is compared with itself.
-        neighbours: How many neighbours of a text are looked at; by default 50.
-        progress: Shown on stderr, or not, or told to a function.
+        folder: What `aoe index` made.
+        least: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
+        against: Look for the texts of this index instead of its own. It is of the same model.
+        neighbours: Number of neighbours of each text to look at. Default: 50.
+        progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
         ConfigError: No index, indexes of two models, a number out of its range.
@@ -192,7 +200,6 @@ def duplicates(
     from aoe_train.searching.folder import read_probe
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.near_duplicates import LEAST, NEIGHBOURS, NearDuplicates, alike
-    from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument
 

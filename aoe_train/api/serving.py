@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from aoe_train.api.flags import MODEL, Layers, Model, Precision
+from pairkit.app.flag import RUN, Flag
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
@@ -13,41 +16,43 @@ if TYPE_CHECKING:
 
 
 def serve(
-    model: str | Path | Encoder,
+    model: Annotated[str | Path | Encoder, Model],
     *,
-    index: str | Path | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    name: str | None = None,
-    key_env: str | None = None,
-    no_key: bool = False,
-    precision: str | None = None,
-    layers: int | None = None,
-    batch_tokens: int | None = None,
-    max_texts: int | None = None,
-    max_queue: int | None = None,
-    max_body: int | None = None,
+    index: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
+    host: Annotated[str, Flag(metavar="ADDRESS", panel="Server", main=True)] = "127.0.0.1",
+    port: Annotated[int, Flag("--port -p", metavar="N", panel="Server", main=True)] = 8000,
+    name: Annotated[str | None, Flag(metavar="NAME", panel=MODEL)] = None,
+    key_env: Annotated[str | None, Flag(metavar="NAME", panel="Server", main=True)] = None,
+    no_key: Annotated[bool, Flag(panel="Server")] = False,
+    precision: Precision = None,
+    layers: Layers = None,
+    batch_tokens: Annotated[int | None, Flag(metavar="N", panel=RUN, setting="batch_tokens")] = None,
+    max_texts: Annotated[int | None, Flag(metavar="N", panel="Limits", setting="texts")] = None,
+    max_queue: Annotated[int | None, Flag(metavar="N", panel="Limits", setting="queue")] = None,
+    max_body: Annotated[int | None, Flag(metavar="MIB", panel="Limits", setting="body_mib")] = None,
     progress: bool | Listener = True,
 ) -> EmbeddingServer:
-    """Serve a model in a thread: OpenAI's `/v1/embeddings`, and `/search` in an index.
+    """Serve a model as OpenAI's /v1/embeddings, with /search and /health.
 
-    Requests that come while the model runs are encoded together next.
+    In Python the server runs in a thread. Requests that come while the model runs are encoded together next.
+    On SIGTERM or Ctrl-C `aoe serve` finishes what it works on.
 
     Args:
-        model: What `index` takes: a folder, a Hub id, `minilm`, `smollm2`, a static model, or an `Encoder`.
-        index: A folder that `index` made with this model, for `/search`.
-        host: The address to listen on.
-        port: 0 for one that is free.
-        name: What clients call the model; by default its own name.
-        key_env: The environment variable with the key that requests have to bear.
-        no_key: Listen on another host than this machine's own without a key.
-        precision: fp32, bf16, fp16, int8 (on a CPU) or auto.
-        layers: Use so many of the model's layers, the first ones.
-        batch_tokens: Tokens that run at once; fewer make small requests wait less. By default 8192.
-        max_texts: Of a request. By default 2048.
-        max_queue: Texts that wait or run; a request beyond them gets 429. By default 16384.
-        max_body: Of a request's body, in MiB. By default 8.
-        progress: Whether a precision that is slow here is told on stderr.
+        model: A folder, a Hub id, minilm or smollm2. A static model too; in Python also an `Encoder`.
+        index: What `aoe index` made with this model, for /search.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        name: What clients call the model. Default: its own name.
+        key_env: Environment variable with the only key it accepts.
+        no_key: Listen on another host than 127.0.0.1 without a key.
+        precision: fp32, bf16, fp16, int8 or auto: bf16 on a GPU that has it. int8 is for a CPU. Default:
+            auto.
+        layers: Use the first N layers of the model. Default: all.
+        batch_tokens: Tokens of a batch; fewer need less memory, and small requests wait less. Default: 8192.
+        max_texts: Texts of a request. Default: 2048.
+        max_queue: Texts that wait or run; requests beyond them get 429. Default: 16384.
+        max_body: Size of a request, in MiB. Default: 8.
+        progress: Whether a precision that is slow here is reported on stderr.
 
     Raises:
         ConfigError: No such model, index, address or key, a number out of its range, or a host that others

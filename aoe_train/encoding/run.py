@@ -90,6 +90,15 @@ class Encoded:
         """Texts this run encoded, by the second."""
         return (self.texts - self.resumed) / self.seconds if self.seconds else 0.0
 
+    def notes(self) -> list[str]:
+        """Texts and speed."""
+        went_on = f", {self.resumed:,} of them done before" if self.resumed else ""
+        return [f"{self.texts:,} texts{went_on}; {self.texts_per_s:,.1f} a second"]
+
+    def tables(self) -> list[str]:
+        """The file."""
+        return [str(self.out)]
+
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
         return {**asdict(self), "out": str(self.out), "texts_per_s": round(self.texts_per_s, 2)}

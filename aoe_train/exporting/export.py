@@ -110,6 +110,25 @@ class Exported:
     loss: Loss | None = None
     soup: float | None = None
 
+    def notes(self) -> list[str]:
+        """How far the vectors differ, and what a reader needs."""
+        needed = f"its readers need aoe-toolkit and trust_remote_code=True: {self.needs_toolkit}"
+        return [
+            f"vectors differ by at most {self.difference:.0e} of their length; "
+            f"weights stored as {self.dtype} change them by {self.rounding:.0e}",
+            *([str(self.loss)] if self.loss else []),
+            *([needed] if self.needs_toolkit else []),
+        ]
+
+    def tables(self) -> list[str]:
+        """The folder."""
+        return [str(self.out)]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to send it to the Hub."""
+        push = ["aoe", "push", "--model", str(self.out), "--repo", "OWNER/NAME"]
+        return [("send it to the Hub", push)]
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
         return {**asdict(self), "out": str(self.out)}

@@ -68,6 +68,22 @@ class Indexed:
     recall: float
     bytes: int
 
+    def notes(self) -> list[str]:
+        """Texts, size and recall."""
+        left = f", {self.empty:,} rows without a text left out" if self.empty else ""
+        return [
+            f"{self.rows:,} texts, {self.encoded:,} encoded now{left}; {self.bytes / self.rows:,.0f} bytes"
+            f" a text; {self.kind} finds {self.recall:.1%} of the ten nearest"
+        ]
+
+    def tables(self) -> list[str]:
+        """The folder."""
+        return [str(self.out)]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to search it."""
+        return [("search it", ["aoe", "search", str(self.out), "TEXT"])]
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe index --json`."""
         return {**asdict(self), "out": str(self.out)}

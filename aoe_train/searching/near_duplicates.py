@@ -74,6 +74,12 @@ class NearDuplicates:
             tied.join(one, other)
         return sorted(tied.all().values(), key=lambda group: (-len(group), group))
 
+    def notes(self) -> list[str]:
+        """Counts of pairs and groups."""
+        groups = f" in {len(self.groups):,} groups" if self.within else ""
+        more = f"; {self.full:,} texts may have more: raise --neighbours" if self.full else ""
+        return [f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups}{more}"]
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe duplicates --json`."""
         return {

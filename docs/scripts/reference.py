@@ -30,7 +30,7 @@ SETTINGS = {
         "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api:archive"),
     },
     "label": {"Labelling": ("llm_labeler.settings.labelling:LabelSettings", "llm_labeler.api:generate")},
-    "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.settings.flags:TRAIN")},
+    "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.api.training:train")},
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 

@@ -18,10 +18,7 @@ from typer.core import TyperCommand
 
 from pairkit.app.application import examples, tell_details
 from pairkit.app.errors import PairkitError
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Parameter, parameters
-from pairkit.app.flag import PYTHON_ONLY as PYTHON_ONLY
-from pairkit.app.flag import Flag as Flag
-from pairkit.app.flag import setting_keys as setting_keys
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag, Parameter, parameters
 from pairkit.app.terminal import next_step, print_json, say
 from pairkit.app.terminal import out as stdout
 

@@ -33,6 +33,7 @@ class Flag:
         repeat: Whether it may be given several times.
         positional: Whether it is an argument without a flag.
         required: Whether the command needs it, although Python does not.
+        optional: Whether the command may go without it, although Python needs it; it is then None.
         hidden: Whether it is for Python only.
         help: Its help, if it is not documented in the function's docstring.
     """
@@ -46,6 +47,7 @@ class Flag:
     repeat: bool = False
     positional: bool = False
     required: bool = False
+    optional: bool = False
     hidden: bool = False
     help: str = ""
 
@@ -95,6 +97,8 @@ def parameters(function: Callable[..., Any]) -> list[Parameter]:
         if isinstance(annotation, str):
             annotation = eval(annotation, {}, names)  # noqa: S307 - our own source
         parameter = Parameter(name, annotation, one.default, _entry(function, name))
+        if parameter.flag.optional:
+            parameter = replace(parameter, default=None)
         if name != "progress" and not parameter.flag.hidden:
             found.append(parameter)
     return found

@@ -201,6 +201,21 @@ class Distilled:
     held_out: int
     agreement: float
 
+    def notes(self) -> list[str]:
+        """Tokens, texts and agreement with the model."""
+        return [
+            f"{self.tokens:,} tokens, {self.seen:,} of them in {self.texts:,} texts; on {self.held_out:,}"
+            f" others its vectors have a mean cosine of {self.agreement:.3f} with the model's"
+        ]
+
+    def tables(self) -> list[str]:
+        """The folder."""
+        return [str(self.out)]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to evaluate it."""
+        return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", "PAIRS"])]
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe distill --json`."""
         return {**asdict(self), "out": str(self.out)}

@@ -1,1 +1,0 @@
-"""The commands of `aoe`, by what they do; `cli` puts them together."""
