@@ -239,7 +239,7 @@ add_command(
     "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
     "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model",
     "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
-    "aoe train -d pairs/triplet -b minilm -o model --preset domain --judged judged",
+    "aoe train -d pairs/triplet -b minilm -o model --preset domain --accept-on judged",
     "aoe train -d questions.csv -b minilm -o model --guide minilm",
     "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
     "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
@@ -315,7 +315,7 @@ add_command(
     "aoe export --model M --out M-onnx --format onnx",
     "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
     "aoe export --model M --out M-4 --layers 4",
-    "aoe export --model M --out M-half --soup 0.5",
+    "aoe export --model M --out M-half --weight-mix 0.5",
 )
 add_command(
     app,

@@ -45,8 +45,8 @@ DOMAIN = {"preset": "domain"}
 WAYS: dict[str, dict[str, Any]] = {
     AS_IT_COMES: {},
     "domain": DOMAIN,
-    "domain, soup 0.5": {**DOMAIN, "soup": 0.5},
-    "domain, soup 1": {**DOMAIN, "soup": 1.0},
+    "domain, soup 0.5": {**DOMAIN, "weight_mix": 0.5},
+    "domain, soup 1": {**DOMAIN, "weight_mix": 1.0},
     "domain, all layers, 2e-5": {**DOMAIN, "top_layers": 6, "lr": 2e-5},
     "domain, one direction": {**DOMAIN, "settings": {"objective.symmetric": False}},
     "domain, without hard negatives": {**DOMAIN, "settings": {"objective.hard_negatives": False}},

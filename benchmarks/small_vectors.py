@@ -101,7 +101,7 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
         dim=run["dims"],
         quantize=run["quantize"],
         precision=run["precision"],
-        draws=0,
+        resamples=0,
         cache=False,
         progress=False,
     ).to_dict()

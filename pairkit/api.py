@@ -515,9 +515,9 @@ def mine(
 ) -> MadeDataset:
     """Take pairs of texts that belong together out of documents, by their structure.
 
-    Such pairs help a weak model and may cost a good one: train with --judged, which keeps the backbone unless
-    the model is better. No document is in two splits. A text that several others share, such as the heading
-    "Overview" or the link "here", makes no pair.
+    Such pairs help a weak model and may cost a good one: train with --accept-on, which keeps the backbone
+    unless the model is better. No document is in two splits. A text that several others share, such as the
+    heading "Overview" or the link "here", makes no pair.
 
     Args:
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.function import Function
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
-    from aoe_train.evaluation.score import Draws, Score
+    from aoe_train.evaluation.score import Resampling, Score
     from aoe_train.evaluation.task import EvaluationTask, Split
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
@@ -69,7 +69,7 @@ def evaluate(
     layers: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
     dim: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
     quantize: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel="Small vectors")] = None,
-    draws: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
+    resamples: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
     seed: Annotated[int, Seed] = 42,
     keep_weights: Annotated[bool, Flag(panel=OUTPUT)] = False,
     cache: Annotated[bool, Flag(panel=RUN)] = True,
@@ -114,7 +114,7 @@ def evaluate(
         dim: Evaluate the first N numbers of vectors; a row for each size. Such as 384,128.
         quantize: float32, int8, binary, ubinary; a row for each. The ranges of int8 are those of the suite's
             texts.
-        draws: Bootstrap resamples for intervals and tests; 0: none.
+        resamples: Bootstrap resamples for intervals and tests; 0: none.
         seed: Decides every random choice.
         keep_weights: Leave the weights of hybrids in each model's folder (duplicates). They are those that
             were chosen on the validation split; `Hybrid(model=…)` finds them there.
@@ -128,7 +128,7 @@ def evaluate(
 
     Example:
         >>> import aoe_train
-        >>> table = aoe_train.evaluate("model", data="pairs.tsv", draws=0, cache=False, progress=False)
+        >>> table = aoe_train.evaluate("model", data="pairs.tsv", resamples=0, cache=False, progress=False)
         >>> sorted(table.to_dict()["pairs.tsv"])[:3]
         ['average_precision', 'best_accuracy', 'best_f1']
     """
@@ -139,7 +139,7 @@ def evaluate(
     from aoe_train.evaluation.embedders.open import open_embedder
     from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes
     from aoe_train.evaluation.evaluation import Evaluation
-    from aoe_train.evaluation.score import Draws, score
+    from aoe_train.evaluation.score import Resampling, score
     from aoe_train.settings.training import named_precision
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
@@ -149,7 +149,7 @@ def evaluate(
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
     if not models:
         raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
-    sampled = Draws(argument("draws", draws, int), argument("seed", seed, NonNegativeInt))
+    sampled = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
     say, numbers, rules = notes(progress), named_precision(precision), label_rules(labels, label_range)
     depths, dims, hows = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
@@ -203,7 +203,7 @@ def evaluate(
         if suite == _DUPLICATES and not is_sized and rival is None:
             keep = [Path(str(one)) for one in models] if keep_weights else []
             found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
-            return Evaluation(_DUPLICATES, found, _draws=sampled, _rankings=True)
+            return Evaluation(_DUPLICATES, found, _resampling=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
@@ -215,13 +215,13 @@ def evaluate(
                         chosen.tasks,
                         rival=rival,
                         trained=trained,
-                        draws=sampled,
+                        resamples=sampled,
                         gains=data is not None,
                         progress=show,
                     )
                 sizes |= {key: each.size()} if isinstance(each, QuantizedEmbedder) else {}
             _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
-        result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _draws=sampled)
+        result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _resampling=sampled)
         return result if rival is None else replace(result, against=rival.name)
 
 
@@ -303,7 +303,7 @@ class _Wanted(NamedTuple):
 def _rankings(
     task: EvaluationTask,
     models: Iterator[tuple[str, Embedder, np.ndarray | None]],
-    draws: Draws,
+    resamples: Resampling,
     progress: Listener,
     say: Callable[[str], None],
     keep: Sequence[Path],
@@ -322,7 +322,7 @@ def _rankings(
                 f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made, if"
                 " the data have a validation split to choose them on"
             )
-    rows = score_rows(task, models, draws=draws, progress=progress)
+    rows = score_rows(task, models, resamples=resamples, progress=progress)
     names = [name for name in rows if name not in BASELINES.values() and rows[name].weight is None]
     for folder, name in zip(keep, names, strict=False):
         chosen_of = {words: rows[hybrid_name(name, row)].weight for words, row in BASELINES.items()}

@@ -23,7 +23,7 @@ def export(
     format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "fp32",
     layers: Layers = None,
-    soup: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
+    weight_mix: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
     backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
     data: Annotated[Source | None, Flag("--data -d", metavar="DATA", panel=INPUT)] = None,
     progress: bool | Listener = True,
@@ -42,8 +42,8 @@ def export(
         dtype: Store weights as fp32, bf16 or fp16. Graphs are fp32 or int8 by their format.
         layers: Use the first N layers of the model. The export is then checked against the model that has no
             more. Default: all.
-        soup: Weight of the trained model when averaged with its backbone (0 to 1). Above 0 (WiSE-FT). Several
-            exports of one model show which weight suits best. Default: 1.
+        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). Above 0 (WiSE-FT).
+            Several exports of one model show which weight suits best. Default: 1.
         backbone: The backbone that the model was trained from, for averaging. Default: as its record says.
         data: Pairs with labels to measure int8's loss on: a folder, a file or a Hub id. In Python also rows
             in memory. Of several splits test is taken. Without pairs the cosines of sentences are compared.
@@ -62,25 +62,25 @@ def export(
     """
     from aoe_train.evaluation.pairs import read_pair_task
     from aoe_train.exporting import export as use_case
-    from aoe_train.exporting.soup import backbone_of, mix
+    from aoe_train.exporting.weight_mix import backbone_of, mix
     from aoe_train.model.backbones.load import find_folder
     from aoe_train.model.encoder import Encoder
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, Progress, stage
 
     use_case.check(Path(out), format, dtype, measured=data is not None)
-    if backbone is not None and soup is None:
-        raise ConfigError("--backbone: says what --soup mixes the model with; give it too")
+    if backbone is not None and weight_mix is None:
+        raise ConfigError("--backbone: says what --weight-mix mixes the model with; give it too")
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         merged = False
-        if soup is not None:
+        if weight_mix is not None:
             first = backbone or backbone_of(model, Path(find_folder(model)))
             with stage(f"load {first}", show):
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
-                merged = mix(encoder, start, soup)
+                merged = mix(encoder, start, weight_mix)
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder,
@@ -89,7 +89,7 @@ def export(
             form=cast("Format", format),
             dtype=cast("Dtype", dtype),
             task=task,
-            soup=soup,
+            weight_mix=weight_mix,
             merged=merged,
         )
 

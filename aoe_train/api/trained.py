@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _KEPT = (
     "kept the backbone: the model was not shown to be better than it, so its weights were saved instead (to"
-    " keep the model's, give --keep always)"
+    " keep the model's, give --if-not-better model)"
 )
 
 
@@ -81,7 +81,7 @@ class Trained:
 
     @property
     def kept(self) -> str:
-        """Whose weights were saved: those of the `model`, or of the `backbone`, see `train(judged=…)`."""
+        """Whose weights were saved: those of the `model`, or of the `backbone`, see `train(accept_on=…)`."""
         return str(self.record["result"].get("judged", {}).get("kept", "model"))
 
     @property

@@ -62,12 +62,14 @@ def train(
         Sequence[int] | str | None, Flag(metavar="N,…", panel=TRAINING, setting="objective.layers")
     ] = None,
     top_layers: Annotated[int | None, Flag(metavar="N", panel=TRAINING, setting="optim.top_layers")] = None,
-    soup: Annotated[float | None, Flag(metavar="X", panel=TRAINING, setting="optim.soup")] = None,
+    weight_mix: Annotated[float | None, Flag(metavar="X", panel=TRAINING, setting="optim.weight_mix")] = None,
     dev_data: Annotated[
         Given | None, Flag(metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources)
     ] = None,
-    judged: Annotated[Source | None, Flag(metavar="DATA", panel=INPUT, main=True)] = None,
-    keep: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="optim.keep")] = None,
+    accept_on: Annotated[Source | None, Flag(metavar="DATA", panel=INPUT, main=True)] = None,
+    if_not_better: Annotated[
+        str | None, Flag(metavar="NAME", panel=TRAINING, setting="optim.if_not_better")
+    ] = None,
     columns: Columns = None,
     labels: Annotated[
         Mapping[str, Meaning] | str | None, Flag(metavar="LABEL=N,…", panel=INPUT, setting="data.labels")
@@ -129,16 +131,16 @@ def train(
             Matryoshka, Espresso). Default: none.
         top_layers: Train the last N layers only. The others and the embeddings stay as they are. Default:
             all.
-        soup: Weight of the trained model when averaged with its backbone (0 to 1). Above 0; the average keeps
-            more of what the backbone can do (WiSE-FT).
+        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). Above 0; the average
+            keeps more of what the backbone can do (WiSE-FT).
         dev_data: Held-out rows that choose the weights; repeatable. Or several dev sets, given as `data`. The
             setting `mix.dev` says which of them chooses, by default their mean. Default: the validation
             split.
-        judged: Pairs on which the model must beat its backbone, such as of `label judge`. None of them is to
-            train on. If the model is not shown to be better, the backbone's weights are saved and the run
+        accept_on: Pairs on which the model must beat its backbone, such as of `label judge`. None of them is
+            to train on. If the model is not shown to be better, the backbone's weights are saved and the run
             reports it.
-        keep: What a model that is not shown to be better on --judged ends in: better saves the backbone,
-            always the model.
+        if_not_better: backbone or model: whose weights are saved if the model is not shown to be better on
+            --accept-on.
         columns: Which column is which, such as text1=title,label=same or anchor=q,negative=n; 1,2,3 without a
             header line. In Python a mapping of roles to names, such as `{"text1": "title", "text2": "body",
             "label": "same"}`.
@@ -272,7 +274,7 @@ def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
         argument("out", given["out"], Path),
         dev_data=named("dev_data") or None,
         columns=given["columns"],
-        judged=given["judged"],
+        judged=given["accept_on"],
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train.evaluation.embedders.quantized import VectorSize
 from aoe_train.evaluation.gain import Gain
-from aoe_train.evaluation.score import Draws, Score
+from aoe_train.evaluation.score import Resampling, Score
 from aoe_train.evaluation.table import ahead, by_size, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.task import Result, defined
 from pairkit.app.result_table import ResultTable
@@ -37,7 +37,7 @@ class Evaluation:
     missing: Mapping[str, str] = field(default_factory=dict)
     against: str | None = None
     sizes: Mapping[str, VectorSize] = field(default_factory=dict)
-    _draws: Draws = field(default_factory=Draws)
+    _resampling: Resampling = field(default_factory=Resampling)
     _rankings: bool = False
 
     def tables(self, *, subsets: bool = False) -> list[ResultTable]:
@@ -110,8 +110,8 @@ class Evaluation:
         parts = []
         for table in self.tables(subsets=True):
             parts += [f"## {table.title}", card.table(table.headings, table.rows)]
-        if self._draws.number:
-            resamples = f"{self._draws.number:,} resamples, seed {self._draws.seed}"
+        if self._resampling.number:
+            resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
         leaks = [
             f"- {name}: {model} was {found.overlap}"
@@ -132,7 +132,7 @@ class Evaluation:
         (task,) = next(iter(self.scores.values()))
         scores = {row: of_row[task] for row, of_row in self.scores.items()}
         yield rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
-        if self._draws.number:
+        if self._resampling.number:
             yield ahead(scores, f"{task}: ahead by, times 100, with 95 % intervals over queries")
 
     def _sized(self, key: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class Gain:
         )
 
 
-def gain(one: Metrics, other: Metrics, *, draws: int, seed: int) -> Gain | None:
+def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
     """Compare two models by what tells most of their pairs."""
     metric = "roc_auc" if isinstance(one, Binary) else "spearman"
     here, there = one.scores(), other.scores()
@@ -93,7 +93,7 @@ def gain(one: Metrics, other: Metrics, *, draws: int, seed: int) -> Gain | None:
         if not trust > 0:
             return None
         ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
-    ahead = compare(ours, theirs, draws=draws, seed=seed).get(metric, _EVEN)
+    ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, _EVEN)
     rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
     return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
 

@@ -70,13 +70,13 @@ class Comparison:
     p: float
 
 
-def intervals(metrics: Metrics, *, draws: int, seed: int) -> dict[str, Interval]:
+def intervals(metrics: Metrics, *, resamples: int, seed: int) -> dict[str, Interval]:
     """The percentile bootstrap interval of each metric; one that no resample defines has none."""
-    resampled = _resampled((metrics,), draws, seed)[0]
+    resampled = _resampled((metrics,), resamples, seed)[0]
     return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
-def compare(one: Metrics, other: Metrics, *, draws: int, seed: int) -> dict[str, Comparison]:
+def compare(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
     """Compare two models on every metric; both see the same resamples.
 
     What no resample moves in either, such as a threshold chosen elsewhere, is no measurement and left out; so
@@ -84,7 +84,7 @@ def compare(one: Metrics, other: Metrics, *, draws: int, seed: int) -> dict[str,
     """
     if one.n != other.n:
         raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same ones")
-    ours, theirs = _resampled((one, other), draws, seed)
+    ours, theirs = _resampled((one, other), resamples, seed)
     here, there = one.scores(), other.scores()
     return {
         name: _comparison(here[name] - there[name], ours[name] - theirs[name])
@@ -106,19 +106,19 @@ def _interval(values: np.ndarray) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _resampled(metrics: tuple[Metrics, ...], draws: int, seed: int) -> list[dict[str, np.ndarray]]:
+def _resampled(metrics: tuple[Metrics, ...], resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
     pieces: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
-    for counts in _counts(metrics[0].n, draws, seed):
+    for counts in _counts(metrics[0].n, resamples, seed):
         for found, each in zip(pieces, metrics, strict=True):
             found.append(each.figures(counts))
     return [{name: np.concatenate([part[name] for part in found]) for name in found[0]} for found in pieces]
 
 
-def _counts(n: int, draws: int, seed: int) -> Iterator[np.ndarray]:
+def _counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each of `n` examples is drawn, a row a draw, some rows at a time."""
     generator = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
-    for start in range(0, draws, step):
-        rows = min(step, draws - start)
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
         drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)

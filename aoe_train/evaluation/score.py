@@ -28,7 +28,7 @@ _FEWEST = 100  # with less an interval of 95 % has no resamples in its tails
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class Resampling:
     """Bootstrap resamples for intervals and tests."""
 
     number: int = 1000
@@ -36,7 +36,7 @@ class Draws:
 
     def __post_init__(self) -> None:
         if self.number < _FEWEST and self.number != 0:
-            raise ConfigError(f"--draws {self.number}: expected {_FEWEST} or more, or 0 for no intervals")
+            raise ConfigError(f"--resamples {self.number}: expected {_FEWEST} or more, or 0 for no intervals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def score(
     *,
     rival: Embedder | None = None,
     trained: np.ndarray | None = None,
-    draws: Draws,
+    resamples: Resampling,
     gains: bool = False,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
@@ -85,7 +85,7 @@ def score(
         ours = _metrics(embedder, tasks, show)
         theirs = {} if rival is None else _metrics(rival, tasks, show)
         return {
-            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, draws, gains=gains)
+            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
             for task in _shown(tasks, "resample", show)
         }
 
@@ -112,17 +112,17 @@ def _score(
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
     trained: np.ndarray | None,
-    draws: Draws,
+    resamples: Resampling,
     *,
     gains: bool,
 ) -> Score:
-    how = {"draws": draws.number, "seed": draws.seed}
+    how = {"resamples": resamples.number, "seed": resamples.seed}
     return Score(
         summarise(ours, **how),
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
-        compare(ours.whole, theirs.whole, **how) if theirs and draws.number else {},
-        gain=gain(ours.whole, theirs.whole, **how) if theirs and draws.number and gains else None,
+        compare(ours.whole, theirs.whole, **how) if theirs and resamples.number else {},
+        gain=gain(ours.whole, theirs.whole, **how) if theirs and resamples.number and gains else None,
     )
 
 

@@ -122,13 +122,13 @@ def defined(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def summarise(metrics: TaskMetrics, *, draws: int = 0, seed: int = 0) -> Result:
-    """The scores of a task, with bootstrap intervals if there are `draws`; parts have scores only."""
+def summarise(metrics: TaskMetrics, *, resamples: int = 0, seed: int = 0) -> Result:
+    """The scores of a task, with bootstrap intervals if there are `resamples`; parts have scores only."""
     whole = metrics.whole
     parts = {
         name: Result({} if part is None else part.scores(), n) for name, (part, n) in metrics.parts.items()
     }
-    bounds = intervals(whole, draws=draws, seed=seed) if draws else {}
+    bounds = intervals(whole, resamples=resamples, seed=seed) if resamples else {}
     return Result(whole.scores(), whole.n, bounds, parts)
 
 

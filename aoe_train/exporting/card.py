@@ -71,11 +71,13 @@ def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, A
     return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
 
 
-def mixed_with(soup: float | None) -> str:
+def mixed_with(share: float | None) -> str:
     """What a card says of weights that are mixed with the backbone's; nothing where they are not."""
-    if soup is None:
+    if share is None:
         return ""
-    return f"Weights: {soup:g} of the trained ones, the rest of the backbone's (WiSE-FT, arXiv 2109.01903).\n"
+    return (
+        f"Weights: {share:g} of the trained ones, the rest of the backbone's (WiSE-FT, arXiv 2109.01903).\n"
+    )
 
 
 def _words(value: object) -> list[str]:

@@ -96,7 +96,7 @@ class Exported:
         rounding: The same, from the model as it was: what merging and storing in `dtype` changed.
         needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
         loss: What int8 changed; None in other formats.
-        soup: Share of the trained weights, where they are mixed with the backbone's; else None.
+        weight_mix: Share of the trained weights, where they are mixed with the backbone's; else None.
     """
 
     out: Path
@@ -108,7 +108,7 @@ class Exported:
     rounding: float
     needs_toolkit: str | None
     loss: Loss | None = None
-    soup: float | None = None
+    weight_mix: float | None = None
 
     def notes(self) -> list[str]:
         """How far the vectors differ, and what a reader needs."""
@@ -142,7 +142,7 @@ def export(
     form: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
-    soup: float | None = None,
+    weight_mix: float | None = None,
     merged: bool = False,
 ) -> Exported:
     """Write `encoder` to the folder `out`, whole and verified, or not at all.
@@ -154,7 +154,7 @@ def export(
         form: What shall read the folder.
         dtype: What to store the weights as.
         task: Pairs to measure on what int8 loses; by default those of built-in sentences.
-        soup: How much of the trained weights has been left in `encoder`.
+        weight_mix: How much of the trained weights has been left in `encoder`.
         merged: Whether adapters have been merged in `encoder` for that.
 
     Raises:
@@ -181,7 +181,7 @@ def export(
             verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
         loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, soup)
+        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, weight_mix)
         _describe(done, encoder, source, folder)
     return done
 
@@ -253,7 +253,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    changed = mixed_with(done.soup)
+    changed = mixed_with(done.weight_mix)
     if graph is None and card.is_file() and not changed:
         shutil.copyfile(card, folder / "README.md")
     else:

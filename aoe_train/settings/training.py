@@ -243,10 +243,9 @@ class OptimSettings(Settings):
     # train the last so many layers, and leave the others and the embeddings as they are; unset: all
     top_layers: int | None = Field(default=None, ge=1)
     # share of the trained weights in those that are kept; the rest is the backbone's (WiSE-FT)
-    soup: float = Field(default=1.0, gt=0, le=1)
-    # what judged pairs (--judged) decide: better keeps the backbone's weights unless the trained ones are
-    # shown to be better, always keeps those in any case
-    keep: Literal["better", "always"] = "better"
+    weight_mix: float = Field(default=1.0, gt=0, le=1)
+    # whose weights are saved if the model is not shown to be better on judged pairs (--accept-on)
+    if_not_better: Literal["backbone", "model"] = "backbone"
     evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
     patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
 
@@ -327,7 +326,7 @@ _DOMAIN: Tree = {
         "scheduler": "linear",
         "average": 0.0,
         "top_layers": 2,
-        "soup": 0.7,
+        "weight_mix": 0.7,
     },
 }
 # What `--preset` stands for: differences from the defaults, beneath everything that is given. `auto` leaves

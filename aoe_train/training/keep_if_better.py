@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.resample import Metrics
     from aoe_train.settings.training import Similarity, TrainSettings
 
-DRAWS = 1000
+RESAMPLES = 1000
 
 
 class JudgedPairs:
@@ -67,7 +67,7 @@ class JudgedPairs:
         """How far the model is ahead of the backbone."""
         if self._before is None:
             raise RuntimeError("the backbone was not judged")
-        found = gain(self._judged(encode, similarity), self._before, draws=DRAWS, seed=seed)
+        found = gain(self._judged(encode, similarity), self._before, resamples=RESAMPLES, seed=seed)
         if found is None:
             raise DataError("its judges are sure of nothing; ask others", path=self._source)
         return found
@@ -88,11 +88,11 @@ def check_judged(settings: TrainSettings) -> None:
     """Refuse runs whose backbone can't be judged or given back."""
     if settings.run.shard:
         raise ConfigError(
-            "--judged with run.shard: no process has the whole model; leave it out, and compare afterwards"
+            "--accept-on with run.shard: no process has the whole model; leave it out, and compare afterwards"
             " by aoe evaluate --against"
         )
     if settings.encoder.dense:
         raise ConfigError(
-            "--judged with encoder.dense: layers that begin at random leave no backbone to compare with;"
+            "--accept-on with encoder.dense: layers that begin at random leave no backbone to compare with;"
             " leave it out, and compare afterwards by aoe evaluate --against"
         )

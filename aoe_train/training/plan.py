@@ -208,7 +208,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
 def _memory(
     setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
 ) -> dict[str, float]:
-    """MiB by use; beside `copies` there may be one for the soup, the mean, and the best weights so far."""
+    """MiB by use; beside `copies` there may be one for the mix, the mean, and the best weights so far."""
     model = setup.model
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
@@ -219,7 +219,7 @@ def _memory(
         kept = saved_bytes(model, batch)
     optim, here = settings.optim, args.device.type == "cpu"
     copies = (copies + bool(setup.data.dev)) * here  # of a run on a GPU they lie in host memory
-    copies += (optim.soup != 1) + (optim.average > 0)
+    copies += (optim.weight_mix != 1) + (optim.average > 0)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
     sizes["activations"] = kept
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}

@@ -245,7 +245,7 @@ class _Run:
         set_evaluation(self.args, settings, len(setup.loader), evaluate=score is not None)
         if settings.run.shard:
             shard(setup.model)
-        mix = None if optim.soup == 1 else WeightMix(setup.model, optim.soup)
+        mix = None if optim.weight_mix == 1 else WeightMix(setup.model, optim.weight_mix)
         trainer = PairTrainer(
             setup.model,
             self.args,
@@ -276,7 +276,7 @@ class _Run:
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
-        keeps = gain is None or optim.keep == "always" or gain.word == "ship"
+        keeps = gain is None or optim.if_not_better == "model" or gain.word == "ship"
         if judged is not None and self.main and not keeps:
             judged.restore(setup.model)
         record = run_record(

@@ -28,7 +28,7 @@ def evaluate(
     against: Annotated[
         str | None, Option(help="Another model, to test the difference.", metavar="MODEL")
     ] = None,
-    draws: Annotated[int, Option(help="Bootstrap resamples; 0: none.", metavar="N")] = 1000,
+    resamples: Annotated[int, Option(help="Bootstrap resamples; 0: none.", metavar="N")] = 1000,
     cache: Annotated[bool, Option("--cache/--no-cache", help="Keep vectors on disk.")] = True,
     markdown: Annotated[
         Path | None, Option(help="Write the tables as Markdown, beside the papers' figures.", metavar="FILE")
@@ -48,7 +48,7 @@ def evaluate(
         tasks=task or (),
         split=split,
         against=against,
-        draws=draws,
+        resamples=resamples,
         cache=cache,
         progress=not quiet,
     )

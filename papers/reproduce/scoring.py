@@ -54,7 +54,7 @@ class Scoring:
             given |= {"data": self._places.fill(column.data), "labels": column.labels}
         elif column.suite == "gis":
             given |= {"suite": "gis", "data": self._places.fill(column.data or "{data}")}
-        given |= {"draws": 0, "cache": False, "progress": False}
+        given |= {"resamples": 0, "cache": False, "progress": False}
         if "data" in given:
             found = aoe_train.evaluate(model, split=column.split, **given)
             missing = found.missing

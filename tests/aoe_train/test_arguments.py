@@ -37,7 +37,7 @@ def test_only_a_list_of_texts_is_encoded(texts: Any, bert: Path) -> None:
         (lambda: ANY.push(3, repo="me/m"), "model = 3: "),
         (lambda: ANY.evaluate([], data=ROWS, progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate("m", data=ROWS, seed="x", progress=False), "seed = 'x': "),
-        (lambda: ANY.evaluate("m", data=ROWS, draws="x", progress=False), "draws = 'x': "),
+        (lambda: ANY.evaluate("m", data=ROWS, resamples="x", progress=False), "resamples = 'x': "),
         (lambda: ANY.evaluate("m", data=ROWS, suite=3, progress=False), "--suite 3: expected sts"),
         (lambda: ANY.train(ROWS, out=None, progress=False), "out = None: "),
         (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),

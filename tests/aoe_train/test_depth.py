@@ -168,7 +168,7 @@ def test_adapters_of_some_layers(three: Path, tmp_path: Path) -> None:
 
 
 def test_one_table_of_layers_and_sizes(bert: Path) -> None:
-    options: dict[str, Any] = {"data": ROWS, "draws": 0, "cache": False, "progress": False}
+    options: dict[str, Any] = {"data": ROWS, "resamples": 0, "cache": False, "progress": False}
     table = aoe_train.evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
     assert [(one["layers"], one["dim"]) for one in told] == [(2, 32), (2, 8), (1, 32), (1, 8)]

@@ -192,7 +192,9 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, data_d
 
     def pearson(model: str, *flags: str) -> float:
         found = json.loads(
-            aoe("evaluate", "--model", data_dir / model, "--data", pairs, "--draws", "0", "--json", *flags)
+            aoe(
+                "evaluate", "--model", data_dir / model, "--data", pairs, "--resamples", "0", "--json", *flags
+            )
         )
         return float(found["stsb-test.tsv"]["pearson"])
 

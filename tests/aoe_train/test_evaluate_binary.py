@@ -138,7 +138,7 @@ def test_draws_of_one_label_are_undefined_and_left_out_of_intervals() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = judged.figures(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
-        bounds = intervals(judged, draws=100, seed=0)
+        bounds = intervals(judged, resamples=100, seed=0)
     assert np.isnan(found["roc_auc"]).tolist() == [True, True, False]
     assert np.isnan(found["average_precision"]).tolist() == [False, True, False]
     assert np.isnan(found["f1"]).tolist() == [False, True, False]  # nothing to find, and nothing found

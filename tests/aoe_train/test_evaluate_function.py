@@ -49,10 +49,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_function_is_judged_as_any_model(tmp_path: Path):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("text1\ttext2\tscore\na\tb\t5\na\tfour\t3\na\tfar too long\t0\n")
-    found = aoe_train.evaluate("python:my_models:embed", data=pairs, draws=0, progress=False)
+    found = aoe_train.evaluate("python:my_models:embed", data=pairs, resamples=0, progress=False)
     (scores,) = found.to_dict().values()
     assert scores["spearman"] == pytest.approx(1)
-    own = aoe_train.evaluate(lambda texts: [[1.0, len(text)] for text in texts], data=pairs, draws=0)
+    own = aoe_train.evaluate(lambda texts: [[1.0, len(text)] for text in texts], data=pairs, resamples=0)
     assert own.to_dict() == found.to_dict()
     assert not list((tmp_path / "cache").rglob("*lambda*"))
 

@@ -25,7 +25,7 @@ from tests.aoe_train.tiny import save_bert
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)
 RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 20)
-HOW = {"draws": 200, "seed": 1}
+HOW = {"resamples": 200, "seed": 1}
 
 
 def some(low: float, high: float, reliability: float = 1.0) -> Gain:
@@ -125,7 +125,9 @@ def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
     judges = fit_judges((vote for cast in votes for vote in cast), EnsembleSettings())
     likely = np.array([judges.belief(cast_votes(cast))[CLASSES.index("same")] for cast in votes])
     labels = (likely > 0.5).astype(float)
-    found = gain(*(Binary(cosines, labels, likely=likely) for cosines in (one, other)), draws=200, seed=seed)
+    found = gain(
+        *(Binary(cosines, labels, likely=likely) for cosines in (one, other)), resamples=200, seed=seed
+    )
     assert found is not None
     return found
 
@@ -148,7 +150,7 @@ def test_no_gain_is_seldom_taken_for_one() -> None:
         likely = np.clip(np.where(truth, 0.8, 0.2) + 0.15 * draw.normal(size=200), 0, 1)
         one, other = (truth + draw.normal(size=200) for _ in range(2))
         found = gain(
-            *(Binary(side, likely.round(), likely=likely) for side in (one, other)), draws=200, seed=seed
+            *(Binary(side, likely.round(), likely=likely) for side in (one, other)), resamples=200, seed=seed
         )
         assert found is not None
         words[found.word] += 1
@@ -164,7 +166,7 @@ def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.Capture
         for other in ("man", "dog", "plane", "cat")
     ]
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how: dict[str, Any] = {"against": str(copy), "draws": 100, "cache": False}
+    how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
     plain = aoe_train.evaluate(str(bert), data=rows, **how)
     assert "judged by AUC, F1 and accuracy, as --suite gis does" in capsys.readouterr().err
     (found,) = plain.gains.values()
@@ -182,7 +184,7 @@ def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.Capture
     scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
     (by_rank,) = aoe_train.evaluate(str(bert), data=scores, **how).gains.values()
     assert by_rank.metric == "spearman"
-    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "draws": 0}).gains
+    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
 
 
 once = np.ones((1, 4))

@@ -56,7 +56,7 @@ def test_a_draw_of_one_value_only_has_no_correlation() -> None:
     judged = correlation(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 2.0]), "task")
     found = judged.figures(np.array([[0, 1, 1], [2, 0, 1]], float))
     assert np.isnan(found["spearman"]).tolist() == [True, False]
-    bounds = intervals(judged, draws=200, seed=0)
+    bounds = intervals(judged, resamples=200, seed=0)
     assert all(-1 <= low <= high <= 1 for low, high in bounds.values())
 
 
@@ -68,16 +68,16 @@ def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
     one, other = (Never({"accuracy": np.arange(10) < right}) for right in (4, 7))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(intervals(one, draws=100, seed=0)) == ["accuracy"]
-        assert list(compare(one, other, draws=100, seed=0)) == ["accuracy"]
-    told = summarise(TaskMetrics(one), draws=100).to_dict()
+        assert list(intervals(one, resamples=100, seed=0)) == ["accuracy"]
+        assert list(compare(one, other, resamples=100, seed=0)) == ["accuracy"]
+    told = summarise(TaskMetrics(one), resamples=100).to_dict()
     assert (told["never"], told["ci95"]["never"]) == (None, None)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_intervals_are_scipys() -> None:
     x, y = noisy(150, seed=3, noise=0.4)
-    ours = intervals(correlation(x, y, "task"), draws=2000, seed=1)
+    ours = intervals(correlation(x, y, "task"), resamples=2000, seed=1)
     for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
         theirs = stats.bootstrap(
             (x, y),
@@ -97,34 +97,34 @@ def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
         correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
-    ahead = compare(good, bad, draws=999, seed=0)["spearman"]
+    ahead = compare(good, bad, resamples=999, seed=0)["spearman"]
     assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
     assert ahead.interval.low > 0
     assert ahead.p == pytest.approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
-    level = compare(good, alike, draws=999, seed=0)["spearman"]
+    level = compare(good, alike, resamples=999, seed=0)["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
-    assert compare(good, good, draws=999, seed=0)["spearman"].p == 1
+    assert compare(good, good, resamples=999, seed=0)["spearman"].p == 1
 
 
 def test_pairing_sees_a_difference_that_intervals_alone_do_not() -> None:
     hard = np.random.default_rng(0).random(400) < 0.5  # both models miss the same half
     one = MeanMetrics({"accuracy": (~hard).astype(float)})
     other = MeanMetrics({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
-    bounds = [intervals(each, draws=500, seed=0)["accuracy"] for each in (one, other)]
+    bounds = [intervals(each, resamples=500, seed=0)["accuracy"] for each in (one, other)]
     assert bounds[0].low < bounds[1].high
-    assert compare(one, other, draws=500, seed=0)["accuracy"].p < 0.02
+    assert compare(one, other, resamples=500, seed=0)["accuracy"].p < 0.02
 
 
 def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: Metrics = correlation(*noisy(50, 0, 0.3), "task")
-    found = intervals(judged, draws=300, seed=7)
-    assert intervals(judged, draws=300, seed=7) == found
-    assert intervals(judged, draws=300, seed=8) != found
+    found = intervals(judged, resamples=300, seed=7)
+    assert intervals(judged, resamples=300, seed=7) == found
+    assert intervals(judged, resamples=300, seed=8) != found
     monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
-    assert intervals(judged, draws=300, seed=7) == found
+    assert intervals(judged, resamples=300, seed=7) == found
 
 
 def test_only_the_same_examples_can_be_compared() -> None:
     with pytest.raises(DataError, match="50 examples against 49"):
-        compare(*(correlation(*noisy(n, 0, 0.3), "task") for n in (50, 49)), draws=100, seed=0)
+        compare(*(correlation(*noisy(n, 0, 0.3), "task") for n in (50, 49)), resamples=100, seed=0)

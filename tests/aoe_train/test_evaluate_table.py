@@ -10,7 +10,7 @@ import pytest
 from aoe_train import Evaluation
 from aoe_train.evaluation.overlap import digests
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
-from aoe_train.evaluation.score import Draws, Score, score
+from aoe_train.evaluation.score import Resampling, Score, score
 from aoe_train.evaluation.table import ahead, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.task import Input, Result, TaskMetrics, TaskVectors
 from aoe_train.settings.prompts import NamedPrompts
@@ -49,7 +49,11 @@ class Hits:
 
 
 def scored(**options: object) -> dict[str, Score]:
-    given = {"rival": Named("other", 0.5), "trained": digests(["mr 0", "mr 1"]), "draws": Draws(200, 1)}
+    given = {
+        "rival": Named("other", 0.5),
+        "trained": digests(["mr 0", "mr 1"]),
+        "resamples": Resampling(200, 1),
+    }
     return score(Named("mine", 0.75), [Hits("MR"), Hits("CR", 20)], progress=False, **(given | options))  # type: ignore[arg-type]
 
 
@@ -67,12 +71,12 @@ def test_the_json_holds_figures_intervals_overlap_and_the_rival() -> None:
 
 
 def test_nothing_is_made_up_where_nothing_was_asked() -> None:
-    found = scored(rival=None, trained=None, draws=Draws(0))["MR"].to_dict()
+    found = scored(rival=None, trained=None, resamples=Resampling(0))["MR"].to_dict()
     assert set(found) == {"accuracy", "n", "overlap", "subsets"}
     assert found["overlap"] is None
-    assert scored(draws=Draws(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
-    with pytest.raises(ConfigError, match="--draws 50: expected 100 or more, or 0"):
-        Draws(50)
+    assert scored(resamples=Resampling(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
+    with pytest.raises(ConfigError, match="--resamples 50: expected 100 or more, or 0"):
+        Resampling(50)
 
 
 def test_a_row_a_task_and_their_mean() -> None:
@@ -92,7 +96,9 @@ def test_without_overlap_there_is_no_column_for_it() -> None:
 
 
 def test_many_metrics_stand_below_one_another() -> None:
-    found = score(Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], draws=Draws(0), progress=False)
+    found = score(
+        Named("m", 0.5), [Hits("T", metrics=tuple("abcd"))], resamples=Resampling(0), progress=False
+    )
     grid = figures(found, "t")
     assert grid.headings == ("task", "metric", "figure", "n")
     assert [row[:3] for row in grid.rows] == [("T", metric, "50.00") for metric in "abcd"]
@@ -122,7 +128,7 @@ def test_names_are_shown_as_they_are(
 
 
 def scored_as(model: Named, tasks: list[Hits]) -> dict[str, Score]:
-    return score(model, tasks, draws=Draws(0, 1), progress=False)
+    return score(model, tasks, resamples=Resampling(0, 1), progress=False)
 
 
 def test_several_models_stand_below_one_another() -> None:
@@ -163,7 +169,9 @@ def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of(
 
 
 def test_a_page_of_markdown_has_all_tables_and_the_overlap() -> None:
-    page = Evaluation("sts", {"mine": scored()}, against="other", _draws=Draws(200, 1)).to_markdown()
+    page = Evaluation(
+        "sts", {"mine": scored()}, against="other", _resampling=Resampling(200, 1)
+    ).to_markdown()
     assert page.startswith("## sts, times 100\n\n| task | accuracy | n | trained on |\n")
     assert "## sts: mine less other, times 100" in page
     assert "95 % bootstrap intervals (200 resamples, seed 1)" in page

@@ -131,7 +131,7 @@ def test_numbers_of_nli_are_trained_as_somebody_says_and_not_as_scores(bert: Pat
     }
     assert "16 1" in str(planned)
     judged = aoe_train.evaluate(
-        run.out, data=table, labels=said["labels"], draws=0, cache=False, progress=False
+        run.out, data=table, labels=said["labels"], resamples=0, cache=False, progress=False
     )
     assert next(iter(judged.to_dict().values()))["n"] == 33
 
@@ -246,7 +246,7 @@ def test_a_precision_that_is_slow_here_is_told(
     elif command == "encode":
         aoe_train.encode(["a dog"], model=bert, **how)
     elif command == "evaluate":
-        aoe_train.evaluate(bert, data=train_file, draws=0, cache=False, **how)
+        aoe_train.evaluate(bert, data=train_file, resamples=0, cache=False, **how)
     else:
         pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
         aoe_train.mine(pairs, model=bert, **how)
@@ -262,7 +262,7 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(
     if suite == "gis":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
-    how: dict[str, Any] = {"suite": suite, "draws": 0, "cache": False}
+    how: dict[str, Any] = {"suite": suite, "resamples": 0, "cache": False}
     expected = aoe_train.evaluate(bert, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
     assert re.search(
@@ -303,7 +303,7 @@ def test_a_plan_tells_and_writes_nothing(
 
 def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
     encoder = aoe_train.Encoder.load(bert)
-    found = aoe_train.evaluate(encoder, data=rows(dev_file), draws=100, cache=False, progress=False)
+    found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, cache=False, progress=False)
     told = found.to_dict()["the list given"]
     frame = found.to_polars()
     (row,) = frame.filter(metric="spearman").to_dicts()
@@ -314,7 +314,7 @@ def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) ->
     assert "<table>" in found._repr_html_()
     assert "## sts, times 100" in found.to_markdown()
     both = aoe_train.evaluate(
-        [bert, write_model(tmp_path, bert)], data=dev_file, draws=0, cache=False, progress=False
+        [bert, write_model(tmp_path, bert)], data=dev_file, resamples=0, cache=False, progress=False
     )
     assert list(both.to_dict()) == [str(bert), str(tmp_path / "copy")]
     assert both.to_polars()["model"].unique().len() == 2
@@ -340,7 +340,7 @@ def test_a_model_is_trained_for_sizes_that_its_card_names(
 
 
 def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
-    how: dict[str, Any] = {"data": dev_file, "draws": 0, "cache": False, "progress": False}
+    how: dict[str, Any] = {"data": dev_file, "resamples": 0, "cache": False, "progress": False}
     found = aoe_train.evaluate(str(bert), dim="32,8", quantize=["float32", "int8"], **how)
     (told,) = found.to_dict().values()
     assert [(one["dim"], one["quantize"], one["bytes"]) for one in told] == [
@@ -380,7 +380,7 @@ def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str
 
 def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path) -> None:
     splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
-    how: dict[str, Any] = {"data": splits, "draws": 0, "cache": False, "progress": False}
+    how: dict[str, Any] = {"data": splits, "resamples": 0, "cache": False, "progress": False}
     assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
 

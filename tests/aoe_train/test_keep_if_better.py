@@ -79,12 +79,12 @@ def same(one: Path, other: Path) -> bool:
 
 
 def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    found = run(train_file, bert, tmp_path / "m", judged=judged_rows(1), epochs=4, lr=4e-3)
+    found = run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), epochs=4, lr=4e-3)
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "ship", 120)
     assert not same(tmp_path / "m", bert)
     after = aoe_train.evaluate(
-        tmp_path / "m", data=judged_rows(1), against=bert, draws=1000, cache=False, progress=False
+        tmp_path / "m", data=judged_rows(1), against=bert, resamples=1000, cache=False, progress=False
     )
     (again,) = after.gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
@@ -97,7 +97,7 @@ def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) ->
 def test_a_worse_model_leaves_the_backbone_and_says_so(
     few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more: dict[str, Any] = {"judged": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
+    more: dict[str, Any] = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
     found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "ship"
@@ -122,12 +122,12 @@ def test_the_command_tells_and_ends_well(
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
-    flags += ["--judged", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
+    flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
     app([*map(str, flags)], standalone_mode=False)
     told = " ".join(capsys.readouterr().err.split())
     assert "judged pairs: AUC " in told
     assert "kept the backbone: the model was not shown to be better than it" in told
-    app([*map(str, flags), "--keep", "always", "--fresh"], standalone_mode=False)
+    app([*map(str, flags), "--if-not-better", "model", "--fresh"], standalone_mode=False)
     assert "kept the backbone" not in capsys.readouterr().err
     assert not same(tmp_path / "m", bert)
     app([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
@@ -135,20 +135,20 @@ def test_the_command_tells_and_ends_well(
 
 
 def test_other_judged_pairs_are_another_run(few: Path, bert: Path, tmp_path: Path) -> None:
-    run(few, bert, tmp_path / "m", epochs=1, judged=judged_rows(1))
+    run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(1))
     with pytest.raises(ConfigError, match="judged"):
-        run(few, bert, tmp_path / "m", epochs=1, judged=judged_rows(2))
+        run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(2))
     doubted = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)
     ]
     with pytest.raises(ConfigError, match="judged"):
-        run(few, bert, tmp_path / "m", epochs=1, judged=doubted)
+        run(few, bert, tmp_path / "m", epochs=1, accept_on=doubted)
 
 
 def test_texts_to_train_on_that_judge_are_told(
     bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    aoe_train.train(judged_rows(1), backbone=bert, out=tmp_path / "m", epochs=1, judged=judged_rows(1))
+    aoe_train.train(judged_rows(1), backbone=bert, out=tmp_path / "m", epochs=1, accept_on=judged_rows(1))
     assert re_found(r"warning: the list given: the model is trained on 120 of its 120", capsys)
 
 
@@ -159,25 +159,25 @@ def re_found(words: str, capsys: pytest.CaptureFixture[str]) -> bool:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"run.shard": True}, "--judged with run.shard"),
-        ({"encoder.dense": 16}, "--judged with encoder.dense"),
+        ({"run.shard": True}, "--accept-on with run.shard"),
+        ({"encoder.dense": 16}, "--accept-on with encoder.dense"),
     ],
 )
 def test_a_backbone_that_is_none_is_refused(
     settings: Any, message: str, train_file: Path, bert: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        run(train_file, bert, tmp_path / "m", judged=judged_rows(1), settings=settings)
+        run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), settings=settings)
 
 
 def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp_path: Path) -> None:
     alike = [{**row, "label": 1} for row in judged_rows(1)]
     with pytest.raises(DataError, match="all labels are alike"):
-        run(train_file, bert, tmp_path / "m", judged=alike)
+        run(train_file, bert, tmp_path / "m", accept_on=alike)
 
 
 def test_adapters_that_are_turned_down_change_no_vector(few: Path, bert: Path, tmp_path: Path) -> None:
-    found = run(shuffled(few), bert, tmp_path / "m", judged=judged_rows(1), lora=True, epochs=1)
+    found = run(shuffled(few), bert, tmp_path / "m", accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
     before = aoe_train.Encoder.load(bert).encode(texts)
@@ -191,13 +191,13 @@ def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> No
 
     average: dict[str, Any] = {"settings": {"optim.average": 0.0}}
     assert copies(**average) == 0
-    assert copies(soup=0.5, **average) == 1
-    assert copies(soup=0.5, judged=judged_rows(1), **average) == 2
+    assert copies(weight_mix=0.5, **average) == 1
+    assert copies(weight_mix=0.5, accept_on=judged_rows(1), **average) == 2
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
 
 
 def test_a_killed_run_goes_on_to_the_same_gain(few: Path, bert: Path, tmp_path: Path, kill_at: Any) -> None:
-    more: dict[str, Any] = {"epochs": 1, "judged": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
+    more: dict[str, Any] = {"epochs": 1, "accept_on": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
     straight = run(few, bert, tmp_path / "straight", **more)
     kill_at(5)
     with pytest.raises(Killed):

@@ -183,7 +183,7 @@ def test_evaluation_in_int8(bert: Path) -> None:
     ]
     rows = [{"text1": one, "text2": other, "label": score} for one, other, score in said]
     found = {
-        how: evaluate(bert, data=rows, precision=how, draws=0, cache=False, progress=False).to_dict()
+        how: evaluate(bert, data=rows, precision=how, resamples=0, cache=False, progress=False).to_dict()
         for how in ("int8", "fp32")
     }
     assert str(found["int8"]) != str(found["fp32"])

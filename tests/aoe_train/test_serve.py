@@ -128,7 +128,7 @@ def test_evaluate_asks_it_as_any_endpoint(bert: Path, server: EmbeddingServer, t
     texts = sentences(40)
     rows = [f"{one}\t{other}\t{n % 6}" for n, (one, other) in enumerate(zip(texts, texts[::-1], strict=True))]
     pairs.write_text("\n".join(["text1\ttext2\tlabel", *rows]) + "\n")
-    options: dict[str, Any] = {"data": str(pairs), "cache": False, "draws": 0, "progress": False}
+    options: dict[str, Any] = {"data": str(pairs), "cache": False, "resamples": 0, "progress": False}
     there = aoe_train.evaluate("m", endpoint=f"{server.url}/v1", **options).to_dict()
     here = aoe_train.evaluate(str(bert), **options).to_dict()
     assert there["pairs.tsv"]["n"] == 40

@@ -98,7 +98,7 @@ def test_what_is_kept_lies_between_backbone_and_trained_weights(tmp_path: Path, 
     backbone = save_bert(tmp_path / "bert", layers=1)
     how = {**RUN, "settings": {"log.checkpoint_steps": 1}}
     aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "trained", **how)
-    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "mixed", soup=0.25, **how)
+    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "mixed", weight_mix=0.25, **how)
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
     moved = 0
     for name, weight in mixed.items():
@@ -109,11 +109,11 @@ def test_what_is_kept_lies_between_backbone_and_trained_weights(tmp_path: Path, 
         out = tmp_path / f"killed-{len(more)}"
         kill_at(3)
         with pytest.raises(Killed):
-            aoe_train.train(ROWS, backbone=backbone, out=out, soup=0.25, **how, **more)
-        aoe_train.train(ROWS, backbone=backbone, out=out, soup=0.25, **how, **more)
+            aoe_train.train(ROWS, backbone=backbone, out=out, weight_mix=0.25, **how, **more)
+        aoe_train.train(ROWS, backbone=backbone, out=out, weight_mix=0.25, **how, **more)
         whole = mixed
         if more:
-            aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "whole", soup=0.25, **how, **more)
+            aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "whole", weight_mix=0.25, **how, **more)
             whole = weights(tmp_path / "whole")
         assert all(torch.equal(weight, whole[name]) for name, weight in weights(out).items())
 
@@ -123,7 +123,9 @@ def test_adapters_are_mixed_by_their_products(tmp_path: Path) -> None:
     settings = {"lora.rank": 2, "lora.dropout": 0.0}
     for share in (1.0, 0.5):
         out = tmp_path / f"{share}"
-        aoe_train.train(ROWS, backbone=backbone, out=out, soup=share, lora=True, settings=settings, **RUN)
+        aoe_train.train(
+            ROWS, backbone=backbone, out=out, weight_mix=share, lora=True, settings=settings, **RUN
+        )
         aoe_train.export(out, out=tmp_path / f"whole-{share}")
     first, trained, mixed = (weights(tmp_path / name) for name in ("llama", "whole-1.0", "whole-0.5"))
     moved = [name for name, weight in mixed.items() if not torch.equal(weight, first[name])]
@@ -134,5 +136,5 @@ def test_adapters_are_mixed_by_their_products(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0, 1.5, -0.1])
 def test_shares_that_are_none(tmp_path: Path, share: float) -> None:
-    with pytest.raises(ConfigError, match=r"optim\.soup"):
-        aoe_train.train(ROWS, backbone=tmp_path, out=tmp_path / "out", soup=share)
+    with pytest.raises(ConfigError, match=r"optim\.weight_mix"):
+        aoe_train.train(ROWS, backbone=tmp_path, out=tmp_path / "out", weight_mix=share)

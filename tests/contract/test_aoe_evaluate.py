@@ -60,7 +60,7 @@ def run(place: Path, *arguments: str, code: int | None = 0) -> Done:
 
 
 def test_json_ends_with_one_object_and_a_second_run_has_the_same(place: Path) -> None:
-    flags = ("--model", "bert", "--suite", "sts", "--data-dir", "data", "--draws", "200", "--json")
+    flags = ("--model", "bert", "--suite", "sts", "--data-dir", "data", "--resamples", "200", "--json")
     done = run(place, *flags, "--out", "told.json", "--against", "wide", "--markdown", "told.md")
     assert len(done.out.splitlines()) == 1
     (figures,) = done.result.values()
@@ -82,7 +82,7 @@ def test_json_ends_with_one_object_and_a_second_run_has_the_same(place: Path) ->
 
 def test_a_file_without_a_header_line_is_read_by_number_and_told_so(place: Path) -> None:
     (place / "bare.tsv").write_text("1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n")
-    flags = ("--model", "bert", "--suite", "gis", "--data", "bare.tsv", "--draws", "0")
+    flags = ("--model", "bert", "--suite", "gis", "--data", "bare.tsv", "--resamples", "0")
     done = run(place, *flags, "--columns", "2,3,1")
     assert "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label" in done.err
     assert "best_accuracy, cross-validated" in " ".join(done.out.split())
@@ -93,7 +93,7 @@ def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> N
     gis_builder.detect(place / "gis.work", progress=False)
     gis_builder.pair(place / "gis.work", place / "gis", progress=False)
     gis_builder.render(place / "gis.work", place / "issues.parquet", progress=False)
-    flags = ("--suite", "duplicates", "--data", "gis", "--reports", "issues.parquet", "--draws", "100")
+    flags = ("--suite", "duplicates", "--data", "gis", "--reports", "issues.parquet", "--resamples", "100")
     done = run(place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json")
     found = {row: tasks["gis"] for row, tasks in done.result.items()}
     hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
@@ -125,7 +125,7 @@ def test_weights_are_kept_in_folders_of_ours_alone(place: Path) -> None:
 
 
 def test_a_table_for_people(place: Path) -> None:
-    done = run(place, "--model", "bert", "--data-dir", "data", "--no-cache", "--draws", "100")
+    done = run(place, "--model", "bert", "--data-dir", "data", "--no-cache", "--resamples", "100")
     assert "sts, times 100" in done.out
     (row,) = [line for line in done.out.splitlines() if line.strip().startswith("STS-B")]
     assert row.count("[") == 2
@@ -165,7 +165,7 @@ def test_bad_input_is_one_line_with_its_code(
             "--split train: expected test or dev",
         ),
         (("--model", "bert", "--data-dir", "data", "--precision", "int8"), 2, "--precision int8"),
-        (("--model", "bert", "--data-dir", "data", "--draws", "9"), 2, "--draws 9"),
+        (("--model", "bert", "--data-dir", "data", "--resamples", "9"), 2, "--resamples 9"),
         (
             ("--model", "bert", "--data", "same.tsv", "--against-endpoint", "http://h/v1"),
             2,
@@ -187,7 +187,7 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.slow
 def test_an_endpoint_is_asked_for_each_text_once(place: Path, server: Server) -> None:
-    flags = ("--model", "m", "--endpoint", server.url, "--data-dir", "data", "--draws", "0", "--json")
+    flags = ("--model", "m", "--endpoint", server.url, "--data-dir", "data", "--resamples", "0", "--json")
     first = run(place, *flags).result
     asked = [text for request in server.asked for text in request["input"]]
     assert len(asked) == len(set(asked)) > 1000
@@ -209,13 +209,13 @@ def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
             cwd=place,
             env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
         )
-    done = run(place, "--model", "knows", "--data", "train.tsv", "--draws", "0", "--json")
+    done = run(place, "--model", "knows", "--data", "train.tsv", "--resamples", "0", "--json")
     seen = done.result["train.tsv"]["overlap"]
     assert seen["rows"] == seen["of_rows"] == 32
     assert seen["texts"] == seen["of_texts"]
     assert "warning: train.tsv: knows was trained on 32 of its 32 examples" in done.err
     assert "training_texts.npy" in (place / "knows" / "README.md").read_text()
-    flags = ("--against", "knows", "--data", "train.tsv", "--draws", "0", "--json")
+    flags = ("--against", "knows", "--data", "train.tsv", "--resamples", "0", "--json")
     assert (
         "warning: train.tsv: knows was trained on 32 of its 32 examples"
         in run(place, "--model", "bert", *flags).err
@@ -234,10 +234,10 @@ def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
 
 
 def test_several_models_stand_in_one_table(place: Path) -> None:
-    flags = ("--model", "bert", "--model", "wide", "--data-dir", "data", "--draws", "100")
+    flags = ("--model", "bert", "--model", "wide", "--data-dir", "data", "--resamples", "100")
     told = run(place, *flags, "--json").result
     assert {name: list(tasks) for name, tasks in told.items()} == {"bert": ["STS-B"], "wide": ["STS-B"]}
-    alone = run(place, "--model", "wide", "--data-dir", "data", "--draws", "100", "--json").result
+    alone = run(place, "--model", "wide", "--data-dir", "data", "--resamples", "100", "--json").result
     assert told["wide"] == alone
     shown = run(place, *flags).out
     assert "STS-B, spearman" in shown

@@ -17,7 +17,7 @@ from tests.contract.conftest import Done, run_module
 
 TRAIN = ("train", "--data", "train.tsv", "--backbone", "bert", "--epochs", "1", "--lr", "1e-4", "--quiet")
 EVERY_STEP = ("--set", "log.checkpoint_steps=1")
-JUDGE = ("evaluate", "--model", "bert", "--data", "train.tsv", "--no-cache", "--draws", "0")
+JUDGE = ("evaluate", "--model", "bert", "--data", "train.tsv", "--no-cache", "--resamples", "0")
 JUDGE += ("--dim", "32,16,8", "--quantize", "float32,int8", "--json")
 
 

@@ -49,7 +49,9 @@ def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
         *("--preset", "simcse", "--lr", "1e-4", "--epochs", "1", *few),
     )
     models = [word for name in ("bert", "simcse", "model") for word in ("--model", name)]
-    told = run(place, "aoe_train", "evaluate", *models, "--data", "pairs", "--draws", "0", "--json").result
+    told = run(
+        place, "aoe_train", "evaluate", *models, "--data", "pairs", "--resamples", "0", "--json"
+    ).result
     assert list(told) == ["bert", "simcse", "model"]
     figures = {name: told[name]["pairs"]["spearman"] for name in told}
     assert len(set(figures.values())) == 3

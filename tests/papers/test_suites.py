@@ -253,7 +253,7 @@ def hinted(texts: list[str]) -> np.ndarray:
 
 
 def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_path: Path) -> None:
-    found, missing = suites.evaluate(hinted, "nli", inference, draws=200, progress=False)
+    found, missing = suites.evaluate(hinted, "nli", inference, resamples=200, progress=False)
     results = {name: score.result for name, score in found.scores["hinted"].items()}
     assert (found.suite, missing) == ("nli", {})
     assert {name: result.n for name, result in results.items()} == {
@@ -269,7 +269,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
     assert f"| **hinted** | {' | '.join(figures)} |" in page
     assert "| AoE, BERT-base | 56.60 | 63.88 | 60.24 |" in page
     (inference / "nli/snli-train.tsv").unlink()
-    some, missing = suites.evaluate(hinted, "nli", inference, draws=0, progress=False)
+    some, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     assert "SNLI" in missing
     assert re.search(r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", beside_published("nli", some))
 
@@ -369,7 +369,7 @@ def test_files_of_captions(tmp_path: Path) -> None:
 @pytest.mark.slow
 @real_data
 def test_minilm_is_where_it_was_measured() -> None:
-    found, _ = suites.evaluate("minilm", "retrieval", REAL, draws=0, progress=False)
+    found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0, progress=False)
     assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
     assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
 

@@ -12,7 +12,7 @@ from aoe_train.evaluation.duplicates.task import DuplicatesTask
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.resample import compare
-from aoe_train.evaluation.score import Draws, Score
+from aoe_train.evaluation.score import Resampling, Score
 from aoe_train.evaluation.task import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, Words
 from pairkit.app.progress import Display, Listener, stage
@@ -32,7 +32,7 @@ def score_rows(
     task: DuplicatesTask,
     models: Iterable[tuple[str, Embedder, np.ndarray | None]],
     *,
-    draws: Draws,
+    resamples: Resampling,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both.
@@ -51,7 +51,7 @@ def score_rows(
                 rows |= _of_model(task, name, vectors, first, trained)
             first = first or name
         with stage("resample", show):
-            return {name: _score(row, rows, draws) for name, row in rows.items()}
+            return {name: _score(row, rows, resamples) for name, row in rows.items()}
 
 
 def _of_model(
@@ -74,10 +74,10 @@ def hybrid_name(model: str, baseline: str) -> str:
     return f"{model} + {baseline}"
 
 
-def _score(row: _ReportRow, rows: Mapping[str, _ReportRow], draws: Draws) -> Score:
-    how = {"draws": draws.number, "seed": draws.seed}
+def _score(row: _ReportRow, rows: Mapping[str, _ReportRow], resamples: Resampling) -> Score:
+    how = {"resamples": resamples.number, "seed": resamples.seed}
     over = {
         name: compare(row.metrics.whole, rows[name].metrics.whole, **how)
-        for name in (row.over if draws.number else ())
+        for name in (row.over if resamples.number else ())
     }
     return Score(summarise(row.metrics, **how), row.overlap, over=over, weight=row.weight)

@@ -1,4 +1,4 @@
-"""A trained model, mixed with its backbone: as `optim.soup` in training, for any share afterwards.
+"""A trained model, mixed with its backbone: as `optim.weight_mix` in training, for any share afterwards.
 
 Robust fine-tuning of zero-shot models (WiSE-FT; Wortsman et al., CVPR 2022), Eq. 1.
 """
@@ -38,7 +38,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     Returns whether `encoder` had adapters, which are merged now.
     """
     if not 0 < share <= 1:
-        raise ConfigError(f"soup: found {share:g}; expected a share above 0, and 1 at most")
+        raise ConfigError(f"weight_mix: found {share:g}; expected a share above 0, and 1 at most")
     adapters = has_lora(encoder.model.backbone)
     for one in (encoder, backbone):
         if has_lora(one.model.backbone):
@@ -48,7 +48,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
         name: weight.shape for name, weight in first.items()
     }:
         raise ConfigError(
-            "soup: the model has other weights than its backbone; give the --backbone it began as"
+            "weight_mix: the model has other weights than its backbone; give the --backbone it began as"
         )
     for name, weight in trained.items():
         weight.copy_(first[name].lerp(weight, share))
