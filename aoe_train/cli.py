@@ -235,7 +235,7 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
 add_command(
     app,
     train,
-    "aoe train --data gis --backbone minilm --out model",
+    "aoe train --data gis --out model",
     "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
     "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model",
     "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from aoe_train.api.flags import Data, Model, OtherData, Precision, Prompt, PromptName
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
@@ -21,20 +21,15 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
     from aoe_train.evaluation.score import Resampling, Score
-    from aoe_train.evaluation.task import EvaluationTask, Split
+    from aoe_train.evaluation.task import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
-    from pairkit.dataset.labels import LabelRules
 
 
 def _one_or_several(names: list[str]) -> str | list[str]:
     return names[0] if len(names) == 1 else names
-
-
-_DUPLICATES = "duplicates"
-_SUITES = ("sts", "gis", _DUPLICATES)
 
 
 def evaluate(
@@ -140,6 +135,7 @@ def evaluate(
     from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.score import Resampling, score
+    from aoe_train.evaluation.task_request import DUPLICATES, TaskRequest
     from aoe_train.settings.training import named_precision
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
@@ -156,7 +152,7 @@ def evaluate(
     _check_models(models, against=against, here=endpoint is None)
     refused = {
         "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes": (
-            keep_weights and (suite != _DUPLICATES or is_sized or against is not None)
+            keep_weights and (suite != DUPLICATES or is_sized or against is not None)
         ),
         "--against-endpoint: no --against, the name of the model there; give it too": (
             against_endpoint is not None and against is None
@@ -168,7 +164,7 @@ def evaluate(
     for message, is_so in refused.items():
         if is_so:
             raise ConfigError(message)
-    wanted = _Wanted(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
+    wanted = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
     wanted.check({"--labels": labels, "--label-range": label_range})
     here, there = (
         None if url is None else Endpoint(url, variable, plain_http)
@@ -200,10 +196,10 @@ def evaluate(
                 name = str(one) if is_named else embedder.name
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
-        if suite == _DUPLICATES and not is_sized and rival is None:
+        if suite == DUPLICATES and not is_sized and rival is None:
             keep = [Path(str(one)) for one in models] if keep_weights else []
             found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
-            return Evaluation(_DUPLICATES, found, _resampling=sampled, _rankings=True)
+            return Evaluation(DUPLICATES, found, _resampling=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
@@ -223,81 +219,6 @@ def evaluate(
             _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
         result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _resampling=sampled)
         return result if rival is None else replace(result, against=rival.name)
-
-
-class _Chosen(NamedTuple):
-    """What is to be measured."""
-
-    suite: str
-    tasks: Sequence[EvaluationTask]
-    missing: Mapping[str, str]
-
-
-class _Wanted(NamedTuple):
-    """What was asked for, from which tasks are read."""
-
-    suite: str | None
-    data_dir: str | Path | None
-    tasks: tuple[str | EvaluationTask, ...]
-    data: Source | None
-    reports: Source | None
-    split: str | None
-    columns: Mapping[str, str] | None
-
-    def check(self, rules: Mapping[str, object]) -> None:
-        """Refuse options that contradict each other, before anything is read."""
-        from pairkit.app.errors import ConfigError
-
-        if self.data is not None and (self.data_dir is not None or self.tasks):
-            raise ConfigError("--data replaces the test sets; leave --data-dir and --task out")
-        own = {"--columns": self.columns, "--reports": self.reports, **rules}
-        given = [flag for flag, value in own.items() if value is not None]
-        if self.data is None and given:
-            raise ConfigError(f"{given[0]} is for --data, pairs of your own; leave it out")
-        if self.reports is not None and self.suite != _DUPLICATES:
-            raise ConfigError(f"--reports is for --suite {_DUPLICATES}; leave it out")
-        if self.split not in (None, "test", "dev"):
-            raise ConfigError(f"--split {self.split}: expected test or dev")
-        if self.own_tasks:
-            if self.data_dir is not None or self.split is not None or len(self.own_tasks) < len(self.tasks):
-                raise ConfigError("tasks of your own go without data_dir, split and names of tasks")
-        elif self.suite is not None and self.suite not in _SUITES:
-            raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
-        elif self.data is None and self.suite in ("gis", _DUPLICATES):
-            raise ConfigError(f"--suite {self.suite}: give --data, its pairs, instead of --data-dir")
-        elif self.data is None and self.data_dir is None:
-            raise ConfigError("give --data, pairs of your own, or --data-dir, the folder with the test sets")
-
-    @property
-    def own_tasks(self) -> list[EvaluationTask]:
-        """Those that are not names."""
-        return [task for task in self.tasks if not isinstance(task, str)]
-
-    def read(self, rules: LabelRules, say: Callable[[str], None]) -> _Chosen:
-        """Read the tasks."""
-        import numpy as np
-
-        from aoe_train.evaluation.duplicates.tables import read_duplicates
-        from aoe_train.evaluation.pairs import read_binary_task, read_pair_task
-        from aoe_train.evaluation.sts import read_sts
-
-        split = cast("Split | None", self.split)
-        if self.own_tasks:
-            return _Chosen(self.suite or "own tasks", self.own_tasks, {})
-        if self.data is None:
-            names = [str(name) for name in self.tasks]
-            return _Chosen("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
-        if self.suite == _DUPLICATES:
-            task = read_duplicates(self.data, self.reports, split, rules, say, self.columns)
-            return _Chosen(_DUPLICATES, [task], {})
-        if self.suite == "gis":
-            return _Chosen("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
-        pairs = read_pair_task(self.data, split, rules, say, self.columns)
-        if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
-            return _Chosen("sts", [pairs], {})
-        say("labels are 0 and 1: judged by AUC, F1 and accuracy, as --suite gis does; sts: by correlations")
-        silent = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
-        return _Chosen("gis", [silent], {})
 
 
 def _rankings(

@@ -89,14 +89,15 @@ def bake(
     )
 
 
-def toast(source: str, *, sizes: str = "") -> Result:
+def toast(source: str, *, butter: Annotated[str, Flag(optional=True)], sizes: str = "") -> Result:
     """Toast a bread.
 
     Args:
         source: The bread.
+        butter: What goes on it.
         sizes: See `bake`.
     """
-    return Result({"source": source, "sizes": sizes})
+    return Result({"source": source, "butter": butter, "sizes": sizes})
 
 
 @pytest.fixture
@@ -164,6 +165,7 @@ def test_an_entry_may_refer_to_another_function(run: Any, monkeypatch: pytest.Mo
 def test_a_function_of_its_own_may_run_in_its_place(run: Any) -> None:
     assert run("twice", "--source", "ab", "--times", "3").stdout.startswith("source='ababab'")
     assert run("twice", "--source", "ab", "--times", "0").stdout == ""
+    assert "butter=None" in run("twice", "--source", "ab").stdout  # although Python needs it
     assert run("twice", "--source", "ab", "--json").exit_code == 2
 
 
