@@ -10,8 +10,9 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from aoe_train.objectives.kinds import LossContext
 from aoe_train.objectives.pairs import Pairs, Sides
-from aoe_train.objectives.parts import Loss, LossContext, TeacherSample
+from aoe_train.objectives.parts import Loss, TeacherSample
 from aoe_train.objectives.ranking import ranking_loss
 from aoe_train.objectives.similarity import unit
 

@@ -23,7 +23,9 @@ so a command can refuse before it loads a model.
 
 from __future__ import annotations
 
-from aoe_train.objectives.parts import IN_BATCH, RANKED, TAUGHT, Advisers
+from dataclasses import dataclass
+
+from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, RANKED, TAUGHT, Advisers
 from aoe_train.objectives.settings import ObjectiveSettings
 from aoe_train.records import Kind
 from pairkit.app.errors import ConfigError
@@ -164,3 +166,20 @@ def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
     if not low < high:
         raise ConfigError(f"{who}: found labels from {low:g} to {high:g}, expected at least two values")
     return low, high
+
+
+@dataclass(frozen=True)
+class LossContext:
+    """What a part is made for."""
+
+    settings: ObjectiveSettings
+    dim: int
+    kind: Kind
+    label_range: tuple[float, float]
+    margin: float
+    positive_from: float
+    advisers: Advisers = NO_ADVISERS
+
+    def tau(self, part: str) -> float:
+        """A part's temperature."""
+        return float(getattr(self.settings.tau, part))

@@ -9,9 +9,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import LabelRange, check_advisers, check_objective, positive_threshold
+from aoe_train.objectives.kinds import (
+    LabelRange,
+    LossContext,
+    check_advisers,
+    check_objective,
+    positive_threshold,
+)
 from aoe_train.objectives.pairs import NO_ADVICE, Advice, as_pairs
-from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers, LossContext
+from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, PARTS, Advisers
 from aoe_train.objectives.settings import ObjectiveSettings
 from aoe_train.objectives.similarity import wide
 from aoe_train.records import Kind

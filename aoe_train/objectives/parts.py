@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
     from aoe_train.objectives.pairs import Pairs
-    from aoe_train.objectives.settings import ObjectiveSettings
-    from aoe_train.records import Kind
 
 
 @dataclass(frozen=True)
@@ -42,25 +40,8 @@ class Advisers:
 NO_ADVISERS = Advisers()
 
 
-@dataclass(frozen=True)
-class LossContext:
-    """What a part is made for."""
-
-    settings: ObjectiveSettings
-    dim: int
-    kind: Kind
-    label_range: tuple[float, float]
-    margin: float
-    positive_from: float
-    advisers: Advisers = NO_ADVISERS
-
-    def tau(self, part: str) -> float:
-        """A part's temperature."""
-        return float(getattr(self.settings.tau, part))
-
-
 Loss = Callable[["Pairs"], "Tensor"]
-Make = Callable[[LossContext], Loss]
+Make = Callable[[Any], Loss]  # of a `LossContext`
 """Gives the loss of labelled pairs, a scalar; an `nn.Module` where it has weights of its own."""
 
 
@@ -75,7 +56,7 @@ class LossPart(NamedTuple):
     tau: float | None
     about: str
 
-    def make(self, context: LossContext) -> Loss:
+    def make(self, context: Any) -> Loss:
         """The loss."""
         module, _, name = self.made_by.partition(".")
         make: Make = getattr(import_module(f"{__package__}.{module}"), name)

@@ -7,7 +7,8 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from aoe_train.objectives.parts import Loss, LossContext
+from aoe_train.objectives.kinds import LossContext
+from aoe_train.objectives.parts import Loss
 from aoe_train.objectives.similarity import cosine, unit, wide
 
 

@@ -7,8 +7,9 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from aoe_train.objectives.kinds import LossContext
 from aoe_train.objectives.pairs import Pairs
-from aoe_train.objectives.parts import Loss, LossContext
+from aoe_train.objectives.parts import Loss
 from aoe_train.objectives.similarity import cosine
 
 IGNORED = -100

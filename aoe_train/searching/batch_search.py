@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from aoe_train.searching.filters import check_column
-from aoe_train.searching.ranking import RankedRows, checked
+from aoe_train.searching.ranking import RankedRows, Ranker, checked
 from aoe_train.searching.text_rows import naming_column, with_rows
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import check_free
-
-if TYPE_CHECKING:
-    from aoe_train.searching.index import SearchIndex
 
 _BLOCK = 64  # texts that are read at once
 
@@ -56,25 +53,34 @@ class BatchSearch:
 
 
 def batch_search(
-    index: SearchIndex, *, before: str | None, top: int, by: str, weight: float | None, show: Listener
+    rows: pl.DataFrame,
+    texts_of: Callable[[np.ndarray], Sequence[str]],
+    vectors_of: Callable[[np.ndarray, Sequence[str]], np.ndarray],
+    ranker: Ranker,
+    *,
+    before: str | None,
+    top: int,
+    by: str,
+    weight: float | None,
+    show: Listener,
 ) -> BatchSearch:
     """Search for every text of an index; see `SearchIndex.search_every`."""
     way = checked(top, by, weight)
-    rows, found = index.rows, dict[int, RankedRows]()
+    size, found = rows.height, dict[int, RankedRows]()
     if before is not None:
         check_column(rows, "before", before)
-    count = len(index) if before is None else len(index) - rows[before].null_count()
+    count = size if before is None else size - rows[before].null_count()
     turns = _turns(rows, before)  # one by one: what is older than each takes a place for each older row
     while some := list(islice(turns, _BLOCK)):
         places = np.array([place for place, _ in some])
-        texts = index.texts(places)
-        vectors = index.vectors_to_search(places, texts)
+        texts = texts_of(places)
+        vectors = vectors_of(places, texts)
         for (place, older), text, vector in zip(some, texts, vectors, strict=True):
-            allowed = older if before is not None else np.delete(np.arange(len(index)), place)
-            found[place] = index.ranker.ranked(text, vector, top, allowed, by=way, weight=weight)
+            allowed = older if before is not None else np.delete(np.arange(size), place)
+            found[place] = ranker.ranked(text, vector, top, allowed, by=way, weight=weight)
         show(Progress("search for each text", len(found), count))
     show(Progress("search for each text", count, count, ended=True))
-    return BatchSearch(_table(index, found, before), count, len(index) - count)
+    return BatchSearch(_table(rows, found, before), count, size - count)
 
 
 def _turns(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray]]:
@@ -93,7 +99,7 @@ def _turns(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.nda
         yield place, older
 
 
-def _table(index: SearchIndex, found: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
+def _table(rows: pl.DataFrame, found: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
     places = sorted(found)
     rankings = [found[place] for place in places]
     counts = [len(ranking.places) for ranking in rankings]
@@ -109,8 +115,8 @@ def _table(index: SearchIndex, found: dict[int, RankedRows], before: str | None)
             "words": _column([ranking.words for ranking in rankings], counts),
         }
     )
-    names = [name for name in (naming_column(index.rows.columns), before) if name]
-    known = index.rows.select(list(dict.fromkeys(names)))
+    names = [name for name in (naming_column(rows.columns), before) if name]
+    known = rows.select(list(dict.fromkeys(names)))
     return with_rows(table, known[one], known[other]) if names else table
 
 

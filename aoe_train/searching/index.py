@@ -171,7 +171,17 @@ class SearchIndex:
         from pairkit.app.progress import Display
 
         with Display(progress) as show:
-            return batch_search(self, before=before, top=top, by=by, weight=weight, show=show)
+            return batch_search(
+                self.rows,
+                self.texts,
+                self.vectors_to_search,
+                self.ranker,
+                before=before,
+                top=top,
+                by=by,
+                weight=weight,
+                show=show,
+            )
 
     def vectors_to_search(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1 by which some of its own texts are searched for, (text, dim)."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 from aoe_train.data.batches import Batches
 from aoe_train.data.collate import Collate
 from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import dataset_weights
-from aoe_train.data.mixture import MixedCollate, Mixture
+from aoe_train.data.mixture import MixedCollate, Mixture, PlannedLoader
 from aoe_train.data.run_data import Data
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
@@ -28,9 +28,12 @@ from aoe_train.objectives.matryoshka import make_objective
 from aoe_train.objectives.own import OwnObjective
 from aoe_train.objectives.parts import TAUGHT, Advisers, TeacherSample
 from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, AdviserVectors
+from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
 from aoe_train.training.text_objective import TextObjective, TextObjectiveModel, prepare_objective
+from aoe_train.training.trainer.gather import on_main
 from aoe_train.training.trainer.pair_model import PairModel
 from pairkit.app.errors import ConfigError
+from pairkit.app.progress import stage
 from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
@@ -70,24 +73,6 @@ class TrainingSetup:
     batches: Batches | Mixture
     loader: PlannedLoader
     model: PairModel
-
-
-class PlannedLoader(DataLoader[int]):
-    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
-
-    def __init__(
-        self, plan: Batches | Mixture, collate: Collate | MixedCollate, rows: int, **options: Any
-    ) -> None:
-        super().__init__(
-            range(rows),  # type: ignore[arg-type]
-            batch_sampler=plan,
-            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
-            **options,
-        )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0; transformers calls it."""
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
 def build(
@@ -353,3 +338,19 @@ def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.
             used[store.ids[start : start + _AT_ONCE]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)
+
+
+def load_teachers(
+    resolved: ResolvedSettings, loaded: Loaded, own: Collection[str], show: Listener, *, identify: bool = True
+) -> list[Teacher]:
+    """The guide and teacher of a run, checked against its rows; to `identify` them, rank 0 loads them."""
+    found = teachers_of(resolved.run)
+    if identify:
+        with stage("load advisers", show) if found else nullcontext():
+            known: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in found])
+        for teacher, identity in zip(found, known, strict=True):
+            teacher.set_identity(identity)
+    for name, rows in loaded.data.train.items():
+        wanted, given = resolved.datasets[name].objective, resolved.run.teacher
+        check_teachers(found, wanted, loaded.encoder, rows, given, own=name in own)
+    return found

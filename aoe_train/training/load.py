@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from contextlib import nullcontext
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,6 @@ from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import choose_precision
-from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
-from aoe_train.training.trainer.gather import on_main
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import stage
 from pairkit.dataset.in_memory import source_name
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
     from aoe_train.data.conflicts import Say
     from aoe_train.settings.training import TrainSettings
-    from aoe_train.training.choose import ResolvedSettings
     from pairkit.app.progress import Listener
 
 
@@ -108,19 +104,3 @@ def _recompute_layers(encoder: Encoder) -> None:
         encoder.model.packed
     ):  # layers run again in the backward pass, outside the code that sets the attention
         backbone.config._attn_implementation = PACKED_ATTENTION
-
-
-def load_teachers(
-    resolved: ResolvedSettings, loaded: Loaded, own: Collection[str], show: Listener, *, identify: bool = True
-) -> list[Teacher]:
-    """The guide and teacher of a run, checked against its rows; to `identify` them, rank 0 loads them."""
-    found = teachers_of(resolved.run)
-    if identify:
-        with stage("load advisers", show) if found else nullcontext():
-            known: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in found])
-        for teacher, identity in zip(found, known, strict=True):
-            teacher.set_identity(identity)
-    for name, rows in loaded.data.train.items():
-        wanted, given = resolved.datasets[name].objective, resolved.run.teacher
-        check_teachers(found, wanted, loaded.encoder, rows, given, own=name in own)
-    return found

@@ -24,10 +24,10 @@ from aoe_train.model.memory import memory_errors
 from aoe_train.model.packing.transfer import upload_batch
 from aoe_train.model.precision import training_note
 from aoe_train.objectives.own import OwnObjective, trained_by
-from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.choose import resolve
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
-from aoe_train.training.load import load, load_teachers
+from aoe_train.training.load import load
 from aoe_train.training.record import batches_of
 from aoe_train.training.teachers import placeholder_vectors
 from aoe_train.training.text_objective import check_text_objective

@@ -34,11 +34,11 @@ from aoe_train.model.run_folder import (
     working_folder,
 )
 from aoe_train.objectives.own import OwnObjective, qualified_name
-from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.card import model_card
 from aoe_train.training.choose import ResolvedSettings, resolve
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
-from aoe_train.training.load import Loaded, load, load_teachers
+from aoe_train.training.load import Loaded, load
 from aoe_train.training.record import choices_in_words, run_record
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
 from aoe_train.training.text_objective import TextObjective, check_text_objective

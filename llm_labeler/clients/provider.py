@@ -102,3 +102,20 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of connections, threads and models."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A question as the model reads it."""
+
+    ids: tuple[int, ...]
+    seed: int  # of its sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model wrote after a prompt."""
+
+    text: str
+    tokens: int  # with the one that ends it
+    finish: str  # stop or length

@@ -176,7 +176,8 @@ def test_bounds_are_where_sequences_begin_and_end() -> None:
 @pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 3), (False, 3)])
 def test_this_torch_takes_what_is_asked_of_it(causal: bool, window: int | None) -> None:
     query, key, value = parts(META, kv=2)
-    out = flash(query, key, value, Sequences(LENGTHS, META), 0.25, 0.1, causal, window)
+    packed = Sequences(LENGTHS, META)
+    out = flash(query, key, value, packed.bounds, packed.longest, 0.25, 0.1, causal, window)
     assert (out.shape, out.dtype) == (query.shape, query.dtype)
     out.sum().backward()
     assert [part.grad is not None and part.grad.shape for part in (query, key, value)] == [

@@ -55,8 +55,10 @@ def packed_attention(
     kind = query.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
-    attend: Attend = flash if packed.flash and is_for_flash(q) else _by_lengths
-    return attend(q, k, v, packed, scaling, dropout, causal, sliding_window)[None], None
+    numbers = (scaling, dropout, causal, sliding_window)
+    if packed.flash and is_for_flash(q):
+        return flash(q, k, v, packed.bounds, packed.longest, *numbers)[None], None
+    return _by_lengths(q, k, v, packed, *numbers)[None], None
 
 
 @uncompiled  # it would be compiled anew for each batch's lengths

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
     from torch import Tensor
-
-    from aoe_train.model.packing.sequences import Sequences
 
 _DTYPES = (torch.float16, torch.bfloat16)
 _WIDEST, _MULTIPLE = 256, 8  # numbers of a head that the kernels take
@@ -48,14 +46,14 @@ def flash(
     query: Float[Tensor, "token head dim"],
     key: Float[Tensor, "token kv dim"],
     value: Float[Tensor, "token kv dim"],
-    packed: Sequences,
+    bounds: Int[Tensor, " bound"],
+    longest: int,
     scaling: float,
     dropout: float,
     causal: bool,
     window: int | None,
 ) -> Float[Tensor, "token head dim"]:
-    """Let each sequence attend to itself alone; `kv` divides `head`."""
-    bounds, longest = packed.bounds, packed.longest
+    """Let each sequence, from a bound to the next, attend to itself only; `kv` divides `head`."""
     return _kernel(query, key, value, bounds, longest, scaling, dropout, causal=causal, window=window)
 
 

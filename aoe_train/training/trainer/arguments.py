@@ -12,7 +12,6 @@ import torch
 
 from aoe_train.training.trainer.gather import exit_cleanly
 from aoe_train.training.trainer.reports import PROJECT, check_reports
-from aoe_train.training.trainer.trainer import METRIC
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from aoe_train.model.precision import Computed
     from aoe_train.settings.training import OptimSettings, TrainSettings
 
+METRIC = "dev"  # of callbacks: the figure that chooses the best weights
 # TrainingArguments that work with our own loop; the others are settings of ours, or have no effect in it.
 _PASSED_ON = {
     *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),

@@ -26,6 +26,7 @@ from transformers.utils.logging import set_verbosity
 
 from aoe_train.data.conflicts import Say, silent
 from aoe_train.model.packing.transfer import upload_batch
+from aoe_train.training.trainer.arguments import METRIC
 from aoe_train.training.trainer.callbacks import Stopwatch
 from aoe_train.training.trainer.checkpoints import (
     Checkpoint,
@@ -61,13 +62,12 @@ from aoe_train.training.trainer.states import (
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
-    from aoe_train.training.build import PlannedLoader
+    from aoe_train.data.mixture import PlannedLoader
     from aoe_train.training.trainer.average import WeightAverage
     from aoe_train.training.trainer.divergence import CollapseCheck
     from aoe_train.training.trainer.pair_model import PairModel
 
 Evaluate = Callable[[], Sequence[float]]
-METRIC = "dev"
 _WEIGHTS = "model.safetensors"
 # What a callback asks for holds until the loop comes to the next of these events.
 _RESET = {
