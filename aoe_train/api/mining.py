@@ -147,7 +147,8 @@ def mine(
             no rank. Default: 0,10N.
         sampling: top takes the nearest that are left, random any of them. Default: top.
         margin: How far below the positive's score negatives have to be.
-        relative_margin: The same, as a share of that score, such as 0.05. That is NV-Retriever's 95 %.
+        relative_margin: How far below the positive's score, as a share of that score, such as 0.05. That is
+            NV-Retriever's 95 %.
         max_score: No score above it: a cosine, or BM25's without --model.
         min_score: No score below it.
         corpus: Texts to choose from: a text file, or a table. Default: those of the same split.

@@ -119,7 +119,9 @@ def search(
     weight: Weight = None,
     model: IndexModel = None,
 ) -> list[IndexHit]:
-    """Find texts of an index by meaning and words. `open_index` is for more than one search.
+    """Find texts of an index by meaning and words.
+
+    For more than one search in Python, `open_index` loads the index once.
 
     Args:
         folder: What `aoe index` made.
