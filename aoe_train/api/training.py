@@ -14,8 +14,11 @@ from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, Seed, SettingsGiven
 
 if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
     from aoe_train.api.trained import Plan, Trained
     from aoe_train.data.run_data import Sources
+    from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.own import OwnObjective
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
@@ -103,6 +106,8 @@ def train(
     revision: Annotated[str | None, Flag(metavar="COMMIT", panel=MODEL)] = None,
     trust_remote_code: Annotated[bool, Flag(panel=MODEL)] = False,
     objective: Annotated[OwnObjective | Mapping[str, OwnObjective] | None, PYTHON_ONLY] = None,
+    dev_metric: Annotated[Callable[[Encoder], float] | None, PYTHON_ONLY] = None,
+    callbacks: Annotated[Sequence[TrainerCallback], PYTHON_ONLY] = (),
     config: Config = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
@@ -179,6 +184,9 @@ def train(
             vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
             negative that a row lacks is a vector of zeros. A module learns too. Or a `TextObjective`, which
             is given the model and the tokens. Or one for some of several datasets, by name.
+        dev_metric: A function of the encoder that chooses the best weights, in place of the dev data's
+            metric. Larger is better. It is called before training and at each evaluation.
+        callbacks: Callbacks of transformers (`TrainerCallback`), called at each event of the training.
         config: Settings in TOML. Those that it lacks have their defaults.
         settings: One setting, such as objective.tau.angle=0.05; repeatable. In Python also a mapping of
             dotted keys to values. They go over `config`, and the arguments above go over them.
@@ -227,6 +235,8 @@ def train(
         fresh=fresh,
         say=notes(progress),
         progress=progress,
+        callbacks=callbacks,
+        dev_metric=dev_metric,
     )
     run = Trained(sources.out, record, is_main())
     leave_group()

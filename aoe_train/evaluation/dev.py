@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
     from aoe_train.records import Examples
     from aoe_train.settings.training import Similarity
 
@@ -81,6 +82,20 @@ def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cos
         return DevMetric("mrr", rank)
     alike = pair_similarities(vectors, examples.rows, similarity)
     return DevMetric("spearman", correlation(alike, examples.labels, "held-out data").scores()["spearman"])
+
+
+def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
+    """The figure of a user's own function of the encoder.
+
+    Raises:
+        ConfigError: It isn't a finite number.
+    """
+    value = metric(encoder)
+    if not isinstance(value, SupportsFloat) or not math.isfinite(value):
+        raise ConfigError(
+            f"dev_metric: found {value!r:.60}; expected a finite number, larger for a better model"
+        )
+    return DevMetric(getattr(metric, "__name__", type(metric).__name__), float(value))
 
 
 def dev_scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -71,7 +71,7 @@ def trained_by(settings: ObjectiveSettings, own: OwnObjective | None) -> dict[st
     return settings.weights.wanted
 
 
-def qualified_name(function: OwnObjective) -> str:
+def qualified_name(function: Callable[..., Any]) -> str:
     """Module and name, by which a run's record tells one objective from another."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"

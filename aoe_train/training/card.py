@@ -109,7 +109,7 @@ def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
             task_name="Sentence similarity",
             dataset_type=hub_id(held_out) or kind,  # results of one type pass for those of one dataset
             dataset_name=f"{held_out}, {what}",
-            metric_type=_HUB_METRICS[metric],
+            metric_type=_HUB_METRICS.get(metric, metric),
             metric_name=metric,
             metric_value=round(value, 4),
         )

@@ -17,7 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 from aoe_train.data.conflicts import Say, silent
 from aoe_train.data.defaults import unused_lengths_warning
 from aoe_train.data.run_data import Sources
-from aoe_train.evaluation.dev import DevScores, dev_scores
+from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.cache_dir import cache_dir
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
     from aoe_train.evaluation.gain import Gain
     from aoe_train.evaluation.task import Encode
+    from aoe_train.model.encoder import Encoder
     from aoe_train.settings.training import TrainSettings
 
 BEFORE_DIVERGENCE = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
@@ -79,6 +80,7 @@ def train(
     say: Say = print,
     progress: bool | Listener = True,
     callbacks: Sequence[TrainerCallback] = (),
+    dev_metric: Callable[[Encoder], float] | None = None,
 ) -> dict[str, Any]:
     """Train a model, or go on with it, or find it finished.
 
@@ -91,7 +93,8 @@ def train(
         fresh: Begin anew, whatever another run left.
         say: Told what goes on.
         progress: Shown on stderr, or told to a function.
-        callbacks: Further ones that hear how the run goes, and may end it by an error of theirs.
+        callbacks: Callbacks of transformers, which may end the run by an error.
+        dev_metric: Chooses the best weights in place of the dev data's own metric; larger is better.
 
     Returns:
         The run's record, as in run.json; its `result` is what `aoe train --json` prints.
@@ -114,7 +117,7 @@ def train(
         if main and (idle := idle_gpus(args)):
             say(idle)
         with Display(progress if main else False) as show:
-            run = _Run(sources, own or {}, work, args, say if main else silent, show, callbacks)
+            run = _Run(sources, own or {}, work, args, say if main else silent, show, callbacks, dev_metric)
             with memory_errors(lambda: _less_memory(run.resolved.run if run.resolved else settings)):
                 return run.run(settings, fresh=fresh)
 
@@ -138,10 +141,11 @@ class _Run:
         args: TrainingArguments,
         say: Say,
         show: Listener,
-        callbacks: Sequence[TrainerCallback] = (),
+        callbacks: Sequence[TrainerCallback],
+        dev_metric: Callable[[Encoder], float] | None,
     ) -> None:
         self.sources, self.own, self.work, self.args = sources, own, work, args
-        self.say, self.show, self.callbacks = say, show, callbacks
+        self.say, self.show, self.callbacks, self.dev_metric = say, show, callbacks, dev_metric
         self.main = args.process_index == 0
         self.begun = time.perf_counter()
         self.resolved: ResolvedSettings | None = None
@@ -200,7 +204,8 @@ class _Run:
             processes=self.args.world_size,
             own={name: qualified_name(function) for name, function in self.own.items()},
             advisers={teacher.role: teacher.identity for teacher in teachers}
-            | scores_identity(resolved.run.teacher),
+            | scores_identity(resolved.run.teacher)
+            | ({} if self.dev_metric is None else {"dev_metric": {"name": qualified_name(self.dev_metric)}}),
             judged=None if judged is None else judged.identity,
         )
 
@@ -252,7 +257,7 @@ class _Run:
             setup.loader,
             work=self.work,
             evaluate_dev=score and (lambda: score().figures),
-            dev_sets=[*setup.data.dev] if len(setup.data.dev) > 1 else [],
+            dev_sets=[*before.by_set] if before is not None and len(before.by_set) > 1 else [],
             datasets=[dataset.name for dataset in setup.datasets],
             average=WeightAverage(optim.average, mix),
             collapse=collapse,
@@ -297,7 +302,14 @@ class _Run:
         return record
 
     def _scorer(self, settings: TrainSettings) -> Callable[[], DevScores] | None:
-        sets, encoder = self.setup.data.dev, self.setup.encoder
+        sets, encoder, own = self.setup.data.dev, self.setup.encoder, self.dev_metric
+        if own is not None:
+
+            def own_score() -> DevScores:
+                with evaluation_precision(self.args):
+                    return DevScores({"dev": own_metric(own, encoder)})
+
+            return own_score
         if not sets:
             return None
 

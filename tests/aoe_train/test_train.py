@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -16,7 +17,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import TrainerCallback
 
+import aoe_train
 from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources, read_data
@@ -163,6 +166,33 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
     found = dev_metric(Encoder.load(tmp_path / "m").encode, read_examples(data["dev_data"]))
     assert found.value == pytest.approx(record["result"]["dev"], abs=1e-4)
+
+
+def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+    class Counter(TrainerCallback):
+        steps = 0
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self.steps += 1
+
+    def fewest(encoder: Encoder) -> float:
+        """Best before the second evaluation, as it falls with each."""
+        fewest.calls += 1  # type: ignore[attr-defined]
+        assert encoder.encode(["a text"]).shape == (1, encoder.dim)
+        return -float(fewest.calls)  # type: ignore[attr-defined]
+
+    fewest.calls = 0  # type: ignore[attr-defined]
+    counter = Counter()
+    given = {"backbone": bert, "progress": False, "callbacks": [counter], "dev_metric": fewest, "epochs": 2}
+    found = aoe_train.train(data["data"], out=tmp_path / "m", **given)
+    evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
+    assert evaluations == [-float(call) for call in range(2, fewest.calls + 1)]  # type: ignore[attr-defined]
+    assert (found.dev_metric, found.dev, found.dev_before) == ("fewest", evaluations[0], -1)
+    assert counter.steps == found.steps
+    with pytest.raises(ConfigError, match="dev_metric: found nan; expected a finite number"):
+        aoe_train.train(
+            data["data"], backbone=bert, out=tmp_path / "n", progress=False, dev_metric=lambda _: math.nan
+        )
 
 
 @pytest.mark.parametrize(
