@@ -11,8 +11,6 @@ from typing import Annotated, Any, TypeVar
 from typer import Exit, Option, Typer
 from typer.core import TyperGroup
 
-from pairkit.app.flag import columns_given as columns_given
-from pairkit.app.flag import mapping as mapping
 from pairkit.app.terminal import BROKEN_PIPE, INTERRUPTED, Ended, out, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.application import columns_given, mapping, tell_details
+from pairkit.app.application import tell_details
 from pairkit.app.errors import ConfigError
+from pairkit.app.flag import columns_given, mapping
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
