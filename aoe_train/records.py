@@ -1,4 +1,4 @@
-"""What passes between the rooms of training: examples on the host, packed batches on the device."""
+"""What passes between the steps of training: examples on the host, packed batches on the device."""
 
 from __future__ import annotations
 
@@ -86,8 +86,6 @@ def check_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
 
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
-Conflicts = Literal["keep", "drop", "first", "error"]
-Streaming = Literal["auto", "on", "off"]
 _BLOCK = 1 << 16  # rows of a round
 ABSENT = -1  # in the place of a negative that a row lacks and others have
 

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train.model.tokens.texts_on_disk import TextSelection
-from aoe_train.records import ABSENT, Conflicts, Examples
+from aoe_train.records import ABSENT, Examples
+from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, unordered

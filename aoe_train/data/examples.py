@@ -12,16 +12,8 @@ import polars as pl
 
 from aoe_train.data.conflicts import Say, settle, silent
 from aoe_train.data.streamed import Streamed, stream_examples
-from aoe_train.records import (
-    ABSENT,
-    Conflicts,
-    Examples,
-    ReadingReport,
-    Streaming,
-    check_width,
-    kind_of,
-    no_rows,
-)
+from aoe_train.records import ABSENT, Examples, ReadingReport, check_width, kind_of, no_rows
+from aoe_train.settings.training import Conflicts, Streaming
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, unwatched
 from pairkit.dataset.in_memory import Source, source_name

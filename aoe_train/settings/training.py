@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.settings import ObjectiveSettings
-from aoe_train.records import Conflicts, Streaming
 from aoe_train.settings.prompts import NamedPrompts
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import Settings, split_at_commas
@@ -26,6 +25,8 @@ Pooling = Literal[
     "weighted-mean",
     "cells",
 ]
+Conflicts = Literal["keep", "drop", "first", "error"]
+Streaming = Literal["auto", "on", "off"]
 LongText = Literal["truncate", "head-tail", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)

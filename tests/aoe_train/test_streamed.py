@@ -22,7 +22,8 @@ from aoe_train.data import streamed as module
 from aoe_train.data.examples import read_examples
 from aoe_train.data.streamed import number_texts
 from aoe_train.model.origin import hash_examples
-from aoe_train.records import Conflicts, Examples
+from aoe_train.records import Examples
+from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import DataError
 from pairkit.dataset import row_stream
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
