@@ -105,7 +105,7 @@ class Backtested:
     elsewhere: int
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `gis suggest --backtest --json`."""
+        """As in the JSON of `gis backtest --json`."""
         recall = {str(depth): figure._asdict() for depth, figure in self.recall.items()}
         return {**asdict(self), "recall": recall}
 
