@@ -41,11 +41,6 @@ _FILES |= {
 }
 
 
-def sts_files(data_dir: Path, names: Sequence[str], split: Split) -> list[Path]:
-    """The files of tasks, of all if none is named."""
-    return [data_dir / _FILES[name][split][0] for name in _FILES if name in (names or STS)]
-
-
 def read_sts(
     data_dir: Path, names: Sequence[str] = (), split: Split = "test"
 ) -> tuple[list[PairTask], dict[str, str]]:
