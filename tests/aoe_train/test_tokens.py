@@ -233,6 +233,8 @@ def _in_another_process(folder: Path) -> int:
 def test_processes_may_build_the_same_at_once(tmp_path: Path) -> None:
     with multiprocessing.get_context("fork").Pool(4) as pool:
         sizes = pool.map(_in_another_process, [tmp_path] * 12)
+        pool.close()
+        pool.join()  # else a signal ends its processes, and under coverage they may hang
     assert set(sizes) == {len(build(None).ids)}
     assert len(list(tmp_path.iterdir())) == 1
 
