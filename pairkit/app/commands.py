@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -193,9 +194,15 @@ def _as_words(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-def _setting(model: str, key: str) -> Any:
+@cache
+def _defaults(model: str) -> Any:
+    """The settings with nothing given; made once for all flags of a help."""
     module, _, name = model.partition(":")
-    found: Any = getattr(import_module(module), name)()
+    return getattr(import_module(module), name)()
+
+
+def _setting(model: str, key: str) -> Any:
+    found = _defaults(model)
     for part in key.split("."):
         found = getattr(found, part)
     return found
