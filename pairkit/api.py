@@ -112,7 +112,7 @@ def audit(
 
 def report(
     source: Dataset,
-    out: Annotated[str | Path | None, Out] = None,
+    out: Annotated[str | Path | None, Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True)] = None,
     *,
     columns: Columns = None,
     labels: Labels = None,
@@ -120,11 +120,11 @@ def report(
     seed: Annotated[int, Seed] = 42,
     progress: bool | Listener = True,
 ) -> Report:
-    """Describe a dataset: counts, lengths, overlap, what was dropped, samples; figures and a page to open.
+    """Describe a dataset on one page: counts, lengths, word overlap, what was dropped, and sample pairs.
 
     Args:
         source: As for `read`.
-        out: The report's folder. An earlier report there is replaced. Default: DATASET.report.
+        out: The page. An earlier report there is replaced. Default: DATASET.report.html.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -135,15 +135,15 @@ def report(
         The counts, and where the page is.
 
     Raises:
-        ConfigError: As `read`; matplotlib is missing; or `out` holds something else or can't be written.
-        DataError: As `read`; no rows; a damaged statistics.json.
+        ConfigError: As `read`; or `out` is something else or can't be written.
+        DataError: As `read`; or no rows.
         RemoteError: As `read`.
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.report("pairs.tsv", "about", progress=False)
+        >>> made = pairkit.report("pairs.tsv", "about.html", progress=False)
         >>> made.page.name, made.counts["splits"]["all"]["texts"]
-        ('index.html', 12)
+        ('about.html', 12)
     """
     from pairkit.reports import make_report
 

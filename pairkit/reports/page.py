@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 from pairkit.app.result_table import escape, style
 from pairkit.app.version import __version__
-from pairkit.reports.counts import EVERYTHING, ORDERS, SAYS, TokenRule
-from pairkit.reports.plots import Plot, inline_svgs
-from pairkit.reports.rows import NOT_RECORDED, ReportRows, ReportSample
+from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, ReportSample
 from pairkit.similarity.measures import COMMON_SHARE, distinct_words, split_at_words
 
+MARKER = '<meta name="generator" content="pairs report">'
 _MOST_CHARS = 6000  # of each text
 _LONGEST_TITLE = 200
 
@@ -92,18 +91,6 @@ def _marked(text: str, marked: set[str]) -> str:
     )
 
 
-# ACL 2024, Table 7; the shares of texts over 512 tokens from the section that introduces the dataset.
-PAPER_SPLITS: Mapping[str, Mapping[str, float]] = {
-    "train": {"positive": 9457, "negative": 9108, "total": 18565, "long_share": 0.6103},
-    "validation": {"positive": 774, "negative": 773, "total": 1547, "long_share": 0.6085},
-    "test": {"positive": 807, "negative": 741, "total": 1548, "long_share": 0.6050},
-}
-
-# ACL 2024, Appendix B: mean overlap of 1-, 2- and 3-grams. Both triples are printed as "non-duplicate"; by
-# the sentence before them the higher one must be the duplicates'. How overlap was measured is not said.
-PAPER_OVERLAP: Mapping[str, tuple[float, float, float]] = {"negative": (22, 12, 9), "positive": (26, 16, 13)}
-
-
 Cell = str | int | float | None
 
 
@@ -152,67 +139,36 @@ def plain_reason(key: str) -> str:
     return key.replace("_", " ")
 
 
-Counts = Mapping[str, Any]  # what report.json holds
+Counts = Mapping[str, Any]  # see `pairkit.reports.counts.count`
 
 _MOST_SOURCES = 60
-_FEW_SOURCES = 15  # more are folded away beside their figure
-_REM_AN_INCH = 7.5  # how large a figure may get on a page
-_BOTH_LINES = (("pairs", "total"), ("texts over 512 tokens", "long_share"))
-_OUR_LINES = (("different texts", "texts"), ("median tokens", "median_tokens"))
+_LINES = (
+    ("pairs", "total"),
+    ("different texts", "texts"),
+    ("median tokens", "median_tokens"),
+    ("texts over 512 tokens", "long_share"),
+)
 _GRAMS = [f"{order}-gram" for order in ORDERS]
+_OVERLAP = (
+    "An n-gram is n neighbouring words. The overlap of a pair is the number of n-grams that both texts have, "
+    "as a percentage of those that either has (Jaccard). Pairs without n-grams are left out."
+)
 
 
-def tiles(counts: Counts, rows: ReportRows) -> str:
-    """The figures that one looks for first."""
-    everything = counts["splits"][EVERYTHING]
-    shown_first: list[tuple[str, Cell]] = [
-        ("pairs", everything["total"]),
-        (rows.names[1], everything[rows.keys[1]]),
-        (rows.names[0], everything[rows.keys[0]]),
-        ("different texts", everything["texts"]),
-        ("texts over 512 tokens", everything["long_share"]),
-    ]
-    if rows.named_by:
-        number = len(counts["sources"])
-        shown_first.append((rows.named_by if number == 1 else _plural(rows.named_by), number))
-    inner = "".join(f"<div><dt>{escape(name)}</dt><dd>{shown(n)}</dd></div>" for name, n in shown_first)
-    return f'<dl class="tiles">{inner}</dl>'
-
-
-def _plural(noun: str) -> str:
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-
-
-def split_tables(counts: Counts, rows: ReportRows) -> str:
-    """The papers' Table 7 for this dataset, beside the papers' own."""
-    low, high = rows.keys
-    lines = [(rows.names[1], high), (rows.names[0], low), *_BOTH_LINES, *_OUR_LINES]
-    gaps = [of["gap_auc"] for of in counts["splits"].values()]
-    gap_line = [("AUC of the gap in time", *("–" if gap is None else f"{gap:.2f}" for gap in gaps))]
-    knows_gaps = gaps[-1] is not None
-    here = _by_split("this dataset", lines, counts["splits"], gap_line if knows_gaps else [])
-    lines = [("positive", "positive"), ("negative", "negative"), *_BOTH_LINES]
-    there = _by_split("the papers' GIS", lines, PAPER_SPLITS)
-    note = (
-        "A text over 512 tokens counts once for every pair that it stands in. The papers' GIS is there for "
-        f"comparison (ACL 2024, Table 7).{_untold(counts, rows)}"
-    )
-    if knows_gaps:
+def split_table(counts: Counts, rows: ReportRows) -> str:
+    """Pairs, texts and lengths by split."""
+    splits = counts["splits"]
+    lines = [(rows.names[1], rows.keys[1]), (rows.names[0], rows.keys[0]), *_LINES]
+    body: list[tuple[Cell, ...]] = [(name, *(s[key] for s in splits.values())) for name, key in lines]
+    note = f"Tokens are estimated without a tokenizer.{_untold(counts, rows)}"
+    gaps = [of["gap_auc"] for of in splits.values()]
+    if gaps[-1] is not None:
+        body.append(("AUC of the gap in time", *("–" if gap is None else f"{gap:.2f}" for gap in gaps)))
         note += (
             " AUC of the gap: how often a positive's issues were opened nearer to each other than a "
             "negative's; at 0.5 dates don't give the label away."
         )
-    return f'<div class="tables wide">{here}{there}</div><p class="note">{escape(note)}</p>'
-
-
-def _by_split(
-    title: str,
-    lines: Sequence[tuple[str, str]],
-    splits: Mapping[str, Mapping[str, Any]],
-    more: Sequence[tuple[Cell, ...]] = (),
-) -> str:
-    body = [(name, *(s[key] for s in splits.values())) for name, key in lines]
-    return table([title, *splits], [*body, *more])
+    return table(["", *splits], body, note=note)
 
 
 def _untold(counts: Counts, rows: ReportRows) -> str:
@@ -226,43 +182,21 @@ def _untold(counts: Counts, rows: ReportRows) -> str:
     return f" This dataset does not say {', nor '.join(missing)}." if missing else ""
 
 
-def figure(plot: Plot, note: str = "") -> str:
-    """A figure, its panels side by side where there is room, with its caption."""
-    pictures = "".join(
-        f'<div class="panel" role="img" aria-label="{escape(plot.title)}" '
-        f'style="max-width:{_REM_AN_INCH * panel.width:.0f}rem">{svg}</div>'
-        for panel, svg in zip(plot.panels, inline_svgs(plot), strict=True)
-    )
-    words = " ".join(part for part in (plot.caption, note) if part)
-    caption = f"<figcaption>{escape(words)}</figcaption>" if words else ""
-    return f'<figure><div class="panels">{pictures}</div>{caption}</figure>'
-
-
-def source_table(counts: Counts, rows: ReportRows, plots: Mapping[str, Plot]) -> str:
-    """Pairs by source, as bars too where there are several."""
+def source_table(counts: Counts, rows: ReportRows) -> str:
+    """Pairs by source."""
     if rows.named_by is None:
         return ""
     sources = list(counts["sources"].items())
     body = [(name, c[rows.keys[1]], c[rows.keys[0]], sum(c.values())) for name, c in sources[:_MOST_SOURCES]]
     rest = f"The largest {_MOST_SOURCES} of {len(sources):,}." if len(sources) > _MOST_SOURCES else ""
-    listed = table([rows.named_by, rows.names[1], rows.names[0], "pairs"], body, note=rest)
-    if "sources" not in plots:
-        return listed
-    if len(sources) > _FEW_SOURCES:
-        listed = f"<details><summary>All of them as a table</summary>{listed}</details>"
-    return f'<div class="tables wide">{figure(plots["sources"])}{listed}</div>'
+    return table([rows.named_by, rows.names[1], rows.names[0], "pairs"], body, note=rest)
 
 
 def overlap_table(counts: Counts, rows: ReportRows) -> str:
-    """Mean overlaps of either side, here and in the papers."""
+    """Mean overlaps of either side."""
     found = counts["overlap"]
-    here = [(f"{rows.names[side]}, here", *_percents(found[rows.keys[side]])) for side in (1, 0)]
-    papers = [(f"{key}, the papers' GIS", *_percents(PAPER_OVERLAP[key])) for key in ("positive", "negative")]
-    note = (
-        "Mean overlap. The papers do not say how they measured it, so their figures show the order of things "
-        "and not what ours should be."
-    )
-    return table(["", *_GRAMS], [*here, *papers], note=note)
+    lines = [(rows.names[side], *_percents(found[rows.keys[side]])) for side in (1, 0)]
+    return table(["mean overlap", *_GRAMS], lines, note=_OVERLAP)
 
 
 def kind_tables(counts: Counts, rows: ReportRows) -> str:
@@ -305,22 +239,15 @@ def render_page(
     name: str,
     counts: Mapping[str, Any],
     rows: ReportRows,
-    plots: Mapping[str, Plot],
     samples: Sequence[ReportSample],
     common: frozenset[str],
-    rule: TokenRule,
 ) -> str:
     """The whole page."""
+    cut = "" if rows.cut is None else f"<p>Labels are scores. They are cut at {rows.cut:g} on this page.</p>"
     parts = [
-        ("counts", "Pairs and splits", split_tables(counts, rows)),
-        ("scores", "Scores", figure(plots["scores"]) if "scores" in plots else ""),
-        ("sources", "Sources", source_table(counts, rows, plots)),
-        ("lengths", "Token lengths", figure(plots["lengths"], f"Tokens are {rule.says}.")),
-        (
-            "overlap",
-            "n-gram overlap",
-            figure(plots["overlap"], SAYS) + overlap_table(counts, rows),
-        ),
+        ("counts", "Pairs and splits", cut + split_table(counts, rows)),
+        ("sources", "Sources", source_table(counts, rows)),
+        ("overlap", "n-gram overlap", overlap_table(counts, rows)),
         ("kinds", "Kinds of pairs", kind_tables(counts, rows)),
         ("dropped", "What was left out, and why", drop_tables(counts)),
         ("samples", "Sample pairs", f"<p>{_SAMPLES}</p>{sample_cards(samples, rows, common)}"),
@@ -331,7 +258,7 @@ def render_page(
     foot = f"Made by pairs report (aoe-toolkit {__version__}), seed {counts['seed']}."
     return _document(
         name,
-        f'<header class="top"><p>Dataset report</p><h1>{escape(name)}</h1>{tiles(counts, rows)}'
+        f'<header class="top"><p>Dataset report</p><h1>{escape(name)}</h1>'
         f"<nav>{links}</nav></header><main>{body}</main>"
         f"<footer>{escape(foot)} The texts belong to the people who wrote them.</footer>",
     )
@@ -341,7 +268,7 @@ def _document(name: str, body: str) -> str:
     look = style("pairkit.reports", "page.css")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'{MARKER}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
         f"<title>{escape(name)}: dataset report</title><style>{look}</style></head>"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
-from pairkit.reports.pictures import drawing, image
 from pairkit.system.files import write_bytes
 
 if TYPE_CHECKING:
@@ -42,6 +44,26 @@ _LOOK: dict[str, Any] = {
     "svg.hashsalt": "aoe",
     "svg.fonttype": "path",
 }
+
+
+@contextmanager
+def drawing(style: Mapping[str, Any]) -> Iterator[None]:
+    """Draw within it: with this style, whatever the machine's matplotlibrc says."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its notes on its own caches
+    with needed_for("a figure"):
+        from matplotlib import rc_context, rcdefaults, rcParams
+    with rc_context():
+        rcdefaults()
+        rcParams.update(style)  # type: ignore[arg-type]  # a key is one of many literals
+        yield
+
+
+def image(figure: Figure, kind: str, **options: Any) -> bytes:
+    """A figure as a `png` or `svg` file holds it, without date and program."""
+    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[kind]
+    held = io.BytesIO()
+    figure.savefig(held, format=kind, metadata=metadata, **options)
+    return held.getvalue()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs, read_rows
 from pairkit.dataset.records import PairDataset
-from pairkit.reports.rows import skipped_labels
+from pairkit.reports.counts import drop_reasons
 from tests.support.linear import assert_linear
 
 NLI = ["entailment", "neutral", "contradiction"]
@@ -323,7 +323,7 @@ def test_what_is_left_out_is_told_wherever_rows_are_read(tmp_path: Path) -> None
     assert pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"]["skipped_label"] == 1
     assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {"skipped_label": 1}
     read = pairkit.read(pairs(words))
-    assert skipped_labels(read.labels) == {"Rows skipped by their label": {"neutral": 1}}
+    assert drop_reasons("nowhere", read.labels) == {"Rows skipped by their label": {"neutral": 1}}
     assert pairkit.read(read).labels == read.labels
 
 

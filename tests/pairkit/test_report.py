@@ -1,39 +1,108 @@
-import io
+"""The report's page, as a browser would see it, and what it counts."""
+
+from __future__ import annotations
+
 import json
-import os
 import re
-import subprocess
-import sys
-import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.result_table import escape
 from pairkit.cli import app
 from pairkit.dataset.records import PairDataset
-from pairkit.reports import make_report
+from pairkit.reports import Report, make_report
+from pairkit.reports.counts import (
+    ORDERS,
+    ReportRows,
+    choose_samples,
+    collect_rows,
+    count,
+    drop_reasons,
+    overlap,
+    words,
+)
 from pairkit.reports.page import link, shown, table
-from pairkit.system.folders import beside
 
-from .report_material import HOSTILE, dataset, written
+HOSTILE = (
+    "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
+)
 
-matplotlib_image = pytest.importorskip("matplotlib.image")
+
+def row(number: int, label: int, **fields: Any) -> dict[str, Any]:
+    evidence = {"kind": "closer_comment", "url": "https://github.com/acme/rocket/issues/1#issuecomment-1"}
+    plain = {
+        "text1": f"Crash number {number}\n\nthe parser crashes on start {number}",
+        "text2": f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
+        "label": label,
+        "repo": "acme/rocket" if number % 3 else "acme/fuel",
+        "number1": number,
+        "number2": number + 1000,
+        "url1": f"https://github.com/acme/rocket/issues/{number}",
+        "url2": f"https://github.com/acme/rocket/issues/{number + 1000}",
+        "created_at1": "2020-01-01T00:00:00Z",
+        "created_at2": "2020-01-02T00:00:00Z",
+        "evidence": {**evidence, "who": "max", "when": "2020-01-03T00:00:00Z"} if label else None,
+        "negative_kind": None if label else ("hard" if number % 2 else "random"),
+    }
+    return plain | fields
+
+
+def dataset(source: Path | str = "somewhere") -> PairDataset:
+    train = [row(n, n % 2, negative_kind=None if n % 2 else "random") for n in range(1, 13)]
+    train += [row(20, 0, negative_kind="hard"), row(21, 1, text1=HOSTILE, url1="javascript:alert(3)")]
+    frames = (
+        pl.DataFrame(rows, schema_overrides={"negative_kind": pl.String}, infer_schema_length=None)
+        for rows in (train, [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)])
+    )
+    return PairDataset(dict(zip(("train", "test"), frames, strict=True)), str(source))
+
+
+def written(folder: Path) -> Path:
+    """The same dataset as files, with statistics."""
+    folder.mkdir(parents=True)
+    for split, rows in dataset().splits.items():
+        rows.write_parquet(folder / f"{split}.parquet")
+    statistics = {
+        "dropped_positives": {"same_text": 4, "not_fetched": 57},
+        "rejected_issues": {},
+        "verdicts": {"duplicate": {"closer_same": 9}, "not": {"open": 2}},
+        "clusters": 3,
+    }
+    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    return folder
+
+
+def collected(pairs: PairDataset) -> ReportRows:
+    return collect_rows(pairs, lambda _: None)
+
+
+def counted(pairs: PairDataset) -> dict[str, Any]:
+    return count(collected(pairs), pairs, 7)
+
+
+def graded(*scores: float) -> PairDataset:
+    texts = {f"text{side}": [f"{side} {n}" for n in range(len(scores))] for side in (1, 2)}
+    frame = pl.DataFrame({**texts, "label": pl.Series(scores, dtype=pl.Float32)})
+    return PairDataset({"train": frame}, "scores.tsv", "graded")
 
 
 class Page(HTMLParser):
-    """What a browser would see: tags with attributes, and the text between them."""
+    """Tags with attributes, and the text between them."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(path.read_text(encoding="utf-8"))
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attributes)))
@@ -46,216 +115,205 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     source = written(tmp_path_factory.mktemp("report") / "acme")
-    return make_report(PairDataset(dataset().splits, str(source)), progress=False).out
+    return make_report(dataset(source), progress=False)
 
 
-def test_the_folder_stands_beside_the_dataset_and_is_complete(out: Path) -> None:
-    assert out.name == "acme.report"
-    names = {path.name for path in out.iterdir()}
-    figures = {f"{name}.{kind}" for name in ("lengths", "overlap", "sources") for kind in ("png", "svg")}
-    assert names == figures | {"index.html", "report.json"}
-    counts = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    assert counts["splits"]["all"]["total"] == 16
-    assert counts["dropped"]["Positives dropped"] == {"not_fetched": 57, "same_text": 4}
+def test_the_page_has_all_sections(report: Report) -> None:
+    assert report.page.name == "acme.report.html"
+    page = Page(report.page)
+    for text in (
+        "not fetched",
+        "acme/rocket",
+        "Negative: hard",
+        "AUC of the gap",
+        "Jaccard",
+        "closer comment",
+    ):
+        assert text in page.text
+    marked = re.findall(r"<mark>(.*?)</mark>", page.source)
+    assert {word.lower() for word in marked} == {"zeppelin"}  # nearly every text has the other shared words
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert {address[1:] for address in page.values("href") if address.startswith("#")} <= {*ids}
 
 
-@pytest.mark.parametrize("name", ["lengths", "overlap", "sources"])
-def test_figures_are_pictures_with_something_on_them(out: Path, name: str) -> None:
-    picture = matplotlib_image.imread(out / f"{name}.png")
-    assert picture.shape[1] >= 800
-    for colour in ("#d8701a", "#1273b5"):  # both sides are drawn
-        wanted = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        assert (np.abs(picture[..., :3] - wanted).max(axis=2) < 0.02).sum() > 50
-    assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")
-
-
-def test_the_page_asks_nobody_and_runs_nothing(out: Path) -> None:
-    page = Page(out / "index.html")
+def test_the_page_loads_and_runs_nothing(report: Report) -> None:
+    page = Page(report.page)
     assert not {"script", "link", "img", "iframe", "object", "base", "form"} & {tag for tag, _ in page.tags}
     assert not page.values("src")
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    addresses = page.values("href") + page.values("xlink:href")
-    assert all(address.startswith(("#", "https://github.com/")) for address in addresses)
-    style = (out / "index.html").read_text(encoding="utf-8")
-    assert "@import" not in style
-    assert not re.search(r"url\((?!#)", style)
-
-
-def test_hostile_texts_are_shown_as_they_are(out: Path) -> None:
-    page = Page(out / "index.html")
+    assert all(address.startswith(("#", "https://github.com/")) for address in page.values("href"))
+    assert not re.search(r"@import|url\(", page.source)
     assert HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") in page.text
-    assert "javascript:" not in " ".join(page.values("href"))
 
 
-def test_names_within_the_page_are_unique_and_lead_somewhere(out: Path) -> None:
-    page = Page(out / "index.html")
-    ids = page.values("id")
-    assert len(ids) == len(set(ids))
-    text = (out / "index.html").read_text(encoding="utf-8")
-    targets = set(re.findall(r"url\(#([^)]+)\)", text)) | set(re.findall(r'href="#([^"]+)"', text))
-    assert targets <= set(ids)
+def test_equal_input_gives_equal_bytes(report: Report) -> None:
+    before = report.page.read_bytes()
+    make_report(dataset(report.page.with_name("acme")), progress=False)
+    assert report.page.read_bytes() == before
 
 
-def test_the_page_says_what_is_to_be_said(out: Path) -> None:
-    text = Page(out / "index.html").text
-    for words in ("9,457", "61.0", "Jaccard", "not fetched", "acme/rocket", "Negative: hard", "26.0 %"):
-        assert words in text
-    marked = re.findall(r"<mark>(.*?)</mark>", (out / "index.html").read_text(encoding="utf-8"))
-    assert not {"the", "parser"} & {word.lower() for word in marked}  # nearly every text has them
-
-
-def test_equal_input_gives_equal_bytes_and_replaces_the_report(out: Path) -> None:
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    source = out.with_name("acme")
-    make_report(PairDataset(dataset().splits, str(source)), progress=False)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-
-
-def test_graded_labels_of_one_split_without_provenance_and_a_file_of_mine(tmp_path: Path) -> None:
+def test_graded_labels_without_provenance(tmp_path: Path) -> None:
     frame = pl.DataFrame({"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]})
-    pairs, home = PairDataset({"test": frame}, "sts.tsv", "graded"), tmp_path / "r"
-    report = make_report(pairs, home, progress=False)
-    text = Page(report.page).text
-    assert (tmp_path / "r" / "scores.png").is_file()
+    found = make_report(PairDataset({"test": frame}, "s.tsv", "graded"), tmp_path / "r.html", progress=False)
+    text = Page(found.page).text
     assert "score 2.5 or more" in text
     assert "does not say where its rows come from" in text
-    assert report.counts["splits"]["all"]["high"] == 2
-    assert report.counts["overlap"]["low"] == [None] * 3  # of texts without words
-    (home / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"r: holds notes\.txt, which is no part of a report"):
-        make_report(pairs, home, progress=False)
-    assert (home / "notes.txt").is_file()
+    assert found.counts["splits"]["all"]["high"] == 2
+    assert found.counts["overlap"]["low"] == [None] * 3  # of texts without words
 
 
-def test_hostile_sources_are_names_and_nothing_else(tmp_path: Path) -> None:
-    names = ["<script>x</script>", "a$b$c", "two\nlines\x1b", "é" * 80]
+def test_sources_are_text(tmp_path: Path) -> None:
+    names = ["<script>x</script>", "two\nlines\x1b", "a", "b"]
     frame = pl.DataFrame({"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names})
-    report = make_report(PairDataset({"train": frame}, "odd"), tmp_path / "r", progress=False)
-    assert "script" not in {tag for tag, _ in Page(report.page).tags}
-    drawn = "".join(ET.parse(report.out / "sources.svg").getroot().itertext())
-    for drawn_name in ("<script>x</script>", "a$b$c", "two lines\ufffd", "é" * 31 + "…"):
-        assert drawn_name in drawn
+    found = make_report(PairDataset({"train": frame}, "odd"), tmp_path / "r.html", progress=False)
+    assert "script" not in {tag for tag, _ in Page(found.page).tags}
+    assert "<script>x</script>" in Page(found.page).text
 
 
-@pytest.mark.parametrize(
-    ("source", "name"), [("owner/data:config", "data-config.report"), ("no/such.tsv", "such.tsv.report")]
-)
-def test_a_dataset_from_elsewhere_is_reported_here(source: str, name: str) -> None:
-    assert beside(source, "report") == Path(name)
+def test_only_a_report_is_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "pairs.tsv"
+    mine.write_bytes(b"text1\ttext2\tlabel\n\xff\n")
+    for target in (mine, tmp_path):
+        with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
+            make_report(dataset(), target, progress=False)
+    assert mine.read_bytes().endswith(b"\xff\n")
 
 
-def test_what_stands_at_out_is_not_replaced(tmp_path: Path) -> None:
-    source = written(tmp_path / "data" / "acme")
-    pairs = PairDataset(dataset().splits, str(source))
-    (tmp_path / "file").write_text("mine", encoding="utf-8")
-    for target, why in (
-        (source, "would replace the dataset"),
-        (source.parent, "would replace the dataset"),
-        (tmp_path / "file", "is a file"),
-        (tmp_path, "would replace the dataset"),
-        (written(tmp_path / "other"), "no part of a report of `pairs report`"),
-    ):
-        with pytest.raises(ConfigError, match=why):
-            make_report(pairs, target, progress=False)
-    assert (tmp_path / "other" / "train.parquet").is_file()
-
-
-def test_a_file_of_the_same_name_makes_no_report(tmp_path: Path) -> None:
-    pairs, mine = PairDataset(dataset().splits, "acme"), tmp_path / "mine"
-    mine.mkdir()
-    for text in ('{"total": 3}', "[]", "{"):
-        (mine / "report.json").write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match=r"holds report\.json, which is no part of a report"):
-            make_report(pairs, mine, progress=False)
-    assert (mine / "report.json").read_text(encoding="utf-8") == "{"
-
-
-def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match=re.escape("pip install 'aoe-toolkit[figures]'")):
-        make_report(dataset(), tmp_path / "r", progress=False)
-    assert not (tmp_path / "r").exists()
-
-
-def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+def test_command_line(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
-    (source / "statistics.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="not JSON"):
-        make_report(PairDataset(dataset().splits, str(source)), progress=False)
-    assert [path.name for path in tmp_path.iterdir()] == ["acme"]
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = written(tmp_path / "acme")
-    result = CliRunner().invoke(app, ["report", str(source), "--json", "-q"])
-    assert result.exit_code == 0, result.output
-    told = json.loads(io.StringIO(result.stdout).readlines()[-1])
-    assert told["page"] == str(tmp_path / "acme.report" / "index.html")
-    assert told["splits"]["all"]["positive"] == 8
-    result = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
-    assert isinstance(result.exception, ConfigError)
-    assert "no such file or folder" in str(result.exception)
-
-
-def test_the_terminal_shows_each_count_as_what_it_is(tmp_path: Path) -> None:
-    source = written(tmp_path / "acme")
-    result = CliRunner().invoke(app, ["report", str(source), "-q"])
-    assert result.exit_code == 0, result.exception
-    counts = json.loads((tmp_path / "acme.report" / "report.json").read_text())["splits"]
-    lines = {line[:24].strip(): line[24:].split() for line in result.stdout.splitlines()}
+    done = CliRunner().invoke(app, ["report", str(source), "--json", "-q"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["page"] == str(tmp_path / "acme.report.html")
+    done = CliRunner().invoke(app, ["report", str(source), "-q"])
+    lines = {line[:24].strip(): line[24:].split() for line in done.stdout.splitlines()}
     assert lines["total"] == ["14", "2", "16"]
-    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in counts.values()]
+    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in told["splits"].values()]
     assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
 
 
-def test_a_home_that_cannot_be_written_is_no_news(tmp_path: Path) -> None:
-    """matplotlib would warn of its cache, over several lines."""
-    (tmp_path / "plain.csv").write_text("text1,text2,label\na b,c d,1\ne f,g h,0\n")
-    environment = {**os.environ, "HOME": "/nowhere", "MPLCONFIGDIR": "/proc/nowhere"}
-    command = [sys.executable, "-m", "pairkit", "report", "plain.csv"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert re.search(r"AUC of the gap in time +– +–", done.stdout)  # there are no dates
-    assert done.stderr.splitlines() == [
-        "next: open the page in a browser",
-        f"  {tmp_path / 'plain.csv.report' / 'index.html'}",
+def test_counts_by_split_source_and_kind() -> None:
+    found = counted(dataset())
+    assert list(found["splits"]) == ["train", "test", "all"]
+    keys = ("positive", "negative", "total", "texts")
+    assert [found["splits"]["train"][key] for key in keys] == [7, 7, 14, 28]
+    assert [found["splits"]["all"][key] for key in keys[:3]] == [8, 8, 16]
+    assert list(found["sources"].items()) == [
+        ("acme/rocket", {"positive": 4, "negative": 6}),
+        ("acme/fuel", {"positive": 4, "negative": 2}),
     ]
+    negatives = found["kinds"]["negative"]
+    assert {kind: own["pairs"] for kind, own in negatives.items()} == {"random": 6, "hard": 2}
+    # "crash number n the parser crashes on start n", "parser crashes n it crashes on every start alas n"
+    assert negatives["random"]["overlap"][0] == pytest.approx(100 * 5 / 11, abs=0.01)
+    assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
 
 
-def test_nothing_stays_markup() -> None:
-    assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
+def test_lengths() -> None:
+    # six letters, the three that remain, a sign, two digits, and two special tokens; a letter and the two
+    frame = pl.DataFrame({"text1": ["tokenizer!42", "a " * 510], "text2": ["a", "a " * 511], "label": [1, 0]})
+    rows = collected(PairDataset({"train": frame}, "x"))
+    assert rows.frame.select("tokens1", "tokens2").rows() == [(6, 3), (512, 513)]
+    counts = count(rows, PairDataset({"train": frame}, "x"), 7)["splits"]["train"]
+    assert counts["long_share"] == 1 / 4
+    assert counts["median_tokens"] == round((6 + 512) / 2)
 
 
-def test_an_https_address_becomes_a_link() -> None:
-    assert link("https://github.com/a/b/issues/1?a=1&b=2", "#1") == (
-        '<a href="https://github.com/a/b/issues/1?a=1&amp;b=2" rel="noopener noreferrer nofollow">#1</a>'
+def test_several_llms_count_once() -> None:
+    frame = pl.DataFrame(
+        {"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0], "llms": [["two", "one"], ["one"]]}
     )
+    assert set(counted(PairDataset({"train": frame}, "labelled"))["sources"]) == {"one + two", "one"}
+
+
+def test_columns_of_other_types_are_ignored() -> None:
+    odd = pl.DataFrame(
+        {"text1": ["a"], "text2": ["b"], "label": [0], "negative_kind": [[1]], "source": [{"a": 1}]}
+        | {"evidence": [{"kind": ["x"]}]}
+    )
+    found = counted(PairDataset({"train": odd}, "odd"))
+    assert set(found["kinds"]["negative"]) == {"not recorded"}
+    assert found["sources"] == {"unknown": {"positive": 0, "negative": 1}}
+
+
+def test_graded_labels_are_cut_in_the_middle() -> None:
+    rows = collected(graded(1, 2.9, 3, 5))
+    assert (rows.cut, rows.keys) == (3, ("low", "high"))
+    assert rows.frame["side"].to_list() == [0, 0, 1, 1]
+    assert collected(graded(0.7, 0.7)).frame["side"].to_list() == [1, 1]
+
+
+def test_datasets_without_a_report() -> None:
+    with pytest.raises(DataError, match="somewhere: no rows"):
+        collected(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
+    splits = dict(dataset().splits)
+    splits["test"] = splits["test"].with_columns(pl.Series([[1], [2]]).alias("evidence"))
+    with pytest.raises(DataError, match="differ from split to split"):
+        collected(PairDataset(splits, "somewhere"))
+
+
+def test_drop_reasons(tmp_path: Path) -> None:
+    assert list(drop_reasons(str(written(tmp_path / "d"))).items()) == [
+        ("Positives dropped", {"not_fetched": 57, "same_text": 4}),
+        ("Threads judged not to be duplicates", {"open": 2}),
+    ]
+    assert drop_reasons("owner/dataset") == {}
+    odd = {"dropped": [1], "dropped_positives": {"a": "many", "b": 0}, "verdicts": 7}
+    (tmp_path / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
+    assert drop_reasons(str(tmp_path)) == {}
+
+
+def test_samples_depend_on_the_seed_and_show_every_kind() -> None:
+    rows = collected(dataset())
+    mixed = rows.frame.sample(fraction=1, shuffle=True, seed=1)
+    shuffled = ReportRows(mixed, rows.keys, rows.names, None, None)
+    chosen = [(s.side, s.kind, [pair["text1"] for pair in s.pairs]) for s in choose_samples(rows, 7)]
+    assert chosen == [(s.side, s.kind, [p["text1"] for p in s.pairs]) for s in choose_samples(shuffled, 7)]
+    assert [(side, kind) for side, kind, _ in chosen] == [(1, "closer_comment"), (0, "random"), (0, "hard")]
+    assert [len(pairs) for *_, pairs in chosen] == [8, 6, 2]
+    big = PairDataset({"train": pl.concat([dataset().splits["train"]] * 3)}, "big")
+    assert sum(len(sample.pairs) for sample in choose_samples(collected(big), 7)) == 20
+
+
+texts = st.text(alphabet="ab _0É,.\n", max_size=40)
+
+
+@settings(max_examples=30)
+@given(texts, texts, st.sampled_from(ORDERS))
+def test_overlap_is_that_of_scikit_learn(one: str, other: str, order: int) -> None:
+    vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")
+    metrics = pytest.importorskip("sklearn.metrics")
+    vectorizer = vectorizer_module.CountVectorizer(
+        ngram_range=(order, order), token_pattern=r"\w+", binary=True
+    )
+    found = overlap(words(one), words(other), order)
+    if found is None:
+        with pytest.raises(ValueError, match="empty vocabulary"):
+            vectorizer.fit_transform([one, other])
+        return
+    first, second = vectorizer.fit_transform([one, other]).toarray()
+    assert found == pytest.approx(100 * metrics.jaccard_score(first, second))
 
 
 @pytest.mark.parametrize(
     "address",
     [
-        "http://github.com/x",
-        "javascript:alert(1)",
-        " https://github.com",
-        "HTTPS:x",
-        "https://",
-        "https://[bad",
-        "https://me@evil.example/",
-        "//evil.example",
-        None,
-        7,
+        *("http://github.com/x", "javascript:alert(1)", " https://github.com", "HTTPS:x", "https://"),
+        *("https://[bad", "https://me@evil.example/", "//evil.example", None, 7),
     ],
 )
-def test_anything_else_does_not(address: object) -> None:
+def test_only_plain_https_addresses_become_links(address: object) -> None:
     assert link(address, "<text>") == "&lt;text&gt;"
 
 
-def test_quotes_do_not_end_an_address() -> None:
+def test_markup() -> None:
+    assert link("https://github.com/a/b/issues/1?a=1&b=2", "#1") == (
+        '<a href="https://github.com/a/b/issues/1?a=1&amp;b=2" rel="noopener noreferrer nofollow">#1</a>'
+    )
     assert 'href="https://a.example/&quot;onclick=&quot;"' in link('https://a.example/"onclick="', "x")
-
-
-def test_cells() -> None:
+    assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
     assert [shown(cell) for cell in (1234, 0.6103, None, "<")] == ["1,234", "61.0&#8239;%", "–", "&lt;"]
     assert '<th scope="row">a</th><td>1</td>' in table(["x", "y"], [("a", 1)])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairkit.reports.pictures import drawing, image
+from papers.figures.style import drawing, image
 
 mpl = pytest.importorskip("matplotlib")
 
