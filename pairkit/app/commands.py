@@ -80,7 +80,9 @@ def add_command(
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     everything.sort(key=lambda one: (order.get(one.flag.panel, 1), not one.is_required))
     options = [_option(one) for one in everything]
-    help_all = Option("--help-all", callback=_show_all, is_eager=True, help="Show all options and exit.")
+    help_all = Option(
+        "--help-all", callback=_show_all, is_eager=True, metavar="", help="Show all options and exit."
+    )
     options.append(_keyword("help_all", Annotated[bool, help_all], default=False))
     vars(command)["__signature__"] = inspect.Signature(options)
     command.__annotations__ = {one.name: one.annotation for one in options}
@@ -160,7 +162,7 @@ def _option(one: Parameter) -> inspect.Parameter:
     details: dict[str, Any] = {
         "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
     }
-    details |= {"metavar": flag.metavar, "show_default": False}
+    details |= {"metavar": "" if kind is bool else flag.metavar, "show_default": False}
     plain = "--" + one.name.replace("_", "-")
     both = kind is bool and one.default is not False
     names = flag.names.split() or [f"{plain}/--no-{plain[2:]}" if both else plain]

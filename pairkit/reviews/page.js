@@ -2,15 +2,12 @@
 // Texts of a dataset become text nodes, never HTML: nothing in this file parses any.
 const at = (id) => document.getElementById(id);
 const PENDING = "pairs review pending ";
-const MARKS = ["shared", "own", "both", "none"];
-const MARK_NAMES = { shared: "shared words", own: "differing words", both: "both", none: "none" };
 
 const token = ownToken();
 let state = null; // what the server said last
 let relation = ""; // chosen for the pair in view
 let busy = true; // until the server has answered
 let seen = 0, since = performance.now(); // milliseconds that the pair was in view
-let marks = ""; // chosen by the person; else the pair's own
 
 function ownToken() {
   const given = location.hash.slice(1);
@@ -155,68 +152,21 @@ function span(seconds) {
 
 function drawPair() {
   state.pair.texts.forEach((text, side) => at("text" + side).replaceChildren(...parts(text)));
+  document.querySelectorAll(".text").forEach((text) => { text.scrollTop = 0; });
   relation = "";
   at("note").value = "";
   at("noted").hidden = true;
   seen = 0;
   since = performance.now();
-  look(marks || state.pair.marks);
+  document.body.dataset.marks = state.pair.marks;
   scrollTo({ top: 0, behavior: "instant" });
   at("main").focus({ preventScroll: true });
 }
 
-function parts({ before, shown, after, left_out: leftOut }) {
-  const found = [...folded(before, "that both begin with"), ...blocks(shown), ...folded(after, "more")];
+function parts({ pieces, left_out: leftOut }) {
+  const found = pieces.map(([text, marked]) => (marked ? make("mark", "", text) : text));
   if (leftOut) found.push(make("p", "", `… ${leftOut.toLocaleString("en")} more characters, which this page does not show`));
   return found;
-}
-
-function folded(lines, which) {
-  if (!lines.length) return [];
-  const button = make("button", "fold", `Show ${lines.length} line${lines.length > 1 ? "s" : ""} ${which}`);
-  button.type = "button";
-  button.addEventListener("click", () => {
-    const made = blocks(lines);
-    made[0].tabIndex = -1;
-    button.replaceWith(...made);
-    made[0].focus({ preventScroll: true });
-  });
-  return [button];
-}
-
-function blocks(lines) {
-  const made = [];
-  let last = "";
-  for (const [kind, pieces] of lines) {
-    const looks = { title: "title", heading: "heading", quote: "quote", code: "code" }[kind] || "plain";
-    if (looks !== last) made.push(make(looks === "code" ? "pre" : "div", looks));
-    made.at(-1).append(...pieces.map(piece));
-    last = looks;
-  }
-  return made;
-}
-
-function piece([text, looks]) {
-  if (!looks) return text;
-  const tag = looks.includes("inline") ? "code" : looks.includes("strong") ? "strong" : "span";
-  return make(tag, looks, text);
-}
-
-function unfold() {
-  document.querySelectorAll(".fold").forEach((button) => button.click());
-  at("main").focus({ preventScroll: true });
-}
-
-function look(wanted) {
-  document.body.dataset.marks = wanted;
-  const button = at("tool-marks");
-  if (button) button.firstChild.textContent = "Marks: " + MARK_NAMES[wanted];
-}
-
-function nextLook() {
-  marks = MARKS[(MARKS.indexOf(document.body.dataset.marks) + 1) % MARKS.length];
-  look(marks);
-  at("status").textContent = "Marked: " + MARK_NAMES[marks];
 }
 
 function inView() { return document.hidden ? 0 : performance.now() - since; }
@@ -301,11 +251,8 @@ function drawButtons() {
     button("tool-skip", "Skip", "s", () => judge("skip")),
     button("tool-undo", "Undo", "z", undo),
     button("tool-note", "Note", "c", () => note(at("note").value)),
-    button("tool-marks", "Marks", "m", nextLook),
   );
-  key("f", "Unfold both texts", unfold);
   at("keys").append(...told.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
-  look(document.body.dataset.marks || "shared");
   drawButtons();
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
 from statistics import median
 from typing import Annotated, Any
@@ -10,13 +11,17 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pairkit.app.errors import PairkitError
+from pairkit.app.printable import printable
 from pairkit.app.settings import Settings
 from pairkit.dataset.judgements import SKIP, UNSURE, Person, ReviewJudgement, ReviewStore
-from pairkit.reviews.texts import ShownText, shown_pair
+from pairkit.similarity.measures import distinct_words, split_at_words
 from pairkit.system.seeded import keyed_hash
 
 _RECENT = 30  # judgements that the speed is taken from
 _LONGEST_S = 600.0  # a pair in view for longer was left alone
+MOST_CHARS = 200_000  # of a text
+_SHORT_CHARS = 500  # up to this length, differing words say more of similar texts than shared ones
+_WORD = re.compile(r"\w+")
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
@@ -112,12 +117,7 @@ class ReviewerSession:
 
     def _pair(self, pair_id: str) -> dict[str, Any]:
         pair = self._store.pairs[pair_id]
-        one, other, marks = shown_pair(pair.text1, pair.text2, frozenset(self._settings.common))
-        return {
-            "id": pair.pair_id,
-            "texts": [_text(one), _text(other)],
-            "marks": marks,
-        }
+        return {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, frozenset(self._settings.common))}
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
         """What was said last, and now that it was judged where that pair is from."""
@@ -136,12 +136,21 @@ class ReviewerSession:
         }
 
 
-def _text(shown: ShownText) -> Mapping[str, Any]:
-    parts = {
-        name: [[line.kind, line.pieces] for line in getattr(shown, name)]
-        for name in ("before", "shown", "after")
+def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
+    """Both texts in pieces, each with whether it is marked: shared words, or differing ones if similar."""
+    whole = [printable(text.replace("\r\n", "\n")) for text in (one, other)]
+    texts = [text[:MOST_CHARS] for text in whole]
+    words = [{word.lower() for word in _WORD.findall(text)} for text in texts]
+    shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
+    alike = len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS
+    marked = (words[0] - words[1], words[1] - words[0]) if alike else (shared, shared)
+    return {
+        "marks": "own" if alike else "shared",
+        "texts": [
+            {"pieces": split_at_words(text, marked[side]), "left_out": len(whole[side]) - len(text)}
+            for side, text in enumerate(texts)
+        ],
     }
-    return {**parts, "left_out": shown.left_out}
 
 
 def _speed(said: Sequence[ReviewJudgement]) -> float | None:

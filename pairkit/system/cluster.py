@@ -6,7 +6,6 @@ This is the one place that imports ray, and does so only where a cluster is aske
 from __future__ import annotations
 
 import logging
-import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,6 @@ from pairkit.app.extras import needed_for
 _ANSWER_S = 10.0  # till something answers
 _ADDRESS = re.compile(r"\[?([^\s/]+?)\]?:([0-9]{1,5})", re.ASCII)
 _START = "start one with `ray start`, and give the address that it names"
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # and empty settings
-_SETTINGS = 4  # the kind of frame with which every server of HTTP/2 begins
 
 
 class WorkerLost(Exception):  # noqa: N818 - no error of a user's
@@ -105,23 +102,12 @@ def joined(address: str) -> Iterator[Cluster]:
 
 
 def _check_answers(address: str) -> None:
-    """Ray itself waits for minutes for a cluster that is not there, or for another server at its port."""
+    """Ray itself waits for minutes for a cluster that is not there."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
         raise ConfigError(f"address = {address}: expected HOST:PORT, such as 10.0.0.1:6379")
     try:
-        with socket.create_connection((match[1], int(match[2])), _ANSWER_S) as connection:
-            connection.settimeout(_ANSWER_S)
-            if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_http2(connection):
-                raise ConnectionError("another server has that port")
+        with socket.create_connection((match[1], int(match[2])), _ANSWER_S):
+            pass
     except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(f"address = {address}: no Ray cluster answers there ({error}); {_START}") from error
-
-
-def _speaks_http2(connection: socket.socket) -> bool:
-    """Whether a server begins as those of gRPC do."""
-    connection.sendall(_PREFACE)
-    head = b""
-    while len(head) < 4 and (more := connection.recv(4 - len(head))):
-        head += more
-    return len(head) == 4 and head[3] == _SETTINGS

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
 from pairkit.system.files import open_own, write_errors
 
-_CHECKED_BYTES = (
-    256 << 20
-)  # a file up to this size is checked as a whole (a second a GiB), a larger one as it is read
 _SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
 
 
@@ -163,7 +159,3 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
             "working folder",
             path=path,
         )
-    if path.stat().st_size <= _CHECKED_BYTES:
-        ((found,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
-        if found != "ok":
-            raise DataError(f"damaged ({one_line(found)}): move it away and run again", path=path)

@@ -77,7 +77,5 @@ class Reviewer:
 
 
 def text_in(shown: dict[str, Any]) -> str:
-    """All that a side of the page shows, folded or not."""
-    return "".join(
-        text for part in ("before", "shown", "after") for _, pieces in shown[part] for text, _ in pieces
-    )
+    """All that a side of the page shows."""
+    return "".join(text for text, _ in shown["pieces"])

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import socket
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
 
 from pairkit.app.errors import ConfigError, DataError, RemoteError
-from pairkit.system import cluster
 from pairkit.system.cluster import Cluster, WorkerLost, address_of, joined
 
 
@@ -27,41 +23,6 @@ def test_the_address_is_named() -> None:
         address_of("spark", None)
 
 
-@contextmanager
-def server(answer: bytes) -> Iterator[str]:
-    """Answers so whoever comes; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection, suppress(OSError):
-                connection.sendall(answer)
-                while connection.recv(1 << 10):
-                    pass
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another server has that port"),
-        (b"", "timed out"),
-    ],
-)
-def test_another_server_at_the_address_is_not_waited_for(
-    answer: bytes, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ray would do so for more than three minutes."""
-    monkeypatch.setattr(cluster, "_ANSWER_S", 0.5)
-    match = rf"no Ray cluster answers there \({words}\)"
-    with server(answer) as address, pytest.raises(ConfigError, match=match), joined(address):
-        pass
-
-
 def test_what_is_no_address() -> None:
     for address in ("auto", "ray://head", "10.0.0.1"):
         with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
@@ -73,13 +34,9 @@ def test_what_is_no_address() -> None:
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    settings = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-    with (
-        server(settings) as address,
-        pytest.raises(ConfigError, match=r"--engine ray .* needs ray, .* 'aoe-toolkit\[ray\]'"),
-        joined(address),
-    ):
-        pass
+    match = r"--engine ray .* needs ray, .* 'aoe-toolkit\[ray\]'"
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConfigError, match=match):
+        joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
 
 
 class _RayError(Exception):

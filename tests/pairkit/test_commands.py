@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from pairkit.app.application import application
+from pairkit.app.application import application, tell_details
 from pairkit.app.commands import add_command
 from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag
+from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings
 
 if TYPE_CHECKING:
@@ -182,3 +185,46 @@ def test_a_message_names_the_flag(run: Any, rate: str, message: str) -> None:
 )
 def test_usage_errors(run: Any, words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2
+
+
+def test_the_version_and_completion(run: Any) -> None:
+    assert run("--version").stdout.startswith("kitchen (aoe-toolkit ")
+    shown = run("--help").stdout
+    assert "--install-completion" in shown
+    assert "\x1b" not in shown  # a pipe has no colours
+
+
+@pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
+def test_every_command_has_verbose_once(package: str) -> None:
+    tree = get_command(import_module(f"{package}.cli").app)
+    for name, command in tree.commands.items():  # type: ignore[attr-defined]  # a group's
+        flags = [flag for option in command.params for flag in option.opts]
+        assert flags.count("--verbose") == flags.count("-v") == 1, name
+
+
+def test_details_are_printed_once_and_only_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("pairkit")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    tell_details("pairkit")
+    tell_details("pairkit")
+    logging.getLogger("pairkit.dataset.reader").info("a\x1b[31m line")
+    logging.getLogger("somebody.elses").info("their own")
+    assert capsys.readouterr().err == "a\ufffd[31m line\n"
+    logger.setLevel(logging.NOTSET)
+
+
+def test_columns_by_name_or_number() -> None:
+    assert columns_given(None) is None
+    assert columns_given("text1=a,text2=b") == {"text1": "a", "text2": "b"}
+    assert columns_given("1, 2,4") == {"text1": "1", "text2": "2", "label": "4"}
+    assert columns_given("2,1") == {"anchor": "2", "positive": "1"}
+    for wrong in ("1", "1,2,3,4"):
+        with pytest.raises(ConfigError, match=f"^--columns {wrong}: expected the numbers of two texts"):
+            columns_given(wrong)
+    assert mapping("--columns", "text1=a, text2 = b=c,") == {"text1": "a", "text2": "b=c"}
+    for wrong in ("text1", "=a", "text1=", " =a"):
+        with pytest.raises(ConfigError, match=f"^--columns {wrong}: expected name=value,name=value$"):
+            mapping("--columns", wrong)

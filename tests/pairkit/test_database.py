@@ -77,17 +77,6 @@ def test_a_read_only_connection_writes_nothing(store: Path) -> None:
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
 
 
-def test_a_damaged_store_is_refused_when_it_is_opened(store: Path) -> None:
-    connection = opened(store)
-    connection.executemany("INSERT INTO toys VALUES (?)", ((f"bear {i:05d}" * 9,) for i in range(2000)))
-    connection.close()
-    data = bytearray(store.read_bytes())
-    data[4096 * 5 : 4096 * 5 + 200] = b"\xff" * 200
-    store.write_bytes(data)
-    with pytest.raises(DataError, match="damaged"):
-        open_database(store, SCHEMA, create=False, absent="")
-
-
 def test_rights_are_mended(store: Path) -> None:
     store.chmod(0o644)
     open_database(store, SCHEMA, create=True, absent="").close()

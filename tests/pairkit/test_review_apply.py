@@ -8,7 +8,7 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError, LeakError
-from tests.pairkit.review_material import Reviewer, rows
+from tests.pairkit.review_material import Reviewer, rows, text_in
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def reviewed(dataset: Path, answers: dict[str, str]) -> None:
     with found.serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
-            text = "".join(text for _, pieces in pair["texts"][0]["shown"] for text, _ in pieces)
+            text = text_in(pair["texts"][0])
             ann.say(answers.get(text.split()[1], "yes"))
 
 
@@ -65,11 +65,7 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
     with pairkit.review(pairs, store, share=1.0).serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
-            ann.say(
-                "no"
-                if "a" in str(pair["texts"][0]["shown"][0]) + str(pair["texts"][1]["shown"][0])
-                else "yes"
-            )
+            ann.say("no" if "a" in "".join(map(text_in, pair["texts"])) else "yes")
     made = pairkit.apply([*pairs, turned], store=store)
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 

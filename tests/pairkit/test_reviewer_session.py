@@ -9,8 +9,15 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairkit.app.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.reviewer_session import NotAskedError, ReviewerSession, SentJudgement, pairs_of
+from pairkit.reviews.reviewer_session import (
+    NotAskedError,
+    ReviewerSession,
+    SentJudgement,
+    pairs_of,
+    shown_pair,
+)
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
@@ -113,3 +120,29 @@ def test_everybody_has_an_order_of_their_own_that_stays() -> None:
     assert orders[0] != orders[1]
     assert orders[0] == pairs_of("ann", IDS[::-1], people[::-1], seed=1)
     assert orders[0] != pairs_of("ann", IDS, people, seed=2)
+
+
+@given(st.text(), st.text())
+def test_both_texts_are_shown_whole(one: str, other: str) -> None:
+    shown = shown_pair(one, other, frozenset())["texts"]
+    for text, side in zip((one, other), shown, strict=True):
+        assert "".join(piece for piece, _ in side["pieces"]) == printable(text.replace("\r\n", "\n"))
+        assert side["left_out"] == 0
+    assert shown_pair("x " * 150_000, "y", frozenset())["texts"][0]["left_out"] == 100_000
+
+
+def test_marked_words() -> None:
+    def marked(one: str, other: str) -> tuple[str, list[list[str]]]:
+        found = shown_pair(one, other, frozenset({"the"}))
+        return found["marks"], [
+            [t for t, is_marked in side["pieces"] if is_marked] for side in found["texts"]
+        ]
+
+    alike = marked("the pump usually works", "the pump seldom works")
+    assert alike == ("own", [["usually"], ["seldom"]])
+    assert marked("the crash at once", "the error after a Crash last year") == (
+        "shared",
+        [["crash"], ["Crash"]],
+    )
+    rest = "word " * 100
+    assert marked(f"{rest}usually", f"{rest}seldom")[0] == "shared"
