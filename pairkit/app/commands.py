@@ -1,9 +1,4 @@
-"""Commands made from public functions: signature and docstring are the only declaration of an option.
-
-A parameter becomes a flag of the same name. Its help is the first sentence of its entry under `Args:`, or of
-the entry in the function that it refers to ("See `build`."). A sentence "Default: …." in the entry says what
-None stands for. `Annotated` with a `Flag` adds what a shell needs beyond that.
-"""
+"""Commands made from public functions: signature and docstring are the only declaration of an option."""
 
 from __future__ import annotations
 

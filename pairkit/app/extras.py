@@ -28,12 +28,7 @@ _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in 
 
 @contextmanager
 def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
-    """Import a package of an extra; where it is absent, say what to install.
-
-    Example:
-        with needed_for("a figure"):
-            import matplotlib
-    """
+    """Import a package of an extra; if it is missing, the error says what to install."""
     try:
         yield
     except ImportError as error:

@@ -1,7 +1,4 @@
-"""Options: a parameter of a public function, its docstring entry, and a `Flag` for what only a shell needs.
-
-This module imports little, because the public functions import it.
-"""
+"""Options: a parameter of a public function, its docstring entry, and a `Flag` for what a shell needs."""
 
 from __future__ import annotations
 
@@ -21,35 +18,20 @@ from pairkit.app.errors import ConfigError
 
 @dataclass(frozen=True)
 class Flag:
-    """What a shell needs to know of a parameter, beyond its name, type, default and docstring.
+    """What a shell needs to know of a parameter, beyond its name, type, default and docstring."""
 
-    Attributes:
-        names: Names of the flag, such as `--data -d`; by default made from the parameter's.
-        metavar: What stands for its value in help.
-        panel: The group of flags in which it is shown.
-        main: Whether `--help` shows it; `--help-all` shows every flag.
-        setting: The dotted key that it sets; its default is then that of the settings model.
-        read: Makes the argument from the words on the command line.
-        repeat: Whether it may be given several times.
-        positional: Whether it is an argument without a flag.
-        required: Whether the command needs it, although Python does not.
-        optional: Whether the command may go without it, although Python needs it; it is then None.
-        hidden: Whether it is for Python only.
-        help: Its help, if it is not documented in the function's docstring.
-    """
-
-    names: str = ""
+    names: str = ""  # such as `--data -d`; by default made from the parameter's
     metavar: str | None = None
-    panel: str = "Options"
-    main: bool = False
-    setting: str = ""
-    read: Callable[[Any], Any] | None = None
+    panel: str = "Options"  # the group of flags in help
+    main: bool = False  # whether `--help` shows it; `--help-all` shows every flag
+    setting: str = ""  # the dotted key that it sets; the default is then that of the settings model
+    read: Callable[[Any], Any] | None = None  # makes the argument from the words on the command line
     repeat: bool = False
     positional: bool = False
-    required: bool = False
-    optional: bool = False
-    hidden: bool = False
-    help: str = ""
+    required: bool = False  # by the command, although not by Python
+    optional: bool = False  # for the command, although not for Python; it is then None
+    hidden: bool = False  # for Python only
+    help: str = ""  # if it is not documented in the function's docstring
 
 
 PYTHON_ONLY = Flag(hidden=True)

@@ -23,11 +23,7 @@ def printable(text: str) -> str:
 
 
 def holds_no_text(text: str) -> bool:
-    """Whether there is in it what no text holds: control characters, or halves of characters.
-
-    Tab, line feed and carriage return aside, a control character is no part of a sentence; half a surrogate
-    pair, which a JSON escape can smuggle in, is no character at all.
-    """
+    """Whether it has control characters (but tab and line ends) or halves of surrogate pairs."""
     return _NO_TEXT.search(text) is not None
 
 

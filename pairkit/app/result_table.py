@@ -61,6 +61,26 @@ def style(package: str, sheet: str) -> str:
     return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
 
 
+class Printed:
+    """A result that prints its tables, on a terminal and in a notebook."""
+
+    def table(self) -> ResultTable:
+        """Its table, if it has only one."""
+        raise NotImplementedError
+
+    def tables(self) -> Sequence[ResultTable | str]:
+        """Its tables."""
+        return [self.table()]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self.tables()))
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()
+        )
+
+
 Cell = str | int | float | None
 
 UNBOUNDED = 1 << 16  # columns of a place that has no edge

@@ -1,7 +1,4 @@
-"""Configuration: defaults in code < a TOML file < `--set key=value` < flags, into a frozen pydantic model.
-
-Secrets never come this way; they are read from the environment or a key file by whoever needs them.
-"""
+"""Configuration: defaults in code < a TOML file < `--set key=value` < flags, into a frozen pydantic model."""
 
 from __future__ import annotations
 
@@ -77,19 +74,7 @@ def merge(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
-    """The settings that keyword arguments, or the flags of the same names, make.
-
-    Args:
-        model: The settings class.
-        table: Names of keyword arguments to the dotted keys that they set.
-        given: The keyword arguments; None means "not given", and a name that the table lacks is no setting.
-        below: See `load_settings`.
-        config: A TOML file.
-        settings: Dotted keys to values, or the `key=value` words of `--set`; over the file, under `given`.
-
-    Raises:
-        ConfigError: As `load_settings`.
-    """
+    """The settings that keyword arguments make: `table` names the dotted key that each one sets."""
     words, flags = _words_and_keys(settings)
     flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
     file = argument("config", config, Path | None)

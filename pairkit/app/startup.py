@@ -12,14 +12,7 @@ from typing import Any, NoReturn
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package, by what it imports under `if TYPE_CHECKING:`.
-
-    Example:
-        if TYPE_CHECKING:
-            from gis_builder.api import build as build
-
-        __getattr__, __dir__, __all__ = lazy_names(__name__)
-    """
+    """`__getattr__`, `__dir__` and `__all__` of a package, from its imports under `TYPE_CHECKING`."""
     loader: Any = sys.modules[package].__loader__
     places = {
         name.asname: (node.module, name.name)

@@ -93,10 +93,7 @@ def _streams() -> Iterator[None]:
 
 
 def _closed() -> TextIO:
-    """In place of a stream that was closed before we began: what is written to it fails, as on a full disk.
-
-    It takes the number of the closed stream, so that no file of ours gets it.
-    """
+    """In place of a closed stream: writing to it fails, and no file of ours gets its number."""
     return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
 
 
@@ -136,10 +133,7 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = Fa
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line of stdout, the last thing a command with `--json` prints.
-
-    Its numbers must be finite: JSON knows no others, so that what is undefined is to be None.
-    """
+    """Print one JSON object on one line of stdout; its numbers must be finite."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
     sys.stdout.write(half_escaped(text) + "\n")

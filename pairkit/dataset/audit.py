@@ -1,8 +1,4 @@
-"""Look for what makes a pair dataset untrustworthy, first of all for leaks between its splits.
-
-Works on any dataset that `pairkit.dataset.reader` reads. Issues are told apart by their pages where a row has
-them, else by their exact texts.
-"""
+"""Leaks between splits, repeats and contradictions; issues are told apart by pages, else by texts."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pairkit.app.errors import LeakError
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
 from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.dataset.reader import PairFrames
@@ -49,7 +45,7 @@ class SplitReport:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AuditReport:
+class AuditReport(Printed):
     """What was found; `leaks` decides whether the splits can be trusted."""
 
     source: str
@@ -117,20 +113,9 @@ class AuditReport:
                 found.add_row("", "", example)
         return splits, found
 
-    def __repr__(self) -> str:
-        return "\n\n".join(str(part) for part in self.tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(part._repr_html_() for part in self.tables())
-
 
 def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> AuditReport:
-    """Check pairs; read them so that empty texts are counted rather than refused.
-
-    They are read twice. The first time each value becomes a hash; the second time rows are kept whose hashes
-    stand where they should not, and different texts go to disk. So memory grows with what is found, and
-    by some 100 bytes a pair.
-    """
+    """Check pairs in two passes: hashes first, then the rows whose hashes are where they should not be."""
     first = FirstPass(pairs)
     with scratch_file(temporary_folder()) as scratch:
         second = SecondPass(pairs, first, scratch)

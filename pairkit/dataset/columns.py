@@ -207,11 +207,7 @@ def to_rows(
     first_row: int = 1,
     listed: Collection[str] | None = None,
 ) -> pl.DataFrame:
-    """As many rows as the source has, with the columns they mean and no others.
-
-    text1, text2 and label; or anchor, positive and, where known, negatives, a list of one or more; or text.
-    Of a stretch of a table's rows `listed` says which columns hold lists of negatives, see `holds_lists`.
-    """
+    """As many rows as the source has, with the columns they mean; for `listed` see `holds_lists`."""
     if labels is not None:
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")

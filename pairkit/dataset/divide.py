@@ -62,10 +62,7 @@ RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # of splits; th
 
 
 def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    """Drop rows of a weaker split that share a text, issue or cluster with a stronger one.
-
-    Test is stronger than validation, and both are stronger than any other: what a model is judged by stays.
-    """
+    """Drop rows of a weaker split that share a text, issue or cluster with a stronger one."""
     ties = tie(rows, threshold)
     of_split: defaultdict[str, list[int]] = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
@@ -90,10 +87,7 @@ def _strength(split: str) -> tuple[int, str]:
 def divide(
     rows: pl.DataFrame, shares: Sequence[float], seed: int, threshold: float, *, cut_negatives: bool
 ) -> pl.DataFrame:
-    """Give every row a new split, so that no text, issue or cluster stands in two.
-
-    Rows that have a text in common, directly or through others, are of one group, and groups are dealt.
-    """
+    """Give every row a new split, so that no text, issue or cluster is in two."""
     parts = _parts(shares)
     ties = tie(rows, threshold)
     binding = _positive(rows) if cut_negatives else [True] * rows.height
@@ -132,10 +126,7 @@ def _positive(rows: pl.DataFrame) -> list[bool]:
 def _assign_groups(
     sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int
 ) -> dict[int, str]:
-    """Groups to splits: the small splits are filled first, and the largest takes what is left.
-
-    A group that is larger than what a split misses is passed over; a split that got none takes the least.
-    """
+    """Groups to splits: the small splits are filled first, and the largest takes what is left."""
     order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", ties.texts[name]), name))
     small = sorted(parts, key=lambda split: (parts[split], split))
     dealt: dict[int, str] = {}

@@ -21,10 +21,7 @@ FileFormat = Literal["jsonl", "csv"]
 def export_pairs(
     dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False
 ) -> list[Path]:
-    """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV.
-
-    In CSV an apostrophe precedes what a spreadsheet would run as a formula: `pairkit.app.printable.inert`.
-    """
+    """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):
         raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     for rows in dataset.splits.values():

@@ -15,7 +15,7 @@ import polars as pl
 from pairkit.app.errors import AuthError, ConfigError, DataError, RemoteError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.system.address import read_address
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _UNWANTED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # of a model: oth
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Pushed:
+class Pushed(Printed):
     """What was sent, or would be.
 
     Attributes:
@@ -62,12 +62,6 @@ class Pushed:
         files.add_rule()
         files.add_row("all", sum(self.files.values()))
         return files
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def load(name: str) -> dict[str, pl.DataFrame]:
@@ -151,26 +145,7 @@ def push(
     dry_run: bool = False,
     endpoint: str | None = None,
 ) -> Pushed:
-    """Send files in one commit; the repository is created unless it exists.
-
-    The token is that of the environment variable HF_TOKEN. It goes to `endpoint` alone, and is never shown.
-
-    Args:
-        folder: Where the files are.
-        repo: `owner/name`.
-        files: Paths below `folder` with their bytes, see `listing`.
-        kind: What the repository is.
-        command: Who sends, for the commit's message.
-        public: Whether everybody may see it; else a repository that exists and is public is refused.
-        revision: Branch to commit to, created unless it exists; the main one if None.
-        dry_run: Send nothing.
-        endpoint: The Hub's address; the public one, or that of HF_ENDPOINT, if None.
-
-    Raises:
-        ConfigError: `repo` is no repository's name, or is public; or a package is missing.
-        AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The Hub can't be reached or failed.
-    """
+    """Send files in one commit; the repository is created unless it exists, private unless `public`."""
     if dry_run:
         return Pushed(repo, files, None)
     with needed_for("sending to the Hub", "hub"):

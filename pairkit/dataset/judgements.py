@@ -46,35 +46,20 @@ _REMEDY = "move the file away, or give another (--store, store=)"
 
 
 class ReviewSettings(Settings):
-    """What a review was begun with.
-
-    Attributes:
-        dataset: What the dataset is called.
-        digest: Of its pairs and labels.
-        pairs: How many different pairs it has.
-        label_kind: What its labels are.
-        top: The highest label of their scale: 1, or of some scores 5.
-        asked: What people are asked for: yes or no, or a number from 0 to 5.
-        question: In words.
-        relations: What two texts of a pair may be to each other, where that is asked as well.
-        strata: What strata differ in.
-        seed: Decides which pairs, and in which order.
-        each: How many people judge each pair; None: all.
-        common: Words that say little, as many texts of the dataset have them.
-    """
+    """What a review was begun with."""
 
     dataset: str
-    digest: str
-    pairs: int
+    digest: str  # of its pairs and labels
+    pairs: int  # how many different ones it has
     label_kind: LabelKind
-    top: float
-    asked: Literal["labels", "grades"]
+    top: float  # the highest label of their scale: 1, or of some scores 5
+    asked: Literal["labels", "grades"]  # yes or no, or a number from 0 to 5
     question: str
-    relations: tuple[str, ...] = ()
-    strata: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()  # what two texts may be to each other, if that is asked as well
+    strata: tuple[str, ...] = ()  # what strata differ in
     seed: int = 42
-    each: Annotated[int, Field(ge=1)] | None = None
-    common: tuple[str, ...] = ()
+    each: Annotated[int, Field(ge=1)] | None = None  # how many people judge each pair; None: all
+    common: tuple[str, ...] = ()  # words that many texts have
 
     @property
     def answers(self) -> Mapping[str, float]:
@@ -102,27 +87,16 @@ class Person(NamedTuple):
 
 
 class ReviewJudgement(NamedTuple):
-    """What one person says of a pair.
+    """What one person says of a pair."""
 
-    Attributes:
-        key: Made by the page, so that what is sent twice is one.
-        pair_id: The pair.
-        person: Who.
-        answer: yes, no, or a grade; unsure, or skip.
-        relation: What the texts are to each other; empty where nothing was said.
-        note: Words.
-        seconds: How long the pair was in view.
-        at: When, ISO 8601, UTC.
-    """
-
-    key: str
+    key: str  # made by the page, so that a judgement that is sent twice is kept once
     pair_id: str
     person: str
-    answer: str
-    relation: str
+    answer: str  # yes, no, or a grade; unsure, or skip
+    relation: str  # empty if nothing was said
     note: str
-    seconds: float
-    at: str
+    seconds: float  # how long the pair was in view
+    at: str  # ISO 8601, UTC
 
 
 _FIELDS = ", ".join(ReviewJudgement._fields)

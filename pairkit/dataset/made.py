@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.app.version import __version__
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
@@ -47,10 +47,7 @@ _FIRST = ("split", "source", ROW, "text1", "text2", "label")
 
 
 def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
-    """The rows of all datasets, in their order; `source` says which each is from.
-
-    Where columns of one name have types that don't go together they become texts, nested ones JSON.
-    """
+    """The rows of all datasets with their `source`; columns of clashing types become texts."""
     kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
     if len({*kinds.values()}) > 1:
         told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
@@ -83,10 +80,7 @@ def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
-    """Mark the rows that say again what another says: the same two texts, whichever comes first.
-
-    Of such rows the one in the strongest split stays (test, then validation), of several the first.
-    """
+    """Mark rows that repeat a pair: the one in the strongest split stays, of several the first."""
     if conflicts not in get_args(Conflicts):
         raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
@@ -162,7 +156,7 @@ The datasets that this one is made of have licences of their own; check what the
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)  # as PairDataset
-class MadeDataset:
+class MadeDataset(Printed):
     """A dataset made of others.
 
     Attributes:
@@ -204,12 +198,6 @@ class MadeDataset:
             told = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
             counts.caption = f"left out: {told}"
         return counts
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def build_result(
@@ -267,10 +255,7 @@ def _digest(pairs: PairDataset) -> str:
 
 
 def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], *, fresh: bool) -> None:
-    """Refuse a folder that holds anything but a dataset of `pairs`, or that a source is read from.
-
-    A dataset made of the same datasets and settings is not refused: what replaces it is the same.
-    """
+    """Refuse a folder that holds anything but a dataset of `pairs`, or that a source is read from."""
     for source in sources.values():
         if isinstance(source, str | Path) and out.resolve() in (
             home := Path(source).resolve(),

@@ -1,8 +1,4 @@
-"""A row's negatives: in a column, in several that are numbered, or as a list in one.
-
-An empty cell, a null and a blank entry of a list are no negative, so rows may have fewer than others. A row
-has one at least.
-"""
+"""A row's negatives: in a column, in several that are numbered, or as a list in one. Blank ones are none."""
 
 from __future__ import annotations
 
@@ -24,10 +20,7 @@ _LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""  # a list of texts, as JSON o
 
 
 def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The columns that hold negatives by their names, such as `negative`, `negative_1`, `hard_negatives`.
-
-    Those with numbers are in order of them, others come first.
-    """
+    """The columns named as negatives, such as `negative_2` or `hard_negatives`, in order of their numbers."""
     numbers = {name: found[1] for name in names if (found := _NAME.fullmatch(name))}
     return tuple(sorted(numbers, key=lambda name: by_number(numbers[name])))
 
@@ -39,10 +32,7 @@ def by_number(digits: str) -> tuple[int, str]:
 
 
 def holds_lists(column: pl.Series) -> bool | None:
-    """Whether every text of a column is a list, as JSON or as Python writes it; None where there is no text.
-
-    What is not decided over a whole table is decided over its stretches of rows: they all have to say so.
-    """
+    """Whether every text of a column is a list, as JSON or Python writes it; None without any text."""
     if column.dtype != pl.String:
         return None
     filled = column.drop_nulls()

@@ -20,20 +20,14 @@ _LOOK: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statist
 
 
 def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> None:
-    """Write a table in one step; see `pairkit.system.files.write_bytes`.
-
-    It is made in memory first: the library tells a full disk as a malformed file.
-    """
+    """Write a table in one step; made in memory first, as polars reports a full disk as a malformed file."""
     write_bytes(path, parquet_bytes(rows), private=private)
 
 
 def stream_parquet(
     path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any], *, private: bool = False
 ) -> None:
-    """Write a table of which a frame at a time is in memory; the bytes for one frame are `write_parquet`'s.
-
-    Of several, columns of lists may be cut into pages elsewhere.
-    """
+    """Write a table of which a frame at a time is in memory; one frame gives `write_parquet`'s bytes."""
     failed: list[BaseException] = []
 
     def rows(*_: object) -> Iterator[pl.DataFrame]:

@@ -1,8 +1,4 @@
-"""Parquet files of others: what their metadata claim is compared with their size before they are unpacked.
-
-A column of one value may claim a billion rows in a few bytes, and a page may unpack to two gigabytes. pyarrow
-reads them, in batches of bounded memory, so that encoding starts without polars.
-"""
+"""Parquet files of others in batches, after their metadata were compared with their size."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Read pairs from a folder of ours, a file, a folder of files, a dataset on the Hub, or from memory.
-
-A source is opened table by table (`SourceTable`): which column is what, and what labels mean, is decided over
-all tables of a source before any row is converted. `read_pairs` and `read_rows` read everything at once,
-`read_frames` one table at a time, `row_stream` a few rows at a time; all with the same results.
-"""
+"""Read pairs or rows of any source: whole, or a table at a time. `row_stream` reads a few rows at a time."""
 
 from __future__ import annotations
 
@@ -165,11 +160,7 @@ class KeptRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SplitRows:
-    """Rows as they are meant, by split: text1, text2, label; or anchor, positive[, negatives]; or text.
-
-    `labels` says what was made of the source's labels, None where it has none; `kept` where rows are from;
-    `written` how many of a split's rows LLMs or rules wrote, see `pairkit.dataset.records.written_rows`.
-    """
+    """Rows by split: text1, text2, label; or anchor, positive[, negatives]; or text."""
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None

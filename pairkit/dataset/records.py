@@ -160,10 +160,7 @@ def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, d
 
 
 def file_patterns(sizes: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
-    """The card's file patterns, given how many rows each configuration has of each split.
-
-    A split without rows has no file, as readers can't tell its columns' use.
-    """
+    """The card's file patterns, given the numbers of rows; a split without rows has no file."""
     return {
         config: {
             split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet" for split, rows in splits.items() if rows
@@ -279,12 +276,7 @@ def written_rows(rows: pl.DataFrame) -> int:
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with their known columns in known types.
-
-    repo, number1, number2, url1, url2, cluster, relation and negative_kind are texts, confidence is a float,
-    evidence a structure of the texts kind, url, who and when. A value that is none becomes null, and a column
-    of another shape is left out.
-    """
+    """Rows with their known columns in known types; a column of another shape is left out."""
     kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
     known = [name for name in (*kinds, "evidence") if name in rows.columns]
     plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]

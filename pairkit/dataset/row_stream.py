@@ -1,10 +1,4 @@
-"""The rows of a split a few at a time, as `pairkit.dataset.reader.read_rows` gives them all at once.
-
-What is decided over a whole table, or over all of them, is decided first (`open_rows`): which column is what,
-what labels mean, whether texts are lists. That takes the columns of labels, and as much of the negatives as
-it needs; the texts are read once the answer is known. Parquet is read in batches of rows; a file of any other
-kind is read whole, one at a time.
-"""
+"""The rows of a split a few at a time, as `reader.read_rows` gives them all at once."""
 
 from __future__ import annotations
 

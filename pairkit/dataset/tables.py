@@ -68,10 +68,7 @@ def first_row(path: Path, *, header: bool = True) -> int:
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
-    """Whether the first line of a CSV or TSV file says what its columns are called.
-
-    It doesn't where a person gives columns by their numbers, from 1, and that line has no such names.
-    """
+    """Whether a CSV or TSV file has a header; not if columns are given by numbers that it lacks."""
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
         return True
@@ -81,13 +78,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
 
 
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
-    """Read Parquet, JSON lines, a JSON array of objects, CSV, TSV or an Arrow stream, each also as `.gz`.
-
-    CSV follows the usual quoting. TSV has no quoting: a quotation mark is a character. Every column of both
-    is text, named by the first line, or where there is no `header` by its number, from 1. With `lines` it is
-    a text file, and each line a row of the column `text`: only a line feed ends one, as other marks may stand
-    inside a text.
-    """
+    """Read a table; with `lines` each line of a text file is a row of the column `text`."""
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})

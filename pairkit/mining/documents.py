@@ -54,10 +54,7 @@ class Document:
         return next((section.paragraphs for section in self.sections() if section.paragraphs), [])
 
     def sections(self) -> Iterator[Section]:
-        """Each heading with the paragraphs up to the next one; those before the first have none.
-
-        A paragraph that is a question heads a section, too.
-        """
+        """Each heading, or paragraph that is a question, with the paragraphs up to the next one."""
         section = Section(None)
         for block in self.blocks:
             if block.kind == "heading" or is_question(block.text):
@@ -124,10 +121,7 @@ _TITLE = "title:"
 
 
 def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
-    """The title, and headings and paragraphs; code, tables and HTML are left out.
-
-    The title is that of the front matter, else the first heading.
-    """
+    """The title, and headings and paragraphs; code, tables and HTML are left out."""
     front = _FRONT.match(text)
     skipped = 0 if front is None else text.count("\n", 0, front.end())
     blocks: list[Block] = []

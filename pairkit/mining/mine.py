@@ -162,11 +162,7 @@ def _found(
 
 
 def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows with their split, and a reason where one is left out.
-
-    Links tie no documents, or a linked collection would be of one piece: those that reach over splits are
-    left out instead, which is what `divide` does with negatives.
-    """
+    """Rows with their split; links between splits are left out, or a linked collection would be one group."""
     reasons = [reason for _, reason in found]
     rows = pl.DataFrame(
         [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in found],

@@ -75,10 +75,7 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
 
 
 def walk_files(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder and all folders below it, by name, a folder's own before theirs.
-
-    Hidden folders are passed over, and links are not followed. Unlike `os.walk` it takes any depth.
-    """
+    """What is in a folder and below it, by name; hidden folders and links are not followed. Any depth."""
     folders = [str(folder)]
     while folders:
         with _readable(place := folders.pop()), os.scandir(place) as listed:

@@ -1,10 +1,4 @@
-"""One exchange with a server of OpenAI's protocol: bytes in, bytes out, failures by name.
-
-What holds for every call: it goes to the address and nowhere else, redirects are not followed; what is for
-this machine goes through no proxy; one deadline covers all of it, however the server dawdles; a body has a
-limit, also once it is unpacked; what the server repeats of the credentials is masked before anybody sees it.
-OpenAI's SDK makes the calls, once each, and `request_guard` sees to these promises beneath it.
-"""
+"""One exchange with a server of OpenAI's protocol: bytes in, bytes out, one deadline, failures by name."""
 
 from __future__ import annotations
 

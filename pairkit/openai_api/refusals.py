@@ -1,9 +1,4 @@
-"""What a server says when it does not answer: read once, into a record with limits, and sorted by subject.
-
-Gateways put what their upstream said into statuses of their own: litellm passes a wrong key or an empty
-account on as 400, OpenRouter a flagged text as 403, Gemini a wrong key as 400 in a list. So the words decide
-along with the status. What nothing is known of is about no question in particular.
-"""
+"""What a server says instead of an answer, sorted by its words and status: gateways mix up statuses."""
 
 from __future__ import annotations
 

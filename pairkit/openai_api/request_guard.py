@@ -1,9 +1,4 @@
-"""The HTTP client beneath OpenAI's SDK: the only way out and in, whatever the SDK does above it.
-
-The SDK reads credentials from the environment and would send them to any host. So nothing that it adds to a
-request leaves: the guard builds each request anew, for the address alone, with exactly the headers that are
-meant for it. What comes back is unpacked up to a limit and masked before the SDK, or anybody else, sees it.
-"""
+"""The HTTP client beneath OpenAI's SDK: requests go to the address only, answers are masked."""
 
 from __future__ import annotations
 

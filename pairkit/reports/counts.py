@@ -74,10 +74,7 @@ class ReportRows:
 
 
 def collect_rows(dataset: PairDataset, tell: Listener) -> ReportRows:
-    """Join the splits and measure every row.
-
-    Graded rows are cut at the middle between the lowest and the highest score found.
-    """
+    """Join the splits and measure every row; scores are cut at the middle of those found."""
     if not len(dataset):
         raise DataError(
             "no rows, so there is nothing to report on; give a dataset with pairs", path=dataset.source
@@ -232,10 +229,7 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
 
 
 def drop_reasons(source: str, labels: LabelsRead | None = None) -> dict[str, dict[str, int]]:
-    """What was dropped: title to reason to number, the most frequent first.
-
-    From statistics.json, and from the labels by which rows were skipped as the dataset was read.
-    """
+    """What was dropped, by statistics.json and by labels: title to reason to number."""
     path = Path(source) / "statistics.json"
     statistics = read_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")

@@ -10,7 +10,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.records import PairDataset
 from pairkit.reports.counts import choose_samples, collect_rows, count
 from pairkit.reports.page import MARKER, render_page
@@ -23,7 +23,7 @@ _FORMS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report:
+class Report(Printed):
     """A report that was written.
 
     Attributes:
@@ -51,12 +51,6 @@ class Report:
             values = [split[key] for split in splits.values()]
             shown.add_row(name, *(None if value is None else f"{value:{form}}" for value in values))
         return shown
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def make_report(

@@ -1,9 +1,4 @@
-"""How far people agree, and how sure a share is: by their definitions, each with a 95 % interval.
-
-Cohen, A coefficient of agreement for nominal scales (1960); weighted, 1968. Krippendorff, Content analysis,
-chapter on reliability: alpha takes any number of judges, each of whom may have judged only some pairs. Wilson
-(1927) for shares; with weights n is Kish's effective number (Survey sampling, 1965).
-"""
+"""Cohen's kappa, Krippendorff's alpha and weighted shares (Wilson, Kish), each with a 95 % interval."""
 
 from __future__ import annotations
 
@@ -109,12 +104,7 @@ def _ranks_apart(cells: _Array) -> _Array:
 
 
 def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array], _Array]) -> Figure:
-    """The measure of all pairs' tables together, with a percentile bootstrap over the pairs.
-
-    Pairs with the same table are drawn together, as a multinomial. Where all judges agree, so does every
-    resample; the lower bound is then what the measure would be if as many pairs as Wilson's bound allows were
-    a disagreement, of the values nearest to each other.
-    """
+    """The measure of all pairs' tables together, with a percentile bootstrap over the pairs."""
     n = len(cells)
     if not n:
         return Figure(None, None, 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.card import with_section
 from pairkit.dataset.judgements import (
@@ -177,7 +177,7 @@ def _work(said: Sequence[ReviewJudgement]) -> ReviewerWork:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReviewReport:
+class ReviewReport(Printed):
     """What a review found; shares and agreement with 95 % intervals.
 
     Attributes:
@@ -319,12 +319,6 @@ class ReviewReport:
             "words": self.words(),
         }
         return {name: _plain(value) for name, value in plain.items()}
-
-    def __repr__(self) -> str:
-        return "\n\n".join(str(table) for table in self.tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables())
 
 
 def make_review_report(store: ReviewStore) -> ReviewReport:

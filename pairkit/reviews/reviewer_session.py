@@ -162,11 +162,7 @@ def _speed(said: Sequence[ReviewJudgement]) -> float | None:
 def pairs_of(
     person: str, pair_ids: Iterable[str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs that a person judges, in an order of the person's own: from names and seed alone.
-
-    Where a pair is judged by some people only, it goes to those whose hash with it is least (rendezvous
-    hashing): one more person takes over a share of everybody's pairs and moves no others.
-    """
+    """The pairs that a person judges, in their own order; `each` chooses people by rendezvous hashing."""
 
     def whose(pair_id: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", pair_id, name))[:each]

@@ -59,11 +59,7 @@ class ReviewSample:
 
 
 def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
-    """Draw the pairs of a new review; the seed decides by what they say, not by where they stand.
-
-    Each stratum gets two places, as far as it has pairs, and the rest by its size. A pair that stands in the
-    dataset more than once, whichever text comes first, is one.
-    """
+    """Draw the pairs of a new review: some of every stratum, the rest by its size."""
     rows = _once(dataset)
     top = _top(dataset)
     size = sample_size(wanted, rows.height)

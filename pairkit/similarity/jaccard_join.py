@@ -120,10 +120,7 @@ def _tie(sets: _Sets, threshold: float, groups: _Groups) -> None:
 
 
 def _differences(sets: _Sets) -> _Sets:
-    """How the sets differ from what more than half of them hold; elements that go together become one.
-
-    Elements are numbered by how many sets hold them, rarest first, and ascend within a set.
-    """
+    """How the sets differ from what more than half of them hold; items are numbered rarest first."""
     count = len(sets.rows)
     owners, weights = sets.owners, sets.weights
     items: Items = sets.items

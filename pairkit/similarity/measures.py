@@ -44,11 +44,7 @@ def opening_times() -> list[pl.Expr]:
 
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
-    """How often a positive has the smaller gap than a negative, ties counted half.
-
-    The area under the ROC curve of "the nearer in time, the likelier duplicates": 0.5 says nothing about the
-    label, 1 gives it away. Rows whose times are unknown are left out.
-    """
+    """ROC AUC of "the nearer in time, the likelier duplicates"; 0.5 says nothing about the label."""
     kinds = [frame.schema.get(name) for name in _TIMES]
     if all(kind == pl.String for kind in kinds):
         one, other = opening_times()

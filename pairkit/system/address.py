@@ -1,9 +1,4 @@
-"""Where a server is: its address read once, and what may be asked for below it.
-
-A credential is given for one *origin*: scheme, host and port. What a store, a redirect or a link names is
-joined to the address here and nowhere else, and refused unless the whole URL still has that origin. Only the
-plain form of a URL is taken: all libraries read it alike, so none is led elsewhere than where it was checked.
-"""
+"""A server's address, read once; a credential is sent to its origin (scheme, host, port) only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A Ray cluster: which is meant, joining it in seconds, and what comes back from it.
-
-This is the one place that imports ray, and does so only where a cluster is asked for.
-"""
+"""A Ray cluster: joining it, and calls on it. The one place that imports ray."""
 
 from __future__ import annotations
 

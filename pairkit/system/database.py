@@ -99,11 +99,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def scratch_database(tables: str) -> sqlite3.Connection:
-    """A database for rows that memory need not hold; it ends with its connection, and with the process.
-
-    While it is small it is in memory, then in a file without a name in TMPDIR (/var/tmp where that is not
-    set), which nobody else can open. Queries may run in another thread, one at a time.
-    """
+    """A database in a temporary file without a name; it ends with its connection, and with the process."""
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
     # Nobody is to find it after a crash, so nothing has to be undone or to be safe on the disk.

@@ -25,10 +25,7 @@ _TORCH = re.compile(r"inline_container\.cc|PytorchStreamWriter")  # hides the sy
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals to write `path` into a ConfigError that says what to do.
-
-    So are those that libraries wrap in errors of their own: safetensors, tokenizers, torch.
-    """
+    """Turn refusals to write `path`, also those that libraries wrap, into a ConfigError."""
     try:
         yield
     except PairkitError:
@@ -123,11 +120,7 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """Yield a hidden sibling folder to fill; on success it takes `out`'s place, on failure it is removed.
-
-    A folder that stood at `out` is replaced, and only once the new one is complete. A killed process may
-    leave the hidden sibling; the next run of the same command clears it.
-    """
+    """Yield a hidden sibling folder to fill; on success it takes `out`'s place, on failure it is removed."""
     partial = out.parent / f".{out.name}.partial"
     with write_errors(out):
         remove(partial)

@@ -1,8 +1,4 @@
-"""Files that others wrote, plain or gzipped, read as streams with limits.
-
-A file may be far larger than memory, a line of it may not; and a packed file must not hold more than one of
-its size plausibly would, so that a few kilobytes can't keep a run busy for hours.
-"""
+"""Files that others wrote, plain or gzipped, read as streams with limits on lines and unpacked size."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ def is_gzipped(path: Path) -> bool:
 
 
 def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
-    """A file's lines with their numbers from 1 and their ends, one in memory at a time.
-
-    Only a line feed ends a line, as other marks may stand inside a text.
-    """
+    """A file's lines with their numbers from 1 and their ends; only a line feed ends one."""
     row = 0
     try:
         with _open(path) as file:

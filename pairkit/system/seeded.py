@@ -1,8 +1,4 @@
-"""Choices that a seed decides and that nothing else does: not the order of input, not the process.
-
-A running random generator ties every choice to all the choices before it, so one more record changes
-everything after it. Here each choice is a hash of the seed and of what it is about.
-"""
+"""Choices made by a hash of the seed and of what they are about, not by order of input or process."""
 
 from __future__ import annotations
 
