@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pairkit.app.errors import ConfigError
-from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, setting_keys
+from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
@@ -130,36 +130,19 @@ def build(
         return build_dataset(names, folder, place, merged, opened, show, fresh=fresh)
 
 
-def plan(
-    repos: ReposGiven,
-    *,
-    strategy: Strategy = None,
-    api_url: ApiUrl = None,
-    token: TokenGiven = None,
-    token_file: TokenFile = None,
-    split: Split = None,
-    relations: Relations = None,
-    negatives: Negatives = None,
-    match: Match = None,
-    ratio: Ratio = None,
-    all_within_cluster: AllPairs = None,
-    cluster_cap: ClusterCap = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    progress: _Progress = True,
-) -> Plan:
+@same_arguments(build)
+def plan(given: dict[str, Any]) -> Plan:
     """Estimate the points, requests and hours of a crawl. This costs one point for 25 repositories.
 
-    The arguments and errors are as for `build`.
+    The arguments and errors are as for `build`; nothing is written.
     """
     from gis_builder.crawling.plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(plan, locals())
-    names = read_repos(repos)
-    with _display(progress) as show:
-        return plan_crawl(names, merged, _opener(merged, token, token_file, show))
+    merged = _merged(build, given)
+    names = read_repos(given["repos"])
+    with _display(given["progress"]) as show:
+        return plan_crawl(names, merged, _opener(merged, given["token"], given["token_file"], show))
 
 
 def crawl(

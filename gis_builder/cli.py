@@ -24,9 +24,7 @@ def _build(
         bool, Flag(panel=RUN, main=True, help="Estimate the cost of the crawl and stop.")
     ] = False,
 ) -> Any:
-    if not dry_run:
-        return build(**given)
-    return api.plan(**{name: value for name, value in given.items() if name not in ("out", "work", "fresh")})
+    return api.plan(**given) if dry_run else build(**given)
 
 
 def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:

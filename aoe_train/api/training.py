@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.flags import MODEL, Data, column_prompts, named_sources
-from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, setting_keys
+from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, Seed, SettingsGiven
 
 if TYPE_CHECKING:
@@ -27,27 +25,6 @@ if TYPE_CHECKING:
     from pairkit.dataset.named_sources import Given
 
 TRAINING = "Training"
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
-    """Give a function of all arguments in one mapping the signature of another function."""
-
-    def taking(other: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @wraps(other)
-        def call(*words: P.args, **given: P.kwargs) -> R:
-            bound = signature.bind(*words, **given)
-            bound.apply_defaults()
-            return other(bound.arguments)
-
-        returned = inspect.signature(other).return_annotation
-        vars(call)["__signature__"] = signature.replace(return_annotation=returned)
-        return call
-
-    return taking
 
 
 def train(

@@ -8,12 +8,15 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 from pairkit.app.errors import ConfigError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,25 @@ def _entry(function: Callable[..., Any], name: str) -> str:
 def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
     """The keyword arguments of a public function that are settings, with the dotted keys that they set."""
     return {one.name: one.flag.setting for one in parameters(function) if one.flag.setting}
+
+
+def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
+    """Give a function of all arguments in one mapping the signature of another function."""
+
+    def taking(other: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(other)
+        def call(*words: P.args, **given: P.kwargs) -> R:
+            bound = signature.bind(*words, **given)
+            bound.apply_defaults()
+            return other(bound.arguments)
+
+        returned = inspect.signature(other).return_annotation
+        vars(call)["__signature__"] = signature.replace(return_annotation=returned)
+        return call
+
+    return taking
 
 
 _BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
