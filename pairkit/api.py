@@ -378,7 +378,7 @@ def write(
         >>> pairkit.read("mine")
         PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
     """
-    from pairkit.dataset.make import make_written
+    from pairkit.dataset.made import make_written
 
     place = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range)
@@ -434,7 +434,7 @@ def merge(
         >>> made.statistics["dropped_pairs"], len(made.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.make import make_merged, named
+    from pairkit.dataset.made import make_merged, named
 
     place = argument("out", out, Path | None)
     settings = _settings(conflicts, split, cut_negatives, seed, threshold)
@@ -490,7 +490,7 @@ def split(
         >>> {name: rows.height for name, rows in made.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.make import make_split
+    from pairkit.dataset.made import make_split
 
     place = argument("out", out, Path | None)
     shares = argument("split", split, list[float])
@@ -523,9 +523,9 @@ def mine(
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
             a question and an answer, or a long text.
         out: The dataset's folder. None writes nothing.
-        strategies: title-body, question-answer, section, links or adjacent. `section` pairs a heading with
-            what is below it, and two paragraphs of a section; `links` a link's words with the document it
-            leads to; `adjacent` neighbouring paragraphs or sentences. Default: all but adjacent.
+        strategies: title-body, question-answer, section or links. `section` pairs a heading with what is
+            below it, and two paragraphs of a section; `links` a link's words with the document it leads to.
+            Default: all.
         columns: Of a table: which column is title, body, question, answer or document. Several rows may be of
             one document. By default usual names are recognised.
         min_chars: Minimum number of characters of a text.
@@ -556,11 +556,11 @@ def mine(
 
     from pairkit.app.settings import split_at_commas
     from pairkit.mining import make_mined
-    from pairkit.mining.mine import DEFAULT
+    from pairkit.mining.strategies import STRATEGIES
 
     place = argument("out", out, Path | None)
     named = (
-        DEFAULT
+        tuple(STRATEGIES)
         if strategies is None
         else argument("strategies", split_at_commas(strategies), tuple[str, ...])
     )

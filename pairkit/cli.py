@@ -137,7 +137,7 @@ add_command(
     api.mine,
     "pairs mine handbook --out mined",
     "pairs mine faq.csv --columns question=ask,answer=reply --out mined",
-    "pairs mine articles.jsonl --strategies title-body,adjacent --out mined",
+    "pairs mine articles.jsonl --strategies title-body,section --out mined",
     run=_make,
 )
 add_command(

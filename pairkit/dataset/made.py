@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
@@ -17,7 +17,8 @@ from pairkit.app.version import __version__
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.columns import as_json
-from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS
+from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
+from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import (
@@ -254,13 +255,15 @@ def _digest(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
-def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], *, fresh: bool) -> None:
+def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[object], *, fresh: bool) -> None:
     """Refuse a folder that holds anything but a dataset of `pairs`, or that a source is read from."""
-    for source in sources.values():
-        if isinstance(source, str | Path) and out.resolve() in (
-            home := Path(source).resolve(),
-            *home.parents,
-        ):
+    if out is None:
+        return
+    for source in sources:
+        if not isinstance(source, str | Path):
+            continue
+        home = Path(source).resolve()
+        if out.resolve() in (home, *home.parents):
             raise ConfigError(f"{out}: would replace {source}, which it is made of; choose another folder")
     there = made_there(out, "pairs", "inputs")
     same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
@@ -271,48 +274,114 @@ def check_out(out: Path, run: Mapping[str, Any], sources: Mapping[str, object], 
         )
 
 
-def write_made(
+def write_result(
     made: MadeDataset,
-    out: Path,
+    out: Path | None,
     run: Mapping[str, Any],
-    title: str,
     introduction: str,
     further: Iterable[tuple[str, str]] = (),
-) -> None:
-    """Write the folder with its card; see `check_out`."""
+) -> MadeDataset:
+    """A dataset that was made, written to its folder with a card unless `out` is None; see `check_out`."""
+    if out is None:
+        return made
+    title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
     configs = {"default": made.pairs.splits}
-    counts = made.statistics["splits"]
+    statistics = made.statistics
+    counts = statistics["splits"]
     lines = [
         (key.replace("_", " "), *(_format_count(key, split[key]) for split in counts.values()))
         for key in next(iter(counts.values()))
     ]
-    sections = [
-        ("", introduction),
-        ("Counts", markdown_table(["", *counts], lines)),
-        *([("Sources", _sources(made.statistics["sources"]))] if "sources" in made.statistics else []),
-        *(
-            [("Left out", _dropped(made.statistics["dropped_pairs"]))]
-            if made.statistics["dropped_pairs"]
-            else []
-        ),
-        *further,
-        ("Limitations", _LIMITS),
-        ("Licence", _LICENCE),
-    ]
-    card = dataset_card(title, configs=card_files(configs), rows=len(made.pairs), sections=sections)
-    write_dataset(out, configs, card=card, statistics=made.statistics, run=run)
+    sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
+    if "sources" in statistics:
+        table = markdown_table(["source", "rows"], statistics["sources"].items())
+        sections.append(("Sources", f"The column `source` says where a row is from.\n\n{table}"))
+    if statistics["dropped_pairs"]:
+        rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
+        sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
+    sections += [*further, ("Limitations", _LIMITS), ("Licence", _LICENCE)]
+    card = dataset_card(
+        title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    return replace(made, out=out)
 
 
 def _format_count(key: str, count: float) -> str | float:
     return f"{count:.2f}" if key == "mean_label" else count
 
 
-def _sources(sources: Mapping[str, int]) -> str:
-    return "The column `source` says where a row is from.\n\n" + markdown_table(
-        ["source", "rows"], sources.items()
+_WRITTEN = "Pairs written by `pairkit.write`."
+_MERGED = """
+Datasets joined by `pairs merge`. Each pair stands once, whichever of its texts comes first. No text, issue or
+cluster stands in two splits, and neither do near-identical texts (Jaccard similarity of word triples).
+"""
+_SPLIT = """
+A dataset divided anew by `pairs split`. Rows that have a text in common, directly or through others, are in
+one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
+"""
+_NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
+
+
+def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
+    """The sources by name: what a mapping calls them, the ends of paths, or a number."""
+    is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
+    if is_one or not sources:
+        raise ConfigError("nothing to merge; give a list of datasets")
+    if isinstance(sources, Mapping):
+        return dict(sources)
+    found: dict[str, Source] = {}
+    for place, source in enumerate(sources, 1):
+        name = source.source if isinstance(source, PairDataset) else source
+        plain = Path(name).name if isinstance(name, str | Path) else str(place)
+        found[plain if plain and plain not in found else f"{plain}-{place}"] = source
+    return found
+
+
+def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
+    """See `pairkit.write`."""
+    rows = pairs.rows.with_columns(_NO_REASON)
+    made = build_result(rows, pairs.label_kind, str(out), [pairs.labels])
+    run = run_record("write", {"pairs": pairs}, {})
+    check_out(out, run, [source], fresh=fresh)
+    return write_result(made, out, run, _WRITTEN)
+
+
+def make_merged(
+    datasets: Mapping[str, PairDataset],
+    sources: Mapping[str, Source],
+    out: Path | None,
+    *,
+    settings: Mapping[str, Any],
+    fresh: bool,
+) -> MadeDataset:
+    """See `pairkit.merge`; `settings` are its own, by name."""
+    run = run_record("merge", datasets, settings)
+    check_out(out, run, sources.values(), fresh=fresh)
+    marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
+    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
+    divided = (
+        keep_apart(alive, settings["threshold"]) if settings["split"] is None else _divided(alive, settings)
     )
+    rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
+    kind = next(iter(datasets.values())).label_kind
+    read = [pairs.labels for pairs in datasets.values()]
+    made = build_result(rows, kind, str(out or "the merged datasets"), read)
+    return write_result(made, out, run, _MERGED)
 
 
-def _dropped(reasons: Mapping[str, int]) -> str:
-    rows = [(reason.replace("_", " "), count) for reason, count in reasons.items()]
-    return markdown_table(["reason", "rows"], rows)
+def make_split(
+    pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
+) -> MadeDataset:
+    """See `pairkit.split`; `settings` are its own, by name."""
+    run = run_record("split", {"pairs": pairs}, settings)
+    check_out(out, run, [source], fresh=fresh)
+    made = build_result(
+        _divided(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs.labels]
+    )
+    return write_result(made, out, run, _SPLIT)
+
+
+def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
+    shares, seed, threshold = (settings[name] for name in ("split", "seed", "threshold"))
+    return divide(rows, shares, seed, threshold, cut_negatives=settings["cut_negatives"])

@@ -44,11 +44,6 @@ class Document:
     place: str = ""
 
     @property
-    def paragraphs(self) -> list[Block]:
-        """The blocks that are no headings."""
-        return [block for block in self.blocks if block.kind == "paragraph"]
-
-    @property
     def opening(self) -> list[Block]:
         """The paragraphs of the first section that has any."""
         return next((section.paragraphs for section in self.sections() if section.paragraphs), [])

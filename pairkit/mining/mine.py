@@ -81,7 +81,6 @@ def _why_unusable(one: MinedRows, least: int) -> str | None:
     return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
 
 
-DEFAULT = ("question-answer", "title-body", "links", "section")
 _COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
 _COLUMNS |= {"url2": pl.String, "place": pl.String}
 _ABOUT = """
@@ -118,8 +117,7 @@ def make_mined(
     with Display(progress) as show:
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
-        if out is not None:
-            check_out(out, run, {"": source}, fresh=fresh)
+        check_out(out, run, [source], fresh=fresh)
         found = drop_unusable(
             _found(documents, chosen, settings, show), least=settings["min_chars"], most=settings["max_chars"]
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from urllib.parse import unquote, urlsplit
 
-from pairkit.mining.documents import Document, is_question, opening_text, sentences
+from pairkit.mining.documents import Document, is_question, opening_text
 from pairkit.system.seeded import keyed_hash
 
 
@@ -88,23 +88,6 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
             yield MinedRows("section", one.text, other.text, name, name, one.place, names=False)
 
 
-def adjacent(document: Document, _: Corpus) -> Iterator[MinedRows]:
-    """Neighbouring paragraphs of a section; where there is but one paragraph, its neighbouring sentences."""
-    name = document.name
-    paragraphs = document.paragraphs
-    if len(paragraphs) == 1:
-        texts = sentences(paragraphs[0].text)
-        for number, (one, other) in enumerate(pairwise(texts), 1):
-            place = f"{paragraphs[0].place}, sentence {number}"
-            yield MinedRows("adjacent", one, other, name, name, place, names=False)
-        return
-    for part in document.sections():
-        for one_block, other_block in pairwise(part.paragraphs):
-            yield MinedRows(
-                "adjacent", one_block.text, other_block.text, name, name, one_block.place, names=False
-            )
-
-
 def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
     """The words of a link to another of the documents, and how that one begins."""
     for block in document.blocks:
@@ -121,7 +104,6 @@ STRATEGIES: Mapping[str, Strategy] = {
     "title-body": title_body,
     "links": links,
     "section": section,
-    "adjacent": adjacent,
 }
 """By name; of two that find the same pair the first keeps it."""
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scale = Literal["nominal", "interval"]
-AlphaScale = Literal["nominal", "ordinal", "interval"]
 Interval = tuple[float, float]
 _Array = NDArray[np.float64]
 
@@ -57,7 +56,7 @@ def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "no
     return _figure(cells, _distances(values, scale), _kappa)
 
 
-def krippendorff_alpha(units: Sequence[Sequence[float]], scale: AlphaScale = "nominal") -> Figure:
+def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
     """Agreement of any number of judges beyond chance, 1 at most; undefined where all say the same."""
     paired = [unit for unit in units if len(unit) > 1]
     values = sorted({value for unit in paired for value in unit})
@@ -66,8 +65,7 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: AlphaScale = "no
     for number, unit in enumerate(paired):
         counts = np.bincount([place[value] for value in unit], minlength=len(values)).astype(float)
         cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
-    distances = _ranks_apart(cells) if scale == "ordinal" else _distances(values, scale)
-    return _figure(cells, distances, _alpha)
+    return _figure(cells, _distances(values, scale), _alpha)
 
 
 def _kappa(cells: _Array, distances: _Array) -> _Array:
@@ -94,13 +92,6 @@ def _distances(values: Sequence[float], scale: Scale) -> _Array:
     column = np.asarray(values, dtype=np.float64)[:, None]
     apart = column - column.T
     return (apart != 0).astype(np.float64) if scale == "nominal" else apart**2
-
-
-def _ranks_apart(cells: _Array) -> _Array:
-    """Squared distances of values in order: those said between two, with half of the two themselves."""
-    said = cells.sum((0, -1))
-    middle = np.cumsum(said) - said / 2
-    return np.asarray((middle[:, None] - middle) ** 2)
 
 
 def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array], _Array]) -> Figure:

@@ -183,3 +183,10 @@ def test_names_of_shards(tmp_path: Path) -> None:
     ):
         (tmp_path / name).touch()
     assert shards_beside(tmp_path / "v.npy") == [VectorShard(1, 2), VectorShard(2, 2)]
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/2/3", "-1/2", "", "٢/8"])
+def test_shards_are_named_by_number_and_total(text: str) -> None:
+    assert (VectorShard.named("2/8"), str(VectorShard(2, 8))) == (VectorShard(2, 8), "2/8")
+    with pytest.raises(ConfigError, match="expected I/N with I from 1 to N, such as 2/8"):
+        VectorShard.named(text)

@@ -61,23 +61,15 @@ JUDGES = [
 def test_alpha_is_krippendorffs() -> None:
     units = [[said for said in unit if said is not None] for unit in zip(*JUDGES, strict=True)]
     assert krippendorff_alpha(units).value == pytest.approx(0.743, abs=5e-4)
-    assert krippendorff_alpha(units, "ordinal").value == pytest.approx(0.815, abs=5e-4)
     assert krippendorff_alpha(units, "interval").value == pytest.approx(0.849, abs=5e-4)
     low, high = krippendorff_alpha(units).interval or (0, 0)
     assert 0.3 < low < 0.743 < high <= 1
     assert krippendorff_alpha(units).n == 11  # the twelfth was judged by one alone
 
 
-def test_ordinal_alpha_by_hand() -> None:
-    """Said: 0 twice, 1 once, 5 three times; what was said between values, with halves of both, parts them.
-
-    0 and 1: 2/2 + 1/2 = 1.5, squared 2.25; 0 and 5: 2/2 + 1 + 3/2 = 3.5, squared 12.25; 1 and 5: 1/2 + 3/2
-    = 2, squared 4. Expected: 2 (2*1*2.25 + 2*3*12.25 + 1*3*4) = 180. Seen: (0, 1) and (0, 5), both ways.
-    """
+def test_interval_alpha_by_hand() -> None:
     units = [[0, 1], [0, 5], [5, 5]]
-    # 2 (2.25 + 12.25) = 29
-    assert krippendorff_alpha(units, "ordinal").value == pytest.approx(1 - 5 * 29 / 180)
-    # as numbers: seen 2 (1 + 25) = 52, expected 2 (2*1*1 + 2*3*25 + 1*3*16) = 400
+    # seen 2 (1 + 25) = 52, expected 2 (2*1*1 + 2*3*25 + 1*3*16) = 400
     assert krippendorff_alpha(units, "interval").value == pytest.approx(1 - 5 * 52 / 400)
 
 

@@ -69,7 +69,6 @@ MOTORS = """\
 <a class="x" href='book.md'>the first pump</a> by a <b>belt</b>.<p>It is loud.
 <dl><dt>Can it burn?<dd>Yes, if it runs dry.</dl><table><tr><td>cells</table></body></html>
 """
-ALL = "title-body,question-answer,section,links,adjacent"
 
 
 @pytest.fixture
@@ -125,18 +124,6 @@ def test_links_between_the_documents_alone(folder: Path) -> None:
     assert (repair["url1"], repair["url2"], repair["place"]) == ("book.md", "sub/repair.md", "line 6")
     assert rows["the book of pumps"]["url2"] == "book.md"
     assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
-
-
-def test_neighbours(folder: Path) -> None:
-    pairs = found(folder, "adjacent")
-    assert ("The first paragraph.", "The second paragraph.") in pairs
-    assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
-    assert ("It lets water through in one direction.", "Clean the pump each week.") not in pairs  # sections
-    long = [{"text": "It rains. The river is 3 m high. Nobody swims."}]
-    assert found(long, "adjacent") == [
-        ("It rains.", "The river is 3 m high."),
-        ("The river is 3 m high.", "Nobody swims."),
-    ]
 
 
 def test_columns_of_tables(tmp_path: Path) -> None:
@@ -278,7 +265,7 @@ def collection(count: int) -> list[dict[str, str]]:
 
 
 def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"strategies": ALL, "progress": False}
+    how: dict[str, Any] = {"progress": False}
     made = pairkit.mine(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
     owner: dict[str, set[str]] = {}
@@ -333,7 +320,7 @@ def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
 
 def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "mined"
-    made = mined(folder, out=out, strategies=ALL)
+    made = mined(folder, out=out)
     assert sorted(path.name for path in out.iterdir()) == [
         "README.md",
         "positive",

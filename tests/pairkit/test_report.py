@@ -29,7 +29,7 @@ from pairkit.reports.counts import (
     overlap,
     words,
 )
-from pairkit.reports.page import link, shown, table
+from pairkit.reports.report import link, shown, table
 
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
