@@ -146,8 +146,7 @@ def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
 
     columns = (*_KEYS, "cluster", *_TEXTS)
     found = rows.with_columns(unordered(*_KEYS)).select(
-        *map(hashed, columns),
-        pl.struct(PAIR).hash(_SEED).alias("pair"),
+        *map(hashed, columns), pl.struct(PAIR).hash(_SEED).alias("pair")
     )
     return {name: found[name].to_numpy() for name in (*columns, "pair")}
 

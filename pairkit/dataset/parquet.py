@@ -53,12 +53,7 @@ def parquet_bytes(
 ) -> bytes:
     """What `write_parquet` writes."""
     buffer = io.BytesIO()
-    rows.rechunk().write_parquet(
-        buffer,
-        row_group_size=row_group,
-        metadata=notes,
-        **_LOOK,
-    )
+    rows.rechunk().write_parquet(buffer, row_group_size=row_group, metadata=notes, **_LOOK)
     return buffer.getvalue()
 
 

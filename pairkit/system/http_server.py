@@ -114,13 +114,7 @@ class HttpServer:
     """Serves an application over HTTP/1.1 alone, and keeps no log of what is asked."""
 
     def __init__(
-        self,
-        application: ASGIApp,
-        listening: socket.socket,
-        *,
-        name: str,
-        connections: int,
-        stop_s: float,
+        self, application: ASGIApp, listening: socket.socket, *, name: str, connections: int, stop_s: float
     ) -> None:
         """Start it."""
         import uvicorn

@@ -62,12 +62,7 @@ class Reviewer:
     def said(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
         """A judgement of the pair that a state shows."""
         pair = state["pair"]
-        return {
-            "key": str(uuid.uuid4()),
-            "pair": pair["id"],
-            "answer": answer,
-            "seconds": 1,
-        } | more
+        return {"key": str(uuid.uuid4()), "pair": pair["id"], "answer": answer, "seconds": 1} | more
 
     @staticmethod
     def _told(answer: requests.Response) -> dict[str, Any]:

@@ -36,22 +36,10 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
     ("status", "body", "expected"),
     [
         # litellm: its own limits, and what its upstreams said, as 400
-        (
-            400,
-            error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"),
-            "credit",
-        ),
-        (
-            429,
-            error("Over the limit", type="budget_exceeded", code="429"),
-            "credit",
-        ),
+        (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "credit"),
+        (429, error("Over the limit", type="budget_exceeded", code="429"), "credit"),
         (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "credit"),
-        (
-            400,
-            error("AnthropicException - Your credit balance is too low"),
-            "credit",
-        ),
+        (400, error("AnthropicException - Your credit balance is too low"), "credit"),
         (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "credit"),
         (400, error("Authentication Error, Invalid proxy server token passed.", type="auth_error"), "key"),
         (400, error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"), "key"),
@@ -81,27 +69,15 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # vLLM, llama.cpp, TGI, Ollama
         (400, {"object": "error", "message": "This model's maximum context length is 9 tokens."}, "question"),
         (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
-        (
-            422,
-            {"error": "Validation: too many input tokens", "error_type": "validation"},
-            "question",
-        ),
+        (422, {"error": "Validation: too many input tokens", "error_type": "validation"}, "question"),
         (404, {"error": "model 'x' not found, try pulling it first"}, "model"),
         # GLM, Qwen
         (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
         (400, error("模型不存在", code="1211"), "model"),
         (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
         (400, error("Prompt 超长", code="1261"), "question"),
-        (
-            400,
-            error("Access denied", code="Arrearage"),
-            "credit",
-        ),
-        (
-            400,
-            error("no", code="data_inspection_failed"),
-            "question",
-        ),
+        (400, error("Access denied", code="Arrearage"), "credit"),
+        (400, error("no", code="data_inspection_failed"), "question"),
         # others
         (413, "<html>Request Entity Too Large</html>", "question"),
         (503, "busy", "passing"),
@@ -143,14 +119,7 @@ def test_odd_bodies(body: bytes) -> None:
 NAMES = ["error", "detail", "message", "code", "type", "param", "metadata", "raw", "innererror"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(NAMES),
-            inner,
-            max_size=5,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
     max_leaves=12,
 )
 

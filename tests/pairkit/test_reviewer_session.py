@@ -21,13 +21,7 @@ from pairkit.reviews.reviewer_session import (
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
-    dataset="d",
-    digest="x",
-    pairs=NUMBER,
-    label_kind="binary",
-    top=1,
-    asked="labels",
-    question="Same?",
+    dataset="d", digest="x", pairs=NUMBER, label_kind="binary", top=1, asked="labels", question="Same?"
 )
 PAIRS = [JudgedPair(f"p{n}", f"one {n}", f"other {n}", 1.0, "all", {}, {}) for n in range(NUMBER)]
 IDS = [f"pair {number}" for number in range(200)]

@@ -13,8 +13,7 @@ def _raise(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4)],
+    ("error", "code"), [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4)]
 )
 def test_run_turns_errors_into_one_line_and_a_code(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
