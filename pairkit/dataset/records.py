@@ -126,10 +126,6 @@ class PairDataset:
         few = self.rows.head(_SHOWN).select("split", texts, "label")
         return self.table()._repr_html_() + html_table(few.columns, few.rows(), words=range(3))
 
-    def has(self, *columns: str) -> bool:
-        """Whether every split has all these columns."""
-        return all(set(columns) <= set(frame.columns) for frame in self.splits.values())
-
 
 def in_split_order(splits: Iterable[str]) -> list[str]:
     """Names of splits in the usual order, others behind it by the alphabet."""

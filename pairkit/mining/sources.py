@@ -62,27 +62,29 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     found: list[Path] = []
     others = Counter[str]()
     has_tables = False
-    for entry in walk_files(path):
-        if Path(entry.name).suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
-            found.append(Path(entry.path))
+    for file in _files_below(path):
+        if file.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
+            found.append(file)
         else:
-            others["no_plain_file" if entry.is_symlink() else "another_kind_of_file"] += 1
-            has_tables = has_tables or is_table(Path(entry.name))
+            others["no_plain_file" if file.is_symlink() else "another_kind_of_file"] += 1
+            has_tables = has_tables or is_table(file)
     if has_tables and all(file == path / _CARD for file in found):
         return None
     dropped.update(others)
     return found
 
 
-def walk_files(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder and below it, by name; hidden folders and links are not followed. Any depth."""
-    folders = [str(folder)]
-    while folders:
-        with _readable(place := folders.pop()), os.scandir(place) as listed:
-            entries = sorted(listed, key=lambda entry: entry.name)
-        inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        yield from (entry for entry in entries if not entry.is_dir(follow_symlinks=False))
-        folders += [entry.path for entry in reversed(inner) if not entry.name.startswith(".")]
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Files and links in a folder, then those in its folders, by name; hidden folders are passed over."""
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"not readable ({error.strerror})", path=error.filename) from error
+
+    for home, folders, files in os.walk(folder, onerror=refuse):
+        folders.sort()
+        links = [name for name in folders if Path(home, name).is_symlink()]
+        yield from (Path(home, name) for name in sorted([*files, *links]))
+        folders[:] = [name for name in folders if not name.startswith(".")]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -67,18 +67,14 @@ class Bm25:
         import bm25s
 
         told = read_object(folder / _WORDS)
-        index, size, names = cls([]), told.get("texts"), told.get("words")
-        if not isinstance(size, int) or not isinstance(names, list):
-            raise DataError("expected texts and words; build the index again", path=folder / _WORDS)
-        index._size, index._vocabulary = size, {str(word): number for number, word in enumerate(names)}
-        if size:
-            try:
+        index = cls([])
+        try:
+            index._size = told["texts"]
+            index._vocabulary = {str(word): number for number, word in enumerate(told["words"])}
+            if index._size:
                 index._index = bm25s.BM25.load(folder, mmap=True, load_vocab=False, show_progress=False)
-                whole = _is_whole(index._index.scores, size, len(names))
-            except (OSError, ValueError, KeyError, TypeError) as error:  # what damaged files make of it
-                raise DataError("not readable; build the index again", path=folder) from error
-            if not whole:
-                raise DataError("its files are not of one index; build it again", path=folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError("not readable; build the index again", path=folder) from error
         return index
 
     def scores(self, text: str) -> Scores:
@@ -92,19 +88,6 @@ class Bm25:
     def _known(self, text: str) -> set[int]:
         """The numbers of the distinct words of `text` that the index has."""
         return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
-
-
-def _is_whole(scores: dict[str, Any], texts: int, words: int) -> bool:
-    """Whether a sparse matrix (text, word) that was read has the shape that it should have."""
-    starts, places = scores["indptr"], scores["indices"]
-    return bool(
-        scores["num_docs"] == texts
-        and len(starts) == words + 1
-        and len(scores["data"]) == len(places) == starts[-1]
-        and starts[0] == 0
-        and (np.diff(starts) >= 0).all()
-        and (not len(places) or (places.min() >= 0 and places.max() < texts))
-    )
 
 
 def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:

@@ -225,7 +225,6 @@ def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
         ("probe.npy", b"", "probe.npy.*build the index again"),
         ("vectors.npy", b"PK\x03\x04 is how another kind begins", "vectors.npy.*build the index again"),
         ("rows.parquet", None, "rows.parquet.*is gone; build the index again"),
-        ("words/words.json", b'{"texts": 3, "words": []}', "not of one index|build"),
         ("words/indices.csc.index.npy", b"x", "build the index again"),
     ],
 )

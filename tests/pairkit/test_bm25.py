@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pairkit.app.errors import DataError
 from pairkit.similarity.bm25 import Bm25, best
 
 TEXTS = ["red boat", "red car red", "blue", "..."]
@@ -43,15 +41,3 @@ def test_an_index_from_disk_scores_as_the_one_that_was_written(tmp_path: Path) -
     again = Bm25.load(tmp_path)
     for asked in ("E0277 saving", "window", "unknown", ""):
         assert again.scores(asked).tolist() == index.scores(asked).tolist()
-
-
-def test_files_of_two_indexes_are_refused(tmp_path: Path) -> None:
-    for name, texts in (("one", ["a b", "c"]), ("two", ["a b c d", "c", "d e f"])):
-        (tmp_path / name).mkdir()
-        Bm25(texts).save(tmp_path / name)
-    for file in ("words.json", "indices.csc.index.npy", "indptr.csc.index.npy"):
-        mixed = tmp_path / f"mixed-{file}"
-        shutil.copytree(tmp_path / "one", mixed)
-        shutil.copyfile(tmp_path / "two" / file, mixed / file)
-        with pytest.raises(DataError, match="not of one index; build it again"):
-            Bm25.load(mixed)

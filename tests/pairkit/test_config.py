@@ -54,11 +54,6 @@ def test_bad_files_are_explained(tmp_path: Path) -> None:
         load_settings(Outer, file=bad)
 
 
-def test_settings_are_frozen() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        Outer().ratio = 3.0  # type: ignore[misc]
-
-
 TABLE = {"seed": "inner.seed", "ratio": "ratio"}
 
 
@@ -68,10 +63,6 @@ def test_keywords_stand_over_settings_and_these_over_a_file(tmp_path: Path) -> N
     found = merge(Outer, TABLE, {"seed": 3, "ratio": None}, config=file, settings={"inner.seed": 2})
     assert (found.inner.seed, found.ratio) == (3, 2.0)
     assert merge(Outer, TABLE, {}, config=str(file), settings=["inner.seed=2"]).inner.seed == 2
-
-
-def test_a_keyword_that_is_no_setting_is_passed_over() -> None:
-    assert merge(Outer, TABLE, {"out": "x"}) == Outer()
 
 
 def test_a_keyword_of_the_wrong_kind_names_its_setting() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -55,8 +54,13 @@ CHANGES = st.lists(
 )
 
 
-def check(path: Path, changes: list[tuple[float, int, bytes]]) -> None:
-    data = bytearray(FILES[path.name])
+@settings(max_examples=40)
+@given(CHANGES)
+@pytest.mark.parametrize("name", FILES)
+def test_no_damage_is_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
+) -> None:
+    path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:
         start = int(place * len(data))
         data[start : start + taken] = put
@@ -68,22 +72,3 @@ def check(path: Path, changes: list[tuple[float, int, bytes]]) -> None:
             said = str(error)
             if not said.startswith(str(path)) or "\n" in said:
                 pytest.fail(f"names no file, or has several lines: {said!r}")
-
-
-@settings(max_examples=100)
-@given(CHANGES)
-@pytest.mark.parametrize("name", FILES)
-def test_no_damage_is_a_traceback(
-    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
-) -> None:
-    check(tmp_path_factory.getbasetemp() / name, changes)
-
-
-@pytest.mark.slow
-@settings(max_examples=20_000)
-@given(CHANGES)
-@pytest.mark.parametrize("name", FILES)
-def test_no_damage_is_a_traceback_at_length(
-    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
-) -> None:
-    check(tmp_path_factory.getbasetemp() / name, changes)

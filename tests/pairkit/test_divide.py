@@ -69,7 +69,7 @@ def test_shares_that_are_none(shares: tuple[float, ...]) -> None:
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=60)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(ROWS, st.booleans(), st.integers(0, 3))
 def test_whatever_is_split_shares_nothing_and_nothing_goes_unsaid(
     rows: list[Any], cut_negatives: bool, seed: int

@@ -23,11 +23,6 @@ def test_what_is_missing_is_said_with_what_brings_it(module: str, extra: str) ->
     )
 
 
-def test_a_fault_of_ours_is_no_missing_extra() -> None:
-    with pytest.raises(ModuleNotFoundError, match="nowhere"), needed_for("it"):
-        lacking("nowhere")
-
-
 def test_a_command_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         terminal.run(lambda: lacking("openai"))

@@ -58,7 +58,7 @@ def families(draw: st.DrawFn) -> list[set[int]]:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     sets=families(),
     threshold=st.sampled_from(THRESHOLDS),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,37 +84,6 @@ def test_what_is_taken_back_is_kept_but_does_not_stand(store: ReviewStore) -> No
     assert store.judgements() == []
     store.add(said("k2", answer="no"))
     assert [one.key for one in store.judgements_of(ann)] == ["k2"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from tests.pairkit.test_judgements import said
-from pairkit.dataset.judgements import ReviewStore
-with ReviewStore(Path(sys.argv[1])) as store:
-    for number in range(100_000):
-        person = store.people()[0]
-        store.add(said(f"k{number}"))
-        print(number, flush=True)
-        store.undo(person, f"k{number}")
-"""
-
-
-def test_a_writer_killed_anywhere_loses_and_doubles_nothing(store: ReviewStore) -> None:
-    command = [sys.executable, "-c", WRITER, str(store.path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    seen = [process.stdout.readline().strip() for _ in range(9)]
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    with ReviewStore(store.path) as again:
-        assert len(again.judgements()) <= 1
-    plain = sqlite3.connect(store.path)
-    keys = [key for (key,) in plain.execute("SELECT key FROM judgements ORDER BY number")]
-    plain.close()
-    assert keys[: len(seen)] == [f"k{number}" for number in seen]
-    assert len({*keys}) == len(keys)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def classed(labels: list[int], names: list[str]) -> datasets.Dataset:
     return datasets.Dataset.from_list(pairs(labels), features=features)
 
 
-@pytest.fixture(params=["memory", "splits", "parquet", "saved", "arrow"])
+@pytest.fixture(params=["memory", "parquet", "saved"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """Puts a Dataset somewhere, and tells the source."""
 
@@ -224,15 +224,12 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         match request.param:
             case "memory":
                 return table
-            case "splits":
-                return datasets.DatasetDict(train=table)
             case "parquet":
                 table.to_parquet(tmp_path / "train.parquet")
                 return tmp_path / "train.parquet"
             case _:
                 table.save_to_disk(tmp_path / "saved")
-                arrow = tmp_path / "saved" / "data-00000-of-00001.arrow"
-                return arrow if request.param == "arrow" else tmp_path / "saved"
+                return tmp_path / "saved"
 
     return keep
 
@@ -298,7 +295,7 @@ def test_every_row_is_kept_or_counted(labels: list[str]) -> None:
 
 
 def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:
-    spellings = ["0" * before + "1." + "0" * after for before in range(250) for after in range(250)]
+    spellings = ["0" * before + "1." + "0" * after for before in range(120) for after in range(120)]
 
     def table(size: int) -> pl.DataFrame:
         texts = pl.DataFrame({"text1": ["a"], "text2": ["b"]})

@@ -83,11 +83,6 @@ def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
         list(read_lines(path))
 
 
-def test_many_alike_lines_are_no_bomb(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "a.txt.gz", b"the same words\n", 16)
-    assert sum(1 for _ in read_lines(path)) == 16 * MIB // 15
-
-
 def test_an_ordinary_packed_file_may_be_as_large_as_it_likes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +109,7 @@ def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
         ("from pairkit.system.lines import check_lines", "check_lines(Path(sys.argv[1]))"),
     ],
 )
-@pytest.mark.parametrize("name", ["zeros.gz", "letters.gz", "letters.txt"])
+@pytest.mark.parametrize("name", ["zeros.gz", "letters.txt"])
 def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, imports: str, code: str, name: str) -> None:
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
@@ -134,15 +129,6 @@ def test_no_bomb_becomes_a_table(tmp_path: Path, name: str, monkeypatch: pytest.
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
         read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))
-
-
-def test_a_bomb_for_a_table_takes_bounded_memory(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "a.csv.gz", b" " * 1000 + b"\n", 256)
-    says, mib = peak_mib(
-        "from pairkit.dataset.tables import read_table", "read_table(Path(sys.argv[1]))", path
-    )
-    assert "unpacks to more than 200 times its size" in says
-    assert mib < 200
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.jsonl.gz"])
@@ -204,11 +190,6 @@ def test_no_file(tmp_path: Path, name: str) -> None:
             read(tmp_path / name)
     with pytest.raises(DataError, match=f"{name}: no such file"):
         next(read_lines(tmp_path / name))
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not readable"):
-        next(read_lines(tmp_path))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")

@@ -247,7 +247,7 @@ SETS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SETS, st.sampled_from(["drop", "first"]))
 def test_whatever_is_merged_is_clean_and_nothing_goes_unsaid(sets: list[Any], conflicts: str) -> None:
     given_ = [pairs(**splits) for splits in sets]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import random
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from pairkit.mining.documents import (
     plain_blocks,
     sentences,
 )
-from pairkit.mining.sources import read_documents, walk_files
+from pairkit.mining.sources import read_documents
 from tests.support.linear import assert_linear, repeated
 
 HANDBOOK = """\
@@ -216,33 +214,6 @@ def test_folders_that_lead_elsewhere_are_counted_and_not_followed(tmp_path: Path
     (home / "a.md").unlink()
     with pytest.raises(DataError, match=r"no documents .*no_plain_file 2"):
         mined(home)
-
-
-def test_a_folder_whose_path_is_too_long_is_told(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# Pump\n\nIt pumps.\n")
-    inner = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(20):
-        outer, name = inner, "x" * 250
-        os.mkdir(name, dir_fd=outer)
-        inner = os.open(name, os.O_RDONLY, dir_fd=outer)
-        os.close(outer)
-    os.close(inner)
-    with pytest.raises(DataError, match=r"not readable \(File name too long\)"):
-        mined(tmp_path)
-
-
-def test_folders_are_read_without_recursion(tmp_path: Path) -> None:
-    """A path may lead through two thousand folders, which is more than Python's calls may be nested."""
-    place = tmp_path.joinpath(*["x"] * 100)
-    place.mkdir(parents=True)
-    (place / "a.md").write_text("# Pump\n\nIt pumps.\n")
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
-    try:
-        names = [entry.name for entry in walk_files(tmp_path)]
-    finally:
-        sys.setrecursionlimit(before)
-    assert names == ["a.md"]
 
 
 def test_a_file_whose_name_is_not_unicode_is_a_document(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
     return any(len(readers) > 1 for readers in read_frames(folder, None, rules).splits.values())
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
 def test_an_audit_of_shards_says_what_one_of_all_rows_says(
     tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
@@ -117,9 +117,9 @@ def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
         shards = [
             pl.DataFrame(
                 {
-                    "text1": ["the same"] + [f"{place} {row} " + "x" * 2000 for row in range(4000)],
-                    "text2": ["in each"] + [f"{row} {place} " + "y" * 2000 for row in range(4000)],
-                    "label": [1] * 4001,
+                    "text1": ["the same"] + [f"{place} {row} " + "x" * 2000 for row in range(2000)],
+                    "text2": ["in each"] + [f"{row} {place} " + "y" * 2000 for row in range(2000)],
+                    "label": [1] * 2001,
                 }
             )
             for place in range(count)
@@ -130,4 +130,4 @@ def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
         assert done == "done"
         return mib
 
-    assert peak(8) - peak(2) < 70  # of 94 MiB that the six others hold
+    assert peak(8) - peak(2) < 35  # of 47 MiB that the six others hold

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import DataError
 from pairkit.dataset.parquet import read_parquet, stream_parquet, write_parquet
 
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
@@ -49,9 +49,3 @@ def test_what_fails_half_way_leaves_the_file_that_stood_there(tmp_path: Path) ->
     with pytest.raises(DataError, match="damaged"):
         stream_parquet(path, frames(), SCHEMA)
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("t.parquet", b"before")]
-
-
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
-        stream_parquet(tmp_path / "file/t.parquet", [table(3)], SCHEMA)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 
 import pytest
 from rich.console import Console
@@ -89,35 +88,11 @@ def test_a_terminal_gets_a_bar_with_the_time_left_however_slow_the_steps(clock: 
     assert "1 of 10 (10%), 45 s each, 6 min 45 s left, loss 0.5" in written(screen)
 
 
-def test_an_ended_stage_leaves_the_screen() -> None:
-    screen = console(terminal=True)
-    with Display(console=screen) as show:
-        show(Progress("one", 1, 2))
-        show(Progress("one", 2, 2, ended=True))
-        show(Progress("never begun", 2, 2, ended=True))
-        assert show._bars is not None
-        assert not show._bars._tasks
-
-
 def test_off_is_silent(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
     with Display(progress=False) as show:
         clock.now += 100
         show(Progress("train", 1, 3))
     assert capsys.readouterr() == ("", "")
-
-
-def test_threads_may_tell_at_once() -> None:
-    heard: list[Progress] = []
-    with Display(heard.append) as show:
-        threads = [
-            threading.Thread(target=lambda n=n: [show(Progress(str(n), i)) for i in range(100)])
-            for n in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(heard) == 800
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pairkit
-from pairkit.app.errors import AuthError, DataError
+from pairkit.app.errors import DataError
 from pairkit.cli import app
 from pairkit.dataset.export import push_dataset
 from pairkit.dataset.records import write_dataset
@@ -40,12 +40,6 @@ def test_a_dataset_arrives_and_nobody_else_sees_it(hub: Any, made: Path) -> None
     assert [path for path, _ in hub.asked if "/commit/" in path] == ["/api/datasets/me/m/commit/main"]
 
 
-def test_only_who_asks_for_it_makes_it_public(hub: Any, made: Path) -> None:
-    hub.private = False
-    push_dataset(made, "me/m", public=True, revision=None, dry_run=False, endpoint=hub.url)
-    assert "visibility" not in hub.created[0]
-
-
 def test_a_dry_run_needs_no_token(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     pushed = pairkit.push(made, "me/m", dry_run=True)
@@ -53,13 +47,6 @@ def test_a_dry_run_needs_no_token(made: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "would go to me/m" in repr(pushed)
     done = CliRunner().invoke(app, ["push", str(made), "--repo", "me/m", "--dry-run", "--json"])
     assert json.loads(done.stdout)["files"] == pushed.files
-
-
-def test_sending_needs_a_token(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("huggingface_hub")
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    with pytest.raises(AuthError, match="set HF_TOKEN"):
-        pairkit.push(made, "me/m")
 
 
 @pytest.mark.parametrize("missing", ["README.md", "run.json", "statistics.json", "data"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import polars as pl
@@ -37,7 +36,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "train": ROWS.rows(),
         "test": ROWS[:1].rows(),
     }
-    assert (read.label_kind, len(read), read.has("evidence"), read.has("repo")) == ("binary", 3, True, False)
+    assert (read.label_kind, len(read)) == ("binary", 3)
     assert json.loads((tmp_path / "out/statistics.json").read_text()) == {"a": 2, "b": 1}
 
 
@@ -63,12 +62,6 @@ def test_a_missing_column_is_refused_before_anything_is_written(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_out_folder_that_can_not_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
-        write(tmp_path / "file" / "out")
-
-
 def test_tables() -> None:
     lines = ["|  | n |", "| --- | ---: |", "| a\\|b | 12,345 |", "| c | 50.0% |"]
     assert table(["", "n"], [("a|b", 12345), ("c", 0.5)]).split("\n") == lines
@@ -83,45 +76,6 @@ def test_estimated_tokens() -> None:
     assert rows.select(count_long("one", "other")).to_series().to_list() == [2, 1]
     assert share_long(rows, "one", "other") == 0.75
     assert share_long(rows.clear(), "one") == 0.0
-
-
-# As a published vocabulary cuts such words, though no part of one.
-PIECES = {
-    *("the", "compiler", "panic", "##ked", "while", "translating", "an", "un", "##si", "##zed", "cast", ";"),
-    *("see", "back", "##tra", "##ce", "(", "rust", "##c", "1", ".", "4", "0", "-", "night", "##ly", ")"),
-}
-
-
-@pytest.mark.parametrize("published", [False, True])
-def test_estimated_tokens_against_word_piece(request: pytest.FixtureRequest, *, published: bool) -> None:
-    vocabulary = request.getfixturevalue("shared_vocabulary") if published else PIECES
-    text = "The compiler panicked while translating an unsized cast; see the backtrace (rustc 1.4.0-nightly)."
-    counted = 2 + sum(_pieces(word, vocabulary) for word in _words(text))
-    estimate = pl.DataFrame({"t": [text]}).select(estimated_tokens(pl.col("t"))).item()
-    assert abs(estimate - counted) <= 0.2 * counted
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+|[^\sa-z0-9]", text.lower())
-
-
-def _pieces(word: str, vocabulary: set[str]) -> int:
-    """Greedy longest match first, as WordPiece does."""
-    count = start = 0
-    while start < len(word):
-        lead = "##" if start else ""
-        ends = (end for end in range(len(word), start, -1) if lead + word[start:end] in vocabulary)
-        start = next(ends, len(word))
-        count += 1
-    return count
-
-
-@pytest.fixture
-def shared_vocabulary() -> set[str]:
-    path = Path(__file__).parents[3] / "shared/data/pretrained/bert-base-uncased.vocab.txt"
-    if not path.exists():
-        pytest.skip("../shared/data/pretrained is absent: no WordPiece vocabulary to compare with")
-    return set(path.read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize("names", [["negative"], ["negative_1", "negative_2"]])

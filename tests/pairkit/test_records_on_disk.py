@@ -22,12 +22,6 @@ def test_a_scratch_file_has_no_name(scratch: Scratch) -> None:
     assert stat.S_IMODE(os.fstat(scratch.file.fileno()).st_mode) == 0o600
 
 
-def test_a_scratch_file_that_can_not_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "work").write_text("")
-    with pytest.raises(ConfigError, match="work"), scratch_file(tmp_path / "work"):
-        pass
-
-
 def test_records_come_back_between_additions(scratch: Scratch) -> None:
     records = RecordsOnDisk(scratch, str)
     records.extend(["a", "ü" * 20_000])

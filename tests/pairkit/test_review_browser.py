@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine"),
 ]
-PAIRS = 200
+PAIRS = 30
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,7 @@ class Served:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._process.communicate()
 
 
 def opened(browser: Any, link: str, faults: list[str], **more: Any) -> Any:
@@ -77,121 +75,59 @@ def press(page: Any, key: str) -> None:
     page.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
 
 
-def test_two_people_judge_by_keys_and_a_kill_in_the_middle_changes_nothing(
-    browser: Any, tmp_path: Path
-) -> None:
-    dataset = tmp_path / "d"
+def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path) -> None:
+    dataset, faults = tmp_path / "d", list[str]()
     hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
     served = Served(dataset, "--n", str(PAIRS), "--reviewer", "ann,bob")
-    faults: list[str] = []
-    ann = opened(browser, served.links["ann"], faults)
-    bob = opened(browser, served.links["bob"], faults)
+    ann, bob = (opened(browser, served.links[name], faults) for name in ("ann", "bob"))
     assert served.links["ann"].partition("#")[2] not in ann.url  # not left in the address
-    for number in range(90):
-        press(ann, "ynu"[number % 3])
-    for _ in range(10):
-        press(bob, "n")
+    press(bob, "n")
+    ann.keyboard.press("c")
+    ann.keyboard.type("yes, no, undo")  # letters of the note are no answers
+    ann.keyboard.press("Enter")
+    press(ann, "n")
+    ann.keyboard.press("z")
+    playwright.expect(ann.locator("#status")).to_contain_text("Taken back: no")
+    assert ann.input_value("#note") == "yes, no, undo"
+    ann.keyboard.press("Escape")
     served.kill()
+    before = ann.text_content("#count")
     ann.keyboard.press("y")  # which no server hears
     ann.wait_for_selector("#trouble:not([hidden])")
     ann.keyboard.press("n")  # of no effect: the pair is still the same
-    before = ann.text_content("#count")
     served.start()
     ann.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
     assert ann.is_hidden("#trouble")
-    assert "91 of 200 judged" in str(ann.text_content("#progress"))
-    served.kill()
-    bob.keyboard.press("y")
-    bob.wait_for_selector("#trouble:not([hidden])")
-    context = bob.context
-    bob.close()  # before it could send
-    served.start()
-    bob = context.new_page()
-    bob.goto(served.links["bob"])
-    bob.wait_for_selector("#judging:not([hidden])")
-    assert "11 of 200 judged" in str(bob.text_content("#progress"))
-    for number in range(PAIRS - 91):
+    for number in range(PAIRS - 1):
         press(ann, "ynu"[number % 3])
-    assert ann.is_visible("#end")
-    assert "All 200 pairs" in str(ann.text_content("#ended"))
+    assert f"All {PAIRS} pairs" in str(ann.text_content("#ended"))
     served.kill()
     kept = pairkit.review(dataset).judgements()
-    assert Counter(kept["person"]) == {"ann": PAIRS, "bob": 11}
+    assert Counter(kept["person"]) == {"ann": PAIRS, "bob": 1}
     assert kept.select("person", "pair_id").is_unique().all()
-    assert Counter(kept.filter(person="bob")["answer"]) == {"n" + "o": 10, "yes": 1}
     assert faults == []
 
 
-def test_keys_undo_notes_relations_marks_and_folds(browser: Any, tmp_path: Path) -> None:
-    dataset = tmp_path / "d"
-    long = [row | {"text1": row["text1"] + "\nmore and more" * 300} for row in rows(12)]
-    pairkit.write(long, dataset)
-    served = Served(dataset, "--n", "12", "--reviewer", "ann")
-    faults: list[str] = []
-    page = opened(browser, served.links["ann"], faults)
-    assert page.locator(".fold").count() == 1
-    page.keyboard.press("f")
-    assert page.locator(".fold").count() == 0
-    page.keyboard.press("r")
-    assert page.get_attribute("#relation-related", "aria-pressed") == "true"
-    page.keyboard.press("c")
-    page.keyboard.type("yes, no, undo")  # letters of the note are no answers
-    page.keyboard.press("Enter")
-    first = page.text_content("#text0")
-    press(page, "n")
-    assert "Saved: no" in str(page.text_content("#status"))
-    page.keyboard.press("z")
-    playwright.expect(page.locator("#status")).to_contain_text("Taken back: no")
-    assert page.input_value("#note") == "yes, no, undo"
-    assert page.get_attribute("#relation-related", "aria-pressed") == "true"
-    assert page.text_content("#text0").startswith(first[:40])
-    page.keyboard.press("Escape")
-    marks = [page.get_attribute("body", "data-marks")]
-    for _ in range(3):
-        page.keyboard.press("m")
-        marks.append(page.get_attribute("body", "data-marks"))
-    assert {*marks} == {"shared", "own", "both", "none"}
-    page.click("details.help summary")
-    page.uncheck("#shortcuts")
-    page.locator("#main").focus()
-    page.keyboard.press("y")
-    assert page.text_content("#progress").startswith("0 of 12")
-    page.click("#answer-yes")
-    playwright.expect(page.locator("#progress")).to_contain_text("1 of 12")
-    assert faults == []
-    served.kill()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 800, 1280])
-def test_nothing_stands_beyond_the_edge_and_axe_finds_no_fault(
-    browser: Any, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_layout_and_accessibility(browser: Any, tmp_path: Path, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     script = next(Path(axe.__file__).parent.rglob("axe.min.js")).read_text(encoding="utf-8")
-    store = tmp_path / "r.review"
-    faults: list[str] = []
-    with pairkit.review(rows(40), store, n=12).serve(["ann"], port=0) as server:
-        look = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme, "bypass_csp": True}
-        page = opened(browser, server.links["ann"], faults, **look)
+    with pairkit.review(rows(40), tmp_path / "r.review", n=12).serve(["ann"], port=0) as server:
+        look = {"viewport": {"width": width, "height": 844}, "color_scheme": "dark", "bypass_csp": True}
+        page = opened(browser, server.links["ann"], [], **look)
         press(page, "y")
-        page.keyboard.press("c")
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.evaluate(script)
         found = page.evaluate("axe.run(document)")
         assert [(fault["id"], fault["nodes"][0]["html"]) for fault in found["violations"]] == []
-        assert len(found["passes"]) > 30
         page.context.close()
-    assert faults == []
 
 
 def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
     with pairkit.review(rows(12), tmp_path / "r.review").serve(["ann"], port=0) as server:
         page = opened(browser, server.links["ann"], [])
-        told: list[str] = []
-        page.on("console", lambda message: told.append(message.text))
         for attempt in (
             "document.body.innerHTML = '<b>x</b>'",
             "fetch('http://127.0.0.1:9/')",
@@ -199,32 +135,4 @@ def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
         ):
             with pytest.raises(playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"):
                 page.evaluate(f"async () => {{ return {attempt} }}")
-        for tag, place in (("img", "/x.png"), ("iframe", server.url)):
-            page.evaluate(
-                "([tag, src]) => document.body.append(Object.assign(document.createElement(tag), {src}))",
-                [tag, place],
-            )
-        page.wait_for_timeout(500)
         page.context.close()
-    for directive in ("connect-src", "img-src", "TrustedHTML", "TrustedScriptURL"):
-        assert any(directive in message for message in told), directive
-
-
-def test_two_people_in_two_tabs_of_one_browser_stay_themselves(browser: Any, tmp_path: Path) -> None:
-    with pairkit.review(rows(20), tmp_path / "r.review", n=9).serve(["ann", "bob"], port=0) as server:
-        context = browser.new_context()
-        tabs = {name: context.new_page() for name in server.links}
-        for name, tab in tabs.items():
-            tab.goto(server.links[name])
-            playwright.expect(tab.locator("#person")).to_have_text(name)
-        press(tabs["ann"], "y")
-        for name, tab in tabs.items():
-            tab.reload()
-            playwright.expect(tab.locator("#person")).to_have_text(name)
-            playwright.expect(tab.locator("#progress")).to_contain_text(f"{int(name == 'ann')} of 9")
-        tabs["bob"].goto(server.links["ann"])  # one more tab of hers
-        playwright.expect(tabs["bob"].locator("#person")).to_have_text("ann")
-        stranger = context.new_page()
-        stranger.goto(server.url)
-        playwright.expect(stranger.locator("#trouble")).to_contain_text("not valid")
-        context.close()

@@ -134,22 +134,6 @@ def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServe
     assert len(review.judgements()) == kept + 1
 
 
-def test_what_can_not_be_read_is_told_too(server: ReviewServer) -> None:
-    ann, _ = people(server)
-    server._store._connection.close()  # as a disk that is gone
-    answer = ann.session.get(f"{server.url}/api/state", timeout=30)
-    assert answer.status_code == 503
-    assert "r.review: unusable" in answer.json()["error"]
-
-
-def test_pairs_are_divided_among_people(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
-    with divided.serve(["ann", "bob"], port=0) as running:
-        numbers = [person.state()["progress"]["all"] for person in people(running)]
-    assert sum(numbers) == 40
-    assert min(numbers) > 8
-
-
 def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
     divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
     with divided.serve(["ann"], port=0) as running:
@@ -313,11 +297,6 @@ def test_tokens_are_compared_whole() -> None:
     assert authenticated_person("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
         assert authenticated_person(wrong, [ann, bob]) is None
-
-
-def test_it_listens_on_this_machine_alone(lasting: tuple[ReviewServer, Review]) -> None:
-    server, _ = lasting
-    assert server.url.startswith("http://127.0.0.1:")
 
 
 def test_a_taken_port_is_told(server: ReviewServer, review: Review) -> None:

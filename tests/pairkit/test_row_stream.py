@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit.app.errors import ConfigError, PairkitError
@@ -106,6 +106,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, list[Any]]]:
     return found
 
 
+@settings(max_examples=50)
 @given(tables(), rules)
 def test_the_rows_of_a_stream_are_those_that_are_read_at_once(
     tmp_path_factory: pytest.TempPathFactory, made: list[dict[str, list[Any]]], given_rules: LabelRules

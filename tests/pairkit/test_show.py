@@ -91,25 +91,6 @@ def test_what_a_dataset_says_is_no_markup() -> None:
         assert words in picture
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"evidence": [{"kind": "x", "url": "y"}]},
-        {
-            "evidence": [{"kind": "x", "url": "y", "who": None, "when": None}],
-            "relation": "r",
-            "confidence": "x",
-        },
-        {"number1": 7, "number2": [[1]]},
-    ],
-)
-def test_provenance_of_another_kind(columns: dict[str, object]) -> None:
-    rows = pl.DataFrame({"text1": ["words"], "text2": ["b"], "label": [1], **columns})
-    console = Console(file=io.StringIO(), width=100)
-    console.print(pick_pair(PairDataset({"train": rows}, "made up"), "train", 0, None))
-    assert "words" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
 def test_in_python_it_draws_itself() -> None:
     pair = pick_pair(DATASET, None, 0, None)
     assert "Crash on startup" in repr(pair)

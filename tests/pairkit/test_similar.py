@@ -152,43 +152,6 @@ def test_words_that_were_forgotten_hash_alike(monkeypatch: pytest.MonkeyPatch) -
     assert near_identical(texts) == expected
 
 
-PROGRAM = """
-import random
-random_ = random.Random(1)
-body = [f"w{{random_.randrange(900)}}" for _ in range(120)]
-def text(slots):
-    words = list(body)
-    for slot in range(slots):
-        words[120 // slots * slot] = f"x{{random_.randrange(10**6)}}"
-    return " ".join(words)
-found = near_identical([text({slots}) for _ in range({count})])
-"""
-
-
-@pytest.mark.parametrize(
-    ("count", "slots", "mib"),
-    [
-        (4000, 3, 200),  # 40 MiB; all are tied
-        (4000, 9, 200),  # hardly any pair is, and all nearly so
-        pytest.param(100_000, 3, 1024, marks=pytest.mark.slow),
-        pytest.param(100_000, 5, 1024, marks=pytest.mark.slow),
-        pytest.param(100_000, 9, 1024, marks=pytest.mark.slow),
-    ],
-)
-def test_texts_of_one_template_take_little_memory(tmp_path: Path, count: int, slots: int, mib: int) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "from pairkit.similarity.near_duplicates import near_identical\n"
-        + PROGRAM.format(slots=slots, count=count)
-        + f"assert len(found[0]) == {count} if {slots} == 3 else True\n"
-    )
-    says, taken = peak_mib(
-        "import runpy\nimport pairkit.similarity.near_duplicates", "runpy.run_path(sys.argv[1])", program
-    )
-    assert says == "done"
-    assert taken < mib
-
-
 def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
     texts = [changed(text(n % 40), n % 60) for n in range(120)]
     (tmp_path / "texts").write_text("\n".join(texts))
@@ -206,3 +169,17 @@ def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
         for seed in ("1", "2")
     }
     assert outputs == {f"{near_identical(texts)}\n"}
+
+
+def test_texts_of_one_template_take_little_memory(tmp_path: Path) -> None:
+    """Hardly any pair is tied, and all nearly so."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from pairkit.similarity.near_duplicates import near_identical\n"
+        "from tests.pairkit.test_similar import of_template\n"
+        "near_identical([of_template(seed, 9, values=10**6) for seed in range(4000)])\n"
+    )
+    imports = "import runpy\nimport tests.pairkit.test_similar"
+    says, taken = peak_mib(imports, "runpy.run_path(sys.argv[1])", program)
+    assert says == "done"
+    assert taken < 200

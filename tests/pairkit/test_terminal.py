@@ -5,7 +5,16 @@ import sys
 import pytest
 
 from pairkit.app import terminal
-from pairkit.app.errors import ConfigError, DataError, RemoteError
+from pairkit.app.errors import (
+    AuthError,
+    BadReply,
+    ConfigError,
+    DataError,
+    LeakError,
+    PairkitError,
+    RateLimited,
+    RemoteError,
+)
 
 
 def _raise(error: BaseException) -> None:
@@ -13,7 +22,11 @@ def _raise(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(ConfigError("bad [x]"), 2), (DataError("d"), 3), (RemoteError("r"), 4)]
+    ("error", "code"),
+    [
+        *((ConfigError("bad [x]"), 2), (DataError("d"), 3), (LeakError("l"), 3), (RemoteError("r"), 4)),
+        *((RateLimited("t", 3.0), 4), (AuthError("a"), 4), (BadReply("b"), 4), (PairkitError("p"), 1)),
+    ],
 )
 def test_run_turns_errors_into_one_line_and_a_code(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
