@@ -19,7 +19,7 @@ from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parquet_batches import ROWS, ParquetBatches
-from pairkit.dataset.parts import TablePart, parts_of, parts_on_disk, wanted_split
+from pairkit.dataset.parts import TablePart, parts_of, wanted_split
 from pairkit.dataset.records import WRITTEN_BY, LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
@@ -130,7 +130,7 @@ class SourceTable:
     def pair_columns(self) -> Set[str]:
         """The columns of `pairs` with known types, without reading any."""
         labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        none = next(self.frames(list(self.columns)))
+        none = next(self.frames(list(self.columns))).clear()
         return {*typed_rows(to_pairs(none, self.roles, self.where, labels, check=False)).columns}
 
     def _polars(self, rows: Any) -> pl.DataFrame:
@@ -257,14 +257,13 @@ def read_rows(
     return SplitRows(splits, found.read, kept, written)
 
 
-def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelRules) -> PairFrames:
-    """The pairs of a source, empty texts included; of several Parquet shards one at a time is in memory."""
-    parts = (parts_on_disk(source) if isinstance(source, str | Path) else None) or {}
-    shards = [part.table for own in parts.values() for part in own]
-    if len(shards) == len(parts) or not all(map(is_parquet, shards)):
-        return frames_of(read_pairs(source, columns=columns, rules=rules, check=False))
+def read_frames(
+    source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
+) -> PairFrames:
+    """The pairs of a source, empty texts included; of Parquet files one at a time is in memory."""
     tables = {
-        name: [SourceTable.opened(part, columns, hold=False) for part in own] for name, own in parts.items()
+        name: [SourceTable.opened(part, columns, hold=not is_parquet(part.table)) for part in own]
+        for name, own in parts_of(source).items()
     }
     found = decided([table for own in tables.values() for table in own], rules)
 
@@ -276,16 +275,7 @@ def read_frames(source: Source, columns: Mapping[str, str] | None, rules: LabelR
         {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
         source_name(source),
         "binary" if found.binary else "graded",
-        found.read,
-    )
-
-
-def frames_of(dataset: PairDataset) -> PairFrames:
-    """The pairs of a dataset that is in memory."""
-    return PairFrames(
-        {name: [partial(typed_rows, frame)] for name, frame in dataset.splits.items()},
-        {name: {*typed_rows(frame.clear()).columns} for name, frame in dataset.splits.items()},
-        *(dataset.source, dataset.label_kind, dataset.labels),
+        source.labels if isinstance(source, PairDataset) else found.read,
     )
 
 

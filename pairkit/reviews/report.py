@@ -36,6 +36,9 @@ _CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stand
 _NEAR = 1  # grades; a score that is no further from people's is right
 
 
+_Judged = tuple[JudgedPair, PairDecision]
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewEstimate:
     """What was found about some of the pairs."""
@@ -44,56 +47,6 @@ class ReviewEstimate:
     unsure: int
     disputed: int
     right: Figure
-
-
-class Estimates:
-    """The judged pairs of a review, each with its weight: how many pairs of its stratum it stands for."""
-
-    def __init__(
-        self,
-        settings: ReviewSettings,
-        strata: Mapping[str, int],
-        pairs: Mapping[str, JudgedPair],
-        decisions: Mapping[str, PairDecision],
-    ) -> None:
-        self._settings, self._strata = settings, strata
-        self._judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
-        self._decided = Counter(pair.stratum for pair, decision in self._judged if decision.value is not None)
-
-    @property
-    def unseen(self) -> dict[str, int]:
-        """Strata without a decided pair, of which nothing is known; with how many pairs each has."""
-        return {name: size for name, size in self._strata.items() if not self._decided[name]}
-
-    def all(self) -> ReviewEstimate:
-        """Of the whole dataset, but for what is `unseen`."""
-        return self._estimate(self._judged)
-
-    def by(self, fact: str) -> dict[str, ReviewEstimate]:
-        """Of pairs by the value of one fact; those of which it is not known are left out."""
-        return self._by(lambda pair, _: pair.facts.get(fact, ""))
-
-    def by_relation(self) -> dict[str, ReviewEstimate]:
-        """Of pairs that people gave the same relation."""
-        return self._by(lambda _, decision: decision.relation)
-
-    def _by(self, name: Callable[[JudgedPair, PairDecision], str]) -> dict[str, ReviewEstimate]:
-        names = sorted({name(*one) for one in self._judged} - {""})
-        return {
-            value: self._estimate([one for one in self._judged if name(*one) == value]) for value in names
-        }
-
-    def _estimate(self, judged: Sequence[tuple[JudgedPair, PairDecision]]) -> ReviewEstimate:
-        states = Counter(decision.state for _, decision in judged)
-        decided = [(pair, decision.value) for pair, decision in judged if decision.value is not None]
-        right = [is_right(pair.label, value, self._settings) for pair, value in decided]
-        weights = list(self._weights(pair for pair, _ in decided))
-        return ReviewEstimate(
-            len(judged), states["unsure"], states["disputed"], weighted_share(right, weights)
-        )
-
-    def _weights(self, pairs: Iterable[JudgedPair]) -> Iterable[float]:
-        return (self._strata[pair.stratum] / self._decided[pair.stratum] for pair in pairs)
 
 
 def is_right(label: float, value: float, settings: ReviewSettings) -> bool:
@@ -120,43 +73,22 @@ def agreement(
     judgements: Iterable[ReviewJudgement], settings: ReviewSettings
 ) -> tuple[dict[tuple[str, str], Figure], Figure]:
     """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all of them."""
-    said = _values(judgements, settings)
-    return _kappas(said, settings), krippendorff_alpha(_units(said.values()), _scale(settings))
-
-
-def _scale(settings: ReviewSettings) -> Scale:
-    return "nominal" if settings.asked == "labels" else "interval"
-
-
-def _values(judgements: Iterable[ReviewJudgement], settings: ReviewSettings) -> dict[str, dict[str, float]]:
-    """What each reviewer could tell of which pair."""
-    said = defaultdict[str, dict[str, float]](dict)
-    for judgement in judgements:
+    scale: Scale = "nominal" if settings.asked == "labels" else "interval"
+    said, units = defaultdict[str, dict[str, float]](dict), defaultdict[str, list[float]](list)
+    for judgement in sorted(judgements, key=lambda one: (one.person, one.pair_id)):
         if judgement.answer in settings.answers:
-            said[judgement.person][judgement.pair_id] = settings.answers[judgement.answer]
-    return dict(sorted(said.items()))
-
-
-def _kappas(
-    said: Mapping[str, Mapping[str, float]], settings: ReviewSettings
-) -> dict[tuple[str, str], Figure]:
-    found = {}
+            value = settings.answers[judgement.answer]
+            said[judgement.person][judgement.pair_id] = value
+            units[judgement.pair_id].append(value)
+    kappas = {}
     for one, other in combinations(said, 2):
         if both := sorted(said[one].keys() & said[other].keys()):
             first, second = ([said[name][pair_id] for pair_id in both] for name in (one, other))
-            found[one, other] = cohen_kappa(first, second, _scale(settings))
-    return found
+            kappas[one, other] = cohen_kappa(first, second, scale)
+    return kappas, krippendorff_alpha([units[pair_id] for pair_id in sorted(units)], scale)
 
 
-def _units(said: Iterable[Mapping[str, float]]) -> Sequence[Sequence[float]]:
-    units = defaultdict[str, list[float]](list)
-    for values in said:
-        for pair_id, value in values.items():
-            units[pair_id].append(value)
-    return [units[pair_id] for pair_id in sorted(units)]
-
-
-def reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
+def _reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
     """What each reviewer did, by name."""
     mine = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
@@ -322,26 +254,38 @@ class ReviewReport(Printed):
 
 
 def make_review_report(store: ReviewStore) -> ReviewReport:
-    """The report of a review."""
-    settings, judgements = store.settings, store.judgements()
-    decisions = decide(judgements)
-    if not decisions:
+    """The report of a review; each judged pair counts for as many as its stratum has for each decided one."""
+    settings, strata, pairs, judgements = store.settings, store.strata, store.pairs, store.judgements()
+    judged = [(pairs[pair_id], decision) for pair_id, decision in decide(judgements).items()]
+    if not judged:
         raise DataError("nothing is judged yet; judge some pairs first", path=store.path)
-    estimates = Estimates(settings, store.strata, store.pairs, decisions)
+    decided = Counter(pair.stratum for pair, decision in judged if decision.value is not None)
+
+    def estimate(some: Sequence[_Judged]) -> ReviewEstimate:
+        states = Counter(decision.state for _, decision in some)
+        values = [(pair, decision.value) for pair, decision in some if decision.value is not None]
+        right = [is_right(pair.label, value, settings) for pair, value in values]
+        weights = [strata[pair.stratum] / decided[pair.stratum] for pair, _ in values]
+        share = weighted_share(right, weights)
+        return ReviewEstimate(len(some), states["unsure"], states["disputed"], share)
+
+    def estimates(value_of: Callable[[_Judged], str]) -> dict[str, ReviewEstimate]:
+        values = sorted({*map(value_of, judged)} - {""})
+        return {value: estimate([one for one in judged if value_of(one) == value]) for value in values}
+
+    by = {fact: estimates(lambda one, fact=fact: one[0].facts.get(fact, "")) for fact in FACTS}  # type: ignore[misc]
+    by[RELATION] = estimates(lambda one: one[1].relation)
     kappa, alpha = agreement(judgements, settings)
-    by = {fact: estimates.by(fact) for fact in FACTS} | {RELATION: estimates.by_relation()}
     return ReviewReport(
         settings=settings,
-        sample=len(store.pairs),
-        total=estimates.all(),
-        by={
-            fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(decisions))
-        },
-        unseen=estimates.unseen,
+        sample=len(pairs),
+        total=estimate(judged),
+        by={fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(judged))},
+        unseen={name: size for name, size in strata.items() if not decided[name]},
         kappa=kappa,
         alpha=alpha,
         disputed=len(disputed(judgements)),
-        people=reviewer_work(judgements),
+        people=_reviewer_work(judgements),
     )
 
 

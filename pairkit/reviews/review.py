@@ -26,7 +26,7 @@ from pairkit.dataset.judgements import (
     decide,
 )
 from pairkit.dataset.made import MadeDataset, build_result, check_out, run_record, write_result
-from pairkit.dataset.reader import frames_of
+from pairkit.dataset.reader import read_frames
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.report import HEADING, ReviewReport, is_right, make_review_report
 from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, pair_id, sample_size
@@ -176,7 +176,7 @@ def apply_review(
     if not rows["reviewed"].any():
         raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
     made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset.labels])
-    audit_pairs(frames_of(made.pairs)).check()
+    audit_pairs(read_frames(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
     made.statistics["relabelled_pairs"] = relabelled
     what = "pairs got people's labels" if relabel else "pairs that people rejected were left out"

@@ -7,7 +7,7 @@ import pytest
 
 from pairkit.app.errors import LeakError
 from pairkit.dataset.audit import AuditReport, audit_pairs
-from pairkit.dataset.reader import frames_of
+from pairkit.dataset.reader import read_frames
 from pairkit.dataset.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
@@ -22,7 +22,7 @@ def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
 
 
 def audit(dataset: PairDataset) -> AuditReport:
-    return audit_pairs(frames_of(dataset))
+    return audit_pairs(read_frames(dataset))
 
 
 def test_a_clean_dataset_leaks_nothing() -> None:

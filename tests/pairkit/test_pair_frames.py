@@ -13,7 +13,7 @@ import pairkit
 from pairkit.app.errors import DataError
 from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.dataset.reader import frames_of, read_frames, read_pairs
+from pairkit.dataset.reader import read_frames, read_pairs
 
 from .peak import peak_mib
 
@@ -60,7 +60,7 @@ def test_an_audit_of_shards_says_what_one_of_all_rows_says(
     write_shards(folder, "train", *(pl.DataFrame(r, SCHEMA, orient="row").drop(dropped) for r in train))
     write_shards(folder, "test", pl.DataFrame(test, SCHEMA, orient="row").drop(dropped))
     assert stays_on_disk(folder) == (len(train) > 1)
-    whole = frames_of(read_pairs(folder, check=False))
+    whole = read_frames(read_pairs(folder, check=False))
     assert pairkit.audit(folder).to_dict() == audit_pairs(whole).to_dict()
 
 
@@ -96,7 +96,7 @@ def test_pages_of_which_each_shard_knows_one_side(tmp_path: Path) -> None:
     pair = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
     shards = [pair.with_columns(pl.lit(name).alias(name)) for name in ("url1", "url2")]
     write_shards(tmp_path / "made", "train", *shards)
-    whole = audit_pairs(frames_of(read_pairs(tmp_path / "made")))
+    whole = audit_pairs(read_frames(read_pairs(tmp_path / "made")))
     assert pairkit.audit(tmp_path / "made").to_dict() == whole.to_dict()
     assert whole.issues_by == "page"
 
