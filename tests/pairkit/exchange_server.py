@@ -11,12 +11,17 @@ Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving(answer: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Its port; `answer` gets the head of each request."""
+async def serving(
+    answer: Answer, *, tls: ssl.SSLContext | None = None, bodies: list[bytes] | None = None
+) -> AsyncIterator[int]:
+    """Its port; `answer` gets the head of each request, and `bodies` what comes after it."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
+            if bodies is not None:
+                fields = dict(line.partition(b": ")[::2] for line in head.lower().split(b"\r\n"))
+                bodies.append(await reader.readexactly(int(fields[b"content-length"])))
             await answer(writer, head)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import traceback
+import tracemalloc
 import zlib
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pairkit.app.errors import BadReply, ConfigError
-from pairkit.openai_api.channel import Channel, ServerConnection, run_anywhere, trusted
+from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
 from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.openai_api.request_guard import MOST_BYTES_HEADER, ExchangeFailed, RequestGuard
@@ -41,31 +42,35 @@ def channel(url: str, environ: Mapping[str, str] | None = None, **more: Any) -> 
 
 
 def exchange(
-    answer: Answer, environ: Mapping[str, str] | None = None, path: str = "/models", **more: Any
+    answer: Answer,
+    environ: Mapping[str, str] | None = None,
+    path: str = "/models",
+    method: str = "get",
+    most_bytes: int = MOST_BYTES,
+    **more: Any,
 ) -> bytes:
     async def main() -> bytes:
         async with serving(answer) as port:
             opened = channel(f"http://127.0.0.1:{port}/v1", environ, **more)
             try:
-                return await opened.get(path)
+                if method == "post":
+                    return await opened.post(path, {"b": 1})
+                return await opened.get(path, most_bytes=most_bytes)
             finally:
                 await opened.close()
 
     return asyncio.run(main())
 
 
-def headers_sent(
-    environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, *, host_is_openai: bool = False
-) -> str:
+def sent(environ: Mapping[str, str], **more: Any) -> str:
+    """The head of a request, in lower case."""
     heads: list[bytes] = []
 
     async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
         heads.append(head)
         await whole(b"{}")(writer, head)
 
-    if host_is_openai:
-        monkeypatch.setattr("pairkit.openai_api.credentials.OPENAI_HOST", "127.0.0.1")
-    exchange(note, environ)
+    exchange(note, environ, **more)
     return heads[0].decode().lower()
 
 
@@ -79,31 +84,20 @@ ENVIRON = {
 }
 
 
-def test_another_host_gets_the_key_that_was_named_for_it_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_host_gets_only_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    sent = headers_sent(ENVIRON, monkeypatch)
-    assert f"authorization: bearer {KEY.secret}" in sent
-    assert not [value for value in ENVIRON.values() if value in sent]
-    assert sent.startswith("get /v1/models http/1.1")
-
-
-def test_openai_gets_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = headers_sent(ENVIRON, monkeypatch, host_is_openai=True)
-    for word in ("custom-secret", "org-secret", "project-secret"):
-        assert word in sent
-    assert "sk-admin-secret" not in sent
-
-
-def test_a_request_takes_along_what_is_meant_for_the_server_and_no_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    names = {line.partition(":")[0] for line in headers_sent({}, monkeypatch).split("\r\n")[1:] if line}
+    head = sent(ENVIRON)
+    assert f"authorization: bearer {KEY.secret}" in head
+    assert not [value for value in ENVIRON.values() if value in head]
+    assert head.startswith("get /v1/models http/1.1")
+    names = {line.partition(":")[0] for line in head.split("\r\n")[1:] if line}
     assert names == {"host", "accept", "accept-encoding", "authorization", "user-agent"}
+    assert "authorization" not in sent({}, key=None)
+    monkeypatch.setattr("pairkit.openai_api.credentials.OPENAI_HOST", "127.0.0.1")
+    head = sent(ENVIRON)
+    assert all(word in head for word in ("custom-secret", "org-secret", "project-secret"))
+    assert "sk-admin-secret" not in head
 
 
 ODD: dict[str, str] = {
@@ -118,56 +112,36 @@ ODD: dict[str, str] = {
 }
 
 
-def test_what_the_environment_holds_for_openai_spoils_no_call_to_another_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_odd_variables_for_openai_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ODD.items():
         monkeypatch.setenv(name, value)
-    heads: list[bytes] = []
-
-    async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
-        heads.append(head)
-        await whole(b'{"a": 1}')(writer, head)
-
-    async def main() -> bytes:
-        async with serving(note) as port:
-            return await channel(f"http://127.0.0.1:{port}/v1", ODD).post("/x", {"b": 1})
-
-    assert asyncio.run(main()) == b'{"a": 1}'
-    sent = heads[0].decode().lower()
-    assert "content-type: application/json\r\n" in sent
-    assert "content-length: 7\r\n" in sent
-    assert "host: 127.0.0.1" in sent
-    for word in ("evil", "chunked", "zo", "x-"):
-        assert word not in sent
+    head = sent(ODD, method="post")
+    assert "content-type: application/json\r\n" in head
+    assert "content-length: 7\r\n" in head
+    assert "host: 127.0.0.1" in head
+    assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
 
 
 def test_a_file_is_handed_in_as_a_form() -> None:
-    found: list[bytes] = []
+    bodies: list[bytes] = []
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
-        found.extend((head, await reader.readexactly(int(length.partition(b":")[2]))))
+    async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
+        assert b"multipart/form-data; boundary=" in head
+        assert b"application/json" not in head
         await whole(b"{}")(writer, head)
-        writer.close()
 
     async def main() -> bytes:
-        server = await asyncio.start_server(handle, "127.0.0.1", 0)
-        async with server:
-            opened = channel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        async with serving(note, bodies=bodies) as port:
+            opened = channel(f"http://127.0.0.1:{port}/v1")
             try:
                 return await opened.upload("/files", "a.jsonl", b"line\n" * 9, purpose="batch", timeout_s=5)
             finally:
                 await opened.close()
 
     assert asyncio.run(main()) == b"{}"
-    head, body = found
-    assert b"multipart/form-data; boundary=" in head
-    assert b"application/json" not in head
-    assert b'name="purpose"\r\n\r\nbatch\r\n' in body
-    assert b'filename="a.jsonl"' in body
-    assert b"line\n" * 9 in body
+    assert b'name="purpose"\r\n\r\nbatch\r\n' in bodies[0]
+    assert b'filename="a.jsonl"' in bodies[0]
+    assert b"line\n" * 9 in bodies[0]
 
 
 @pytest.mark.parametrize("status", [200, 429, 503])
@@ -211,13 +185,6 @@ def test_nothing_heavy_is_imported_before_the_first_call() -> None:
     assert not {"openai", "httpx2"} & {*found.stdout.split()}
 
 
-def test_no_key_sends_none() -> None:
-    async def echo(writer: asyncio.StreamWriter, head: bytes) -> None:
-        await whole(b"none" if b"authorization" not in head.lower() else b"some")(writer, head)
-
-    assert exchange(echo, key=None) == b"none"
-
-
 def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
     with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
         channel("http://llm.example/v1")
@@ -227,12 +194,9 @@ def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
         channel(url)
 
 
-@pytest.mark.parametrize(
-    "path", ["@evil.example/x", "//evil.example/x", "/\\evil.example", "http://evil.example/"]
-)
-def test_a_path_that_leads_elsewhere_is_not_asked_for(path: str) -> None:
+def test_a_path_that_leads_elsewhere_is_not_asked_for() -> None:
     with pytest.raises(BadReply, match="is not a path on this server"):
-        exchange(whole(b"{}"), path=path)
+        exchange(whole(b"{}"), path="//evil.example/x")
 
 
 @pytest.mark.parametrize("status", [302, 307])
@@ -282,14 +246,9 @@ def test_a_body_without_end() -> None:
             writer.write(b" " * (1 << 20))
             await writer.drain()
 
-    async def main() -> None:
-        async with serving(flood) as port:
-            opened = channel(f"http://127.0.0.1:{port}/v1", timeout_s=60)
-            with pytest.raises(NoAnswer, match="more than 8 MiB") as caught:
-                await opened.get("/models", most_bytes=8 << 20)
-            assert caught.value.reason == "broken_reply"
-
-    asyncio.run(main())
+    with pytest.raises(NoAnswer, match="more than 8 MiB") as caught:
+        exchange(flood, timeout_s=60, most_bytes=8 << 20)
+    assert caught.value.reason == "broken_reply"
 
 
 @pytest.mark.parametrize(
@@ -301,17 +260,10 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit(coding: str, status: int) 
     if coding == "gzip, gzip":
         packed = gzip.compress(packed, 1)
 
-    async def main() -> None:
-        async with serving(whole(packed, status, content_encoding=coding)) as port:
-            opened = channel(f"http://127.0.0.1:{port}/v1", timeout_s=60)
-            with pytest.raises(NoAnswer, match="more than 4 MiB"):
-                await opened.get("/models", most_bytes=4 << 20)
-
-    import tracemalloc
-
     tracemalloc.start()
     try:
-        asyncio.run(main())
+        with pytest.raises(NoAnswer, match="more than 4 MiB"):
+            exchange(whole(packed, status, content_encoding=coding), timeout_s=60, most_bytes=4 << 20)
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
@@ -337,26 +289,16 @@ def test_no_part_of_a_failure_shows_what_a_server_repeats() -> None:
     async def nonsense(writer: asyncio.StreamWriter, head: bytes) -> None:
         writer.write(b"HTTP/1.1 " + KEY.secret.encode() + b"\r\n\r\n")
 
-    failed = failing_with(nonsense)
-    assert "0123456789" not in "".join(traceback.format_exception(failed))
-    assert "[key]" in failed.detail
-
-
-def failing_with(answer: Answer) -> NoAnswer:
     with pytest.raises(NoAnswer) as caught:
-        exchange(answer)
-    return caught.value
-
-
-def failing(main: Coroutine[Any, Any, Any]) -> NoAnswer:
-    with pytest.raises(NoAnswer) as caught:
-        asyncio.run(main)
-    return caught.value
+        exchange(nonsense)
+    assert "0123456789" not in "".join(traceback.format_exception(caught.value))
+    assert "[key]" in caught.value.detail
 
 
 def test_nobody_there() -> None:
-    failed = failing(channel("http://127.0.0.1:9/v1").get("/models"))
-    assert (failed.reason, failed.was_sent) == ("connection", False)
+    with pytest.raises(NoAnswer) as caught:
+        asyncio.run(channel("http://127.0.0.1:9/v1").get("/models"))
+    assert (caught.value.reason, caught.value.was_sent) == ("connection", False)
 
 
 @pytest.mark.parametrize(
