@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -109,15 +108,7 @@ def scratch_database(tables: str) -> sqlite3.Connection:
 
 def scratch_errors() -> AbstractContextManager[None]:
     """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
-    return database_errors(_scratch_folder())
-
-
-def _scratch_folder() -> Path:
-    """Where SQLite puts a file without a name: https://sqlite.org/tempfiles.html, section 5."""
-    named = (os.environ.get(name, "") for name in ("SQLITE_TMPDIR", "TMPDIR"))
-    usual = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108 - looked at, no more
-    there = (Path(place) for place in (*named, *usual) if place)
-    return next((place for place in there if place.is_dir() and os.access(place, os.W_OK | os.X_OK)), Path())
+    return database_errors(Path("the folder for temporary files (TMPDIR)"))
 
 
 def _touch_private(path: Path) -> None:

@@ -134,11 +134,3 @@ def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
     assert "mean label" in text
     assert "3.50" in text
     assert "label 1" not in text
-
-
-@pytest.mark.parametrize("cluster", [None, [1], 7])
-def test_a_cluster_of_another_kind(cluster: object) -> None:
-    rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "cluster": [cluster]})
-    other = rows.with_columns(text1=pl.lit("c"), text2=pl.lit("d"))
-    found = audit(PairDataset({"train": rows, "test": other}, "made up")).shared_clusters
-    assert found.count == (cluster == 7)

@@ -113,25 +113,6 @@ def test_a_scratch_database_is_a_file_without_a_name(tmp_path: Path) -> None:
         assert any(name.startswith(str(tmp_path)) and name.endswith("(deleted)") for name in files)
 
 
-@pytest.mark.parametrize("name", ["SQLITE_TMPDIR", "TMPDIR"])
-def test_the_folder_of_a_scratch_database_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    monkeypatch.delenv("SQLITE_TMPDIR", raising=False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-
-    def told() -> str:
-        with pytest.raises(ConfigError) as caught, scratch_errors():
-            raise full
-        return str(caught.value).partition(":")[0]
-
-    full = sqlite3.OperationalError("database or disk is full")
-    full.sqlite_errorcode = sqlite3.SQLITE_FULL
-    assert told() in ("/var/tmp", "/usr/tmp", "/tmp")  # where no such folder is named
-    monkeypatch.setenv(name, str(tmp_path))
-    assert told() == str(tmp_path)
-
-
 def test_a_full_disk_of_a_scratch_database_is_told() -> None:
     with closing(scratch_database("CREATE TABLE toys (name TEXT);")) as connection:
         connection.execute("PRAGMA max_page_count = 9")

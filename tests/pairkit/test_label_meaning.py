@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.reports.counts import drop_reasons
 from tests.support.linear import assert_linear
@@ -279,19 +279,6 @@ def test_a_scale_keeps_order_and_bounds(labels: list[float], low: float, width: 
     assert all(0 <= value <= 1 for value in found)
     by_label = [value for _, value in sorted(zip(inside, found, strict=True))]
     assert by_label == sorted(by_label)
-
-
-@given(st.lists(st.sampled_from([*NLI, "-"]), min_size=1))
-def test_every_row_is_kept_or_counted(labels: list[str]) -> None:
-    counts = {"entailment": "1", "contradiction": "0", "neutral": "skip", "-": "skip"}
-    said = ",".join(f"{word}={value}" for word, value in counts.items())
-    (frame,), read_as = (
-        (found := read_rows(pairs(labels), rules=label_rules(said, None))).splits.values(),
-        found.labels,
-    )
-    assert read_as is not None
-    assert frame.height + sum(read_as.skipped.values()) == len(labels)
-    assert frame["label"].to_list() == [int(counts[word]) for word in labels if counts[word] != "skip"]
 
 
 def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:

@@ -15,7 +15,6 @@ from pairkit.dataset.tables import read_table
 from pairkit.system import lines
 from pairkit.system.lines import (
     check_lines,
-    read_json_lines,
     read_lines,
     read_objects,
     read_text_lines,
@@ -72,15 +71,6 @@ def test_a_long_line_is_named_however_blocks_fall(
             for read in (check_lines, lambda path: list(read_lines(path))):
                 with pytest.raises(DataError, match=rf"any\.jsonl:{first}: a line of more than"):
                     read(path)
-
-
-def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"x\n" + b"y" * (lines.MAX_LINE_BYTES - 1) + b"\n")
-    assert [len(line) for _, line in read_lines(path)] == [2, lines.MAX_LINE_BYTES]
-    path.write_bytes(b"x\n" + b"y" * (lines.MAX_LINE_BYTES + 1))
-    with pytest.raises(DataError, match=r"a\.txt:2: a line of more than 16 MiB; .* split it"):
-        list(read_lines(path))
 
 
 def test_an_ordinary_packed_file_may_be_as_large_as_it_likes(
@@ -175,21 +165,6 @@ def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> Non
     assert next(found) == (1, {"a": "\U0001f600"})
     with pytest.raises(DataError, match=r"a\.jsonl:3: .*" + says):
         next(found)
-
-
-def test_values_of_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('"a"\n\n[1]\n')
-    assert list(read_json_lines(path)) == [(1, "a"), (3, [1])]
-
-
-@pytest.mark.parametrize("name", ["none.txt", "none.gz"])
-def test_no_file(tmp_path: Path, name: str) -> None:
-    for read in (read_whole, check_lines):
-        with pytest.raises(DataError, match=f"{name}: no such file"):
-            read(tmp_path / name)
-    with pytest.raises(DataError, match=f"{name}: no such file"):
-        next(read_lines(tmp_path / name))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")

@@ -342,20 +342,8 @@ def test_hostile_markdown_takes_linear_time(unit: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "<",
-        "<!--",
-        "<!",
-        "<a ",
-        "<a b='",
-        "</",
-        "<p>",
-        "<script>",
-        "<title>",
-        "<nav>",
-        "&",
-        "<a href=a>x",
-        "<br>",
-        "\n<p",
+        *("<", "<!--", "<!", "<a ", "<a b='", "</", "<p>", "<script>", "<title>", "<nav>", "&"),
+        *("<a href=a>x", "<br>", "\n<p"),
     ],
 )
 def test_hostile_html_takes_linear_time(unit: str) -> None:

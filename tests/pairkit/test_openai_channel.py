@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pairkit.app.errors import BadReply, ConfigError
-from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
+from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere
 from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.openai_api.request_guard import MOST_BYTES_HEADER, ExchangeFailed, RequestGuard
@@ -359,16 +359,6 @@ def test_certificates_that_are_named_count_on_this_machine_too(certificate: Path
     assert not caught.value.was_sent
     assert over_tls(certificate, {}, ca_file=certificate) == b"{}"
     assert over_tls(certificate, {"SSL_CERT_FILE": str(certificate)}) == b"{}"
-
-
-def test_named_certificates(tmp_path: Path) -> None:
-    assert trusted(None, {}) is True
-    for ca_file, environ, source in (
-        (tmp_path / "none.pem", {}, "ca_file"),
-        (None, {"SSL_CERT_FILE": str(tmp_path / "none.pem")}, "SSL_CERT_FILE"),
-    ):
-        with pytest.raises(ConfigError, match=f"{source} names .*none.pem, which holds no certificates"):
-            trusted(ca_file, environ)
 
 
 async def doubled(number: int) -> int:

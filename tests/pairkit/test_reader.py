@@ -196,19 +196,6 @@ def test_a_path_is_no_pattern(tmp_path: Path, suffix: str) -> None:
     assert read_pairs(folder).splits["train"].rows() == [("a", "b", 1)]
 
 
-def test_rows_as_they_are_meant(tmp_path: Path) -> None:
-    triplets = put(tmp_path / "a.csv", "id,anchor,positive,negative\n7,a,b,c\n8,d,e,f\n")
-    (frame,) = read_rows(triplets).splits.values()
-    assert frame.to_dicts() == [
-        {"anchor": "a", "positive": "b", "negatives": ["c"]},
-        {"anchor": "d", "positive": "e", "negatives": ["f"]},
-    ]
-    positives = put(tmp_path / "b.csv", "answer,query\nb,a\n")
-    assert read_rows(positives)["train"].to_dicts() == [{"anchor": "a", "positive": "b"}]
-    pairs = put(tmp_path / "dev.csv", "text1,text2,label,more\na,b,1,x\n")
-    assert read_rows(pairs)["validation"].to_dicts() == [{"text1": "a", "text2": "b", "label": 1}]
-
-
 def test_single_texts(tmp_path: Path) -> None:
     lone = put(tmp_path / "a.csv", "sentence\none\n")
     assert read_rows(lone)["train"].to_dicts() == [{"text": "one"}]
@@ -245,14 +232,6 @@ def test_bad_rows_say_where(tmp_path: Path, name: str, text: str, message: str) 
         read_rows(put(tmp_path / name, text))
 
 
-def test_one_split_one_kind_of_row(tmp_path: Path) -> None:
-    put(tmp_path / "train-0.csv", "anchor,positive\na,b\n")
-    put(tmp_path / "train-1.csv", "anchor,positive,negative\na,b,c\n")
-    with pytest.raises(DataError, match=r"the files of train differ.*anchor, positive, negatives"):
-        read_rows(tmp_path)
-    assert split_names(tmp_path) == ["train"]
-
-
 @pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
 def test_a_name_that_is_too_long_for_a_file(source: str) -> None:
     for read in (read_pairs, read_rows):
@@ -267,15 +246,6 @@ def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path, name: str) -> None
     assert read_pairs(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
     pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match=rf"a\.parquet:2: {name} holds bytes that are not UTF-8"):
-        read_pairs(tmp_path / "a.parquet")
-
-
-@pytest.mark.parametrize("name", ["text1", "label"])
-def test_a_list_is_no_text(tmp_path: Path, name: str) -> None:
-    pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], name: [[1]]}).write_parquet(
-        tmp_path / "a.parquet"
-    )
-    with pytest.raises(DataError, match=rf"the column {name} holds lists or structures"):
         read_pairs(tmp_path / "a.parquet")
 
 

@@ -281,7 +281,7 @@ def test_samples_depend_on_the_seed_and_show_every_kind() -> None:
 texts = st.text(alphabet="ab _0É,.\n", max_size=40)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(texts, texts, st.sampled_from(ORDERS))
 def test_overlap_is_that_of_scikit_learn(one: str, other: str, order: int) -> None:
     vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")

@@ -69,24 +69,6 @@ def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -
     assert set(kept["relation"]) == {"related"}
 
 
-def test_two_people_at_once_are_blind_to_each_other(server: ReviewServer, review: Review) -> None:
-    def work(person: Reviewer, answer: str) -> None:
-        while person.state()["pair"] is not None:
-            person.say(answer)
-
-    threads = [
-        threading.Thread(target=work, args=one) for one in zip(people(server), ("yes", "no"), strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    kept = review.judgements()
-    assert Counter(kept.select("person", "answer").iter_rows()) == {("ann", "yes"): 12, ("bob", "no"): 12}
-    assert kept.select("pair_id", "person").is_unique().all()
-    assert review.report().kappa["ann", "bob"].value == 0
-
-
 def test_two_tabs_of_a_person_answer_a_pair_once(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
@@ -383,11 +365,3 @@ def test_the_report_and_the_dataset_that_come_of_it(
     app(["apply", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
     assert "left out: rejected by people 10" in capsys.readouterr().out
     assert len(pairkit.read(tmp_path / "out")) == 20
-
-
-def test_without_the_extra_one_line_says_what_to_install(
-    review: Review, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ConfigError, match=r"uvicorn.*pip install 'aoe-toolkit\[review\]'"):
-        review.serve(port=0)

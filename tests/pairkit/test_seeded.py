@@ -6,18 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.reviews.sample import judges_agree
-from pairkit.system.seeded import drawn, in_proportion, in_turns, keyed_hash, keyed_unit
+from pairkit.system.seeded import drawn, in_proportion, in_turns, keyed_hash
 
 
 def test_a_choice_is_the_same_for_ever() -> None:
     assert keyed_hash(0, "split", "o/n#1") == 8697922999653496411
     assert keyed_hash(0, "a", "b") != keyed_hash(0, "ab")
     assert keyed_hash(0, "a") != keyed_hash(1, "a")
-
-
-def test_units_are_spread_evenly() -> None:
-    low = sum(keyed_unit(3, n) < 0.25 for n in range(4000))
-    assert 900 < low < 1100
 
 
 SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14)

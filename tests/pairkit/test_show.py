@@ -52,13 +52,6 @@ def test_rows_are_counted_among_those_with_the_label() -> None:
     assert "drawn as a random negative" in drawn(1, label=0)
 
 
-def test_foreign_datasets_have_no_provenance_to_show() -> None:
-    bare = PairDataset({"train": ROWS.select("text1", "text2", "label")}, "file.tsv")
-    console = Console(file=io.StringIO(), width=100)
-    console.print(pick_pair(bare, "train", 1, None))
-    assert "Slow scrolling" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
 def test_what_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match="somewhere has test"):
         pick_pair(DATASET, "train", 0, None)

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import errno
 import random
 import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
-from typing import IO
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.app.errors import ConfigError
 from pairkit.similarity import near_duplicates as similar
 from pairkit.similarity.groups import Groups
 from pairkit.similarity.near_duplicates import near_identical, near_identical_to, similarity
@@ -65,17 +62,6 @@ def test_a_threshold_of_one_ties_equal_texts_only() -> None:
     assert near_identical([first, changed(first, 3), first + "!"], 1.0) == [[0, 2]]
 
 
-@settings(max_examples=30)
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), min_size=2, max_size=12), st.integers(1, 10)
-)
-def test_a_part_never_has_ties_that_the_whole_lacks(kinds: list[tuple[int, int]], part: int) -> None:
-    texts = [changed(text(kind), place) for kind, place in kinds]
-    whole = {place: number for number, group in enumerate(near_identical(texts)) for place in group}
-    for group in near_identical(texts[:part]):
-        assert len({whole[place] for place in group}) == 1
-
-
 def of_template(seed: int, slots: int, *, values: int) -> str:
     """A text of 90 words, so many of which are filled in, with one of so many values each."""
     words, random_ = text(1, 90).split(), random.Random(seed)
@@ -124,15 +110,6 @@ def test_the_first_of_each_group() -> None:
     assert near_identical_to(texts).tolist() == [0, 1, 2, 2, 0, 5, 6]
 
 
-def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(self: IO[bytes], data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(similar.SpooledTemporaryFile, "write", full)
-    with pytest.raises(ConfigError, match="no space left"):
-        near_identical([text(1), text(2)])
-
-
 @pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
 def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> None:
     """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
@@ -177,9 +154,9 @@ def test_texts_of_one_template_take_little_memory(tmp_path: Path) -> None:
     program.write_text(
         "from pairkit.similarity.near_duplicates import near_identical\n"
         "from tests.pairkit.test_similar import of_template\n"
-        "near_identical([of_template(seed, 9, values=10**6) for seed in range(4000)])\n"
+        "near_identical([of_template(seed, 9, values=10**6) for seed in range(3000)])\n"
     )
     imports = "import runpy\nimport tests.pairkit.test_similar"
     says, taken = peak_mib(imports, "runpy.run_path(sys.argv[1])", program)
     assert says == "done"
-    assert taken < 200
+    assert taken < 150
