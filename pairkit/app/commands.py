@@ -32,17 +32,10 @@ def add_command(
     settings: str = "",
     json: bool = True,
 ) -> None:
-    """Add a command that calls a public function and prints what it returns.
+    """Add a command that calls a public function and prints what it returns; `lines` are examples.
 
-    Args:
-        app: The application of the package.
-        function: The public function.
-        *lines: Examples.
-        name: The command's name; by default the function's.
-        run: Called in place of the function, with it, its arguments, and further flags: the keyword-only
-            parameters of `run`. It returns what is printed, or None.
-        settings: The settings model, `module:Class`, that has the defaults of flags with a `setting`.
-        json: Whether the result has a JSON form.
+    `run` is called in its place, with it, its arguments, and further flags: its own keyword-only parameters.
+    It returns what is printed, or None. `settings` is the model, `module:Class`, that has defaults of flags.
     """
     own = parameters(run or function)
     own, public = (own[2:] if run else []), parameters(function)

@@ -54,13 +54,7 @@ def stage(name: str, show: Listener) -> Iterator[None]:
 
 
 class Display:
-    """Shows a run's progress while it is open; takes what it is told from any thread.
-
-    Example:
-        with Display() as show:
-            for number in range(1000):
-                show(Progress("counting", number + 1, 1000))
-    """
+    """Shows a run's progress while it is open; takes what it is told from any thread."""
 
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
         is_shown = bool(progress) and not callable(progress)

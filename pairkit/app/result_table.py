@@ -93,17 +93,7 @@ _NARROWEST = 16  # what a column of words may be folded to
 
 
 class ResultTable:
-    """Headings and rows of plain text and numbers.
-
-    The first column holds words, the others numbers, which stand on the right and are never cut. Words are
-    folded where there is no room. Where the numbers alone are too wide, further columns follow below, each
-    time with the first column before them.
-
-    Example:
-        counts = ResultTable("split", "pairs", title="gis-dataset")
-        counts.add_row("train", 18_565)
-        out.print(counts)
-    """
+    """Headings and rows; words are folded, numbers are not: columns without room follow below."""
 
     def __init__(
         self, *headings: str, title: str = "", caption: str = "", left: Collection[str] = ()

@@ -43,10 +43,7 @@ _NO_NEGATIVES = "none"  # what `negative` is mapped to where a table's negatives
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which column is what; `label` is empty where every row is a positive, or has negatives beside it.
-
-    `text2` is empty where rows are single texts. `unwanted` are negatives that a person left out.
-    """
+    """Which column is what. Without `label` rows are positives, without `text2` single texts."""
 
     text1: str
     text2: str

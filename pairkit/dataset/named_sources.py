@@ -21,13 +21,7 @@ _NAMED = re.compile(r"([\w-]+)=(.+)", re.DOTALL)
 
 
 def named_sources(given: Given) -> dict[str, Source]:
-    """The sources by name.
-
-    A mapping gives names. It is a single source by split where it has tables, and its keys are names of
-    splits (train, validation, test, or other words for them), or one of them is `train`. A list of dicts or
-    of strings is a single source, the rows of a table, unless the strings are paths; any other list is one of
-    sources. A source without a name is called after its file or folder, or `data-N` where it is in memory.
-    """
+    """The sources by name: those of a mapping, else of files and folders, or `data-N` for those in memory."""
     if isinstance(given, Mapping):
         found = _by_name(given)
     elif not isinstance(given, Sequence) or isinstance(given, str) or _is_table(given):

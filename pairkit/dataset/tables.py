@@ -31,10 +31,7 @@ _TEXT = pl.String | pl.Categorical | pl.Enum
 
 
 class TextSizes:
-    """Counts what a table's texts take: one long text may stand in ever so many rows.
-
-    The file holds it once then, whoever reads the texts does not.
-    """
+    """Counts what a table's texts take: a file may hold a long text once for very many rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
