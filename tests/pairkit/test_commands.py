@@ -138,24 +138,11 @@ def test_help_has_the_main_flags_and_help_all_the_rest(run: Any) -> None:
     assert "Bake a dough." in short
     assert "It takes a while." in short
     assert "kitchen bake dough" in short
-    for words in (
-        "DOUGH",
-        "The dough.",
-        "Where the bread goes.",
-        "Sizes of the loaves; some are small. [default: 1,2]",
-    ):
+    sizes = "Sizes of the loaves; some are small. [default: 1,2]"
+    for words in ("DOUGH", "The dough.", "Where the bread goes.", sizes):
         assert words in short
-    for words in (
-        "--rate",
-        "--tops",
-        "--steam",
-        "It has risen",
-        "Not shown",
-        "For Python",
-        "--own",
-        "--progress",
-    ):
-        assert words not in short
+    hidden = ("--rate", "--tops", "--steam", "It has risen", "Not shown", "For Python", "--own", "--progress")
+    assert not [words for words in hidden if words in short]
     for words in ("How fast. [default: 0.5]", "Toppings. [default: none at all]", "--no-steam", "--verbose"):
         assert words in whole
     assert "--own" not in whole

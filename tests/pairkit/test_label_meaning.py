@@ -41,19 +41,13 @@ def values(found: PairDataset) -> list[float]:
 @pytest.mark.parametrize(
     "labels",
     [
-        [1, 0],
-        [1.0, 0.0],
-        ["1", "0"],
-        ["1.0", " 0 "],
-        ["1e0", "-0"],
-        [True, False],
-        ["True", "FALSE"],
-        ["yes", "No"],
-        ["duplicate", "not_duplicate"],
-        ["Duplicate", "non-duplicate"],
-        ["equivalent", "not equivalent"],
-        ["entailment", "not_entailment"],
-        ["entailment", "contradiction"],
+        *([1, 0], [1.0, 0.0], ["1", "0"], ["1.0", " 0 "], ["1e0", "-0"], [True, False], ["True", "FALSE"]),
+        *(["yes", "No"], ["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
+        *(
+            ["equivalent", "not equivalent"],
+            ["entailment", "not_entailment"],
+            ["entailment", "contradiction"],
+        ),
     ],
 )
 def test_what_is_certain_is_1_and_0(labels: list[Any]) -> None:

@@ -115,36 +115,23 @@ def test_the_rows_of_a_stream_are_those_that_are_read_at_once(
     assert outcome(folder, given_rules, streamed=True) == outcome(folder, given_rules, streamed=False)
 
 
+PLAIN = {"text1": [*"abcd"], "text2": [*"abcd"], "label": [0, 1, 0, 1]}
+
+
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (
-            {"text1": ["a", "b", "c", None], "text2": [*"abcd"], "label": [0, 1, 0, 1]},
-            r"00001.*:4: text1 is empty",
-        ),
-        (
-            {"text1": [*"abcd"], "text2": ["a", " ", "b", "c"], "label": [0, 1, 0, 1]},
-            r"00001.*:2: text2 is empty",
-        ),
-        (
-            {"text1": [*"abcd"], "text2": [*"abcd"], "label": [0, 1, None, 1]},
-            r"00001.*:3: label None: there is",
-        ),
-        (
-            {"text1": [*"abcd"], "text2": [*"abcd"], "label": [0, 1, 1, 9]},
-            r"00001.*:4: label 9; expected 0 or 1",
-        ),
+        (PLAIN | {"text1": ["a", "b", "c", None]}, r"00001.*:4: text1 is empty"),
+        (PLAIN | {"text2": ["a", " ", "b", "c"]}, r"00001.*:2: text2 is empty"),
+        (PLAIN | {"label": [0, 1, None, 1]}, r"00001.*:3: label None: there is"),
+        (PLAIN | {"label": [0, 1, 1, 9]}, r"00001.*:4: label 9; expected 0 or 1"),
         ({"text1": [*"abcd"], "body": [*"abcd"]}, r"00001.*: found the columns text1, body, expected"),
         ({"anchor": [*"abcd"], "positive": [*"abcd"]}, "its files differ in what their rows are"),
-        (
-            {"text1": [["a"]] * 4, "text2": [*"abcd"], "label": [0, 1, 0, 1]},
-            "text1 holds lists or structures",
-        ),
+        (PLAIN | {"text1": [["a"]] * 4}, "text1 holds lists or structures"),
     ],
 )
 def test_file_and_row_of_what_is_wrong(tmp_path: Path, bad: dict[str, list[Any]], says: str) -> None:
-    good = {"text1": [*"abc"], "text2": [*"abc"], "label": [0, 1, 0]}
-    folder = put(tmp_path, good, bad)
+    folder = put(tmp_path, {name: column[:3] for name, column in PLAIN.items()}, bad)
     with pytest.raises(PairkitError, match=says) as streamed:
         all_of(open_rows(folder))
     with pytest.raises(PairkitError) as at_once:

@@ -9,6 +9,7 @@ from pairkit.app.errors import ConfigError
 from pairkit.dataset.records import PairDataset
 from pairkit.dataset.show import pick_pair
 
+EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
     {
         "text1": ["Crash on startup with the parser", "Dark mode", "x " * 900],
@@ -17,16 +18,7 @@ ROWS = pl.DataFrame(
         "repo": ["a/b", "a/b", "a/b"],
         "number1": [1, 3, 5],
         "number2": [2, 4, 6],
-        "evidence": [
-            {
-                "kind": "closer_comment",
-                "url": "https://github.com/a/b/issues/1",
-                "who": "eve",
-                "when": "2020-01-01T00:00:00Z",
-            },
-            None,
-            None,
-        ],
+        "evidence": [EVIDENCE | {"when": "2020-01-01T00:00:00Z"}, None, None],
         "negative_kind": [None, "hard", "random"],
     }
 )
@@ -68,14 +60,8 @@ def test_svg_has_both_texts_cut_to_a_readable_length(tmp_path: Path) -> None:
 
 def test_what_a_dataset_says_is_no_markup() -> None:
     evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
-    row = {
-        "text1": "[/b] \x1b[31m",
-        "text2": "[red]",
-        "label": 1,
-        "repo": "[/a]/b",
-        "number1": 1,
-        "number2": 2,
-    }
+    row = {"text1": "[/b] \x1b[31m", "text2": "[red]", "label": 1}
+    row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
     console = Console(file=io.StringIO(), width=100)
     console.print(pick_pair(dataset, "[/s]", 0, None))
