@@ -17,8 +17,7 @@ from aoe_train.api.mining import mine
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
-from pairkit.app.application import application
-from pairkit.app.commands import add_command, show
+from pairkit.app.commands import add_command, application, show
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.printable import one_line

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from gis_builder import api
-from pairkit.app.application import application
-from pairkit.app.commands import add_command, show
+from pairkit.app.commands import add_command, application, show
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import RUN, Flag
 from pairkit.app.terminal import run

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from llm_labeler import api
-from pairkit.app.application import application
-from pairkit.app.commands import add_command, show
+from pairkit.app.commands import add_command, application, show
 from pairkit.app.flag import OUTPUT, Flag
 from pairkit.app.terminal import next_step, run
 from pairkit.system.files import write_text

@@ -556,7 +556,7 @@ def mine(
 
     from pairkit.app.settings import split_at_commas
     from pairkit.mining import make_mined
-    from pairkit.mining.strategies import STRATEGIES
+    from pairkit.mining.mine import STRATEGIES
 
     place = argument("out", out, Path | None)
     named = (

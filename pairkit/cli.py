@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pairkit import api
-from pairkit.app.application import application
-from pairkit.app.commands import add_command, show
+from pairkit.app.commands import add_command, application, show
 from pairkit.app.flag import OUTPUT, Flag
 from pairkit.app.settings import between_commas
 from pairkit.app.terminal import next_step, print_json, run, say

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pairkit.app.application import application, examples
+from pairkit.app.commands import application, examples
 
 __all__ = ["app", "examples"]
 

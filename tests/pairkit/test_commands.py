@@ -13,8 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from pairkit.app.application import application, tell_details
-from pairkit.app.commands import add_command
+from pairkit.app.commands import add_command, application, tell_details
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings

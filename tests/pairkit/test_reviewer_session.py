@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.reviewer_session import (
+from pairkit.reviews.server import (
     NotAskedError,
     ReviewerSession,
     SentJudgement,

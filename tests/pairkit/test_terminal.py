@@ -43,7 +43,7 @@ def test_run_turns_errors_into_one_line_and_a_code(
 
 COMMAND = """
 import sys, typer
-from pairkit.app.application import Commands
+from pairkit.app.commands import Commands
 from pairkit.app.terminal import out, run
 app = typer.Typer(cls=Commands)
 @app.callback()
