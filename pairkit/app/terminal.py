@@ -20,7 +20,6 @@ from pairkit.app.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-_MIN_WIDTH = 20
 _NO_EDGE = 1 << 16  # columns
 
 
@@ -110,14 +109,8 @@ class _Console(Console):
         raise Ended(BROKEN_PIPE)
 
 
-def width_given(columns: str | None) -> int | None:
-    """The width to draw at whatever the terminal is: where COLUMNS leaves no room for words; else None."""
-    return 80 if columns is not None and columns.isdecimal() and int(columns[:9]) < _MIN_WIDTH else None
-
-
-_width = width_given(os.environ.get("COLUMNS"))
-out = _Console(highlight=False, soft_wrap=True, width=_width)
-err = _Console(stderr=True, highlight=False, soft_wrap=True, width=_width)
+out = _Console(highlight=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(message: str, *, quiet: bool = False) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from pairkit.app.errors import LeakError
+from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
 from pairkit.dataset.labels import LabelsRead, worth_telling
@@ -230,5 +231,4 @@ def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _EXAMPLE_CHARS else line[: _EXAMPLE_CHARS - 1] + "…"
+    return one_line(text, _EXAMPLE_CHARS)

@@ -49,10 +49,6 @@ class Groups(Generic[T]):
         self._parent[high] = low
         return True
 
-    def together(self, one: T, other: T) -> bool:
-        """Whether both stand in one group."""
-        return self.find(one) == self.find(other)
-
     def all(self) -> dict[T, list[T]]:
         """Every group by its name, members and groups ascending."""
         found: dict[T, list[T]] = {}

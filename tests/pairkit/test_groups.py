@@ -30,7 +30,7 @@ def test_groups_are_the_connected_parts(ties: list[tuple[int, int]]) -> None:
             near[member] = merged
     for one in range(16):
         assert groups.find(one) == min(near[one])
-        assert all(groups.together(one, other) == (other in near[one]) for other in range(16))
+        assert all((groups.find(one) == groups.find(other)) == (other in near[one]) for other in range(16))
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)

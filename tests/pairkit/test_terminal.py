@@ -105,13 +105,6 @@ def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("columns", "width"), [("0", 80), ("9", 80), ("20", None), ("x", None), (None, None)]
-)
-def test_a_width_without_room_for_words_is_none(columns: str | None, width: int | None) -> None:
-    assert terminal.width_given(columns) == width
-
-
 def test_the_next_step_is_a_line_to_copy(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.next_step("train on it", ["aoe", "train", "--data", "my pairs"])
     terminal.next_step("load it", 'datasets.load_dataset("gis")')
