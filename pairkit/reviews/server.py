@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,13 +31,12 @@ from pairkit.system.http_server import (
     check_length,
     check_own_page,
     headers_of,
-    replayed,
 )
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 
 import re
@@ -54,14 +53,14 @@ from pairkit.dataset.judgements import SKIP, UNSURE, ReviewJudgement
 from pairkit.similarity.measures import distinct_words, split_at_words
 from pairkit.system.seeded import keyed_hash
 
-_HEADERS = [
-    (b"cache-control", b"no-store"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-]
+_HEADERS = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
 _CONNECTIONS, _STOP_S = 256, 2
@@ -86,7 +85,7 @@ class ReviewServer:
         # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
-        app = _GuardedApp(application(store), port)
+        app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
         self._server = HttpServer(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def wait(self) -> None:
@@ -105,8 +104,8 @@ class ReviewServer:
         self.close()
 
 
-def application(store: ReviewStore) -> ASGIApp:
-    """The application behind the request checks. It runs in one thread, so that the store has one user."""
+def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
+    """The application, for its own page only. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
     from starlette.responses import Response as Plain
@@ -116,13 +115,16 @@ def application(store: ReviewStore) -> ASGIApp:
     sessions: dict[Person, ReviewerSession] = {}
 
     def reply(content: dict[str, Any], status: int = 200) -> Response:
-        return JSONResponse(content, status)
+        return JSONResponse(content, status, headers=_HEADERS)
 
-    async def home(_: Request) -> Response:
-        return Plain(html, media_type="text/html; charset=utf-8", headers={"content-security-policy": policy})
+    async def home(request: Request) -> Response:
+        check_own_page(headers_of(request.headers.raw), hosts)
+        headers = {**_HEADERS, "content-security-policy": policy}
+        return Plain(html, media_type="text/html; charset=utf-8", headers=headers)
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
+            body = await _body(request, hosts)
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
@@ -130,12 +132,15 @@ def application(store: ReviewStore) -> ASGIApp:
             status, error = 200, None
             try:
                 if request.method == "POST":
-                    act(session, await request.body())
+                    act(session, body)
             except AnsweredError as again:
                 status, error = 409, str(again)
             return reply({**session.state(), "error": error}, status)
 
         return answer
+
+    async def refused(_: Request, error: Exception) -> Response:
+        return reply({"error": str(error)}, getattr(error, "status", 400))
 
     async def wrong(_: Request, error: Exception) -> Response:
         first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
@@ -157,7 +162,12 @@ def application(store: ReviewStore) -> ASGIApp:
             Route("/api/undo", answering(_undo), methods=["POST"]),
             Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
         ],
-        exception_handlers={NotAskedError: wrong, ValidationError: wrong, PairkitError: fault},
+        exception_handlers={
+            RefusedError: refused,
+            PairkitError: fault,
+            NotAskedError: wrong,
+            ValidationError: wrong,
+        },
     )
 
 
@@ -165,44 +175,15 @@ def _undo(session: ReviewerSession, body: bytes) -> None:
     session.undo(SentUndo.model_validate_json(body).key)
 
 
-class _GuardedApp:
-    """An ASGI application before another one."""
-
-    def __init__(self, inner: ASGIApp, port: int) -> None:
-        self._inner = inner
-        self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it with why not."""
-        if scope["type"] != "http":
-            return
-
-        async def marked(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
-            await send(message)
-
-        try:
-            body = await self._read(scope, receive)
-        except RefusedError as refused:
-            await _refuse(marked, refused.status, str(refused))
-            return
-        await self._inner(scope, replayed(body, receive), marked)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        """The body of a request that may pass."""
-        headers = headers_of(scope["headers"])
-        check_own_page(headers, self._hosts)
-        if scope["method"] == "POST":
-            check_json(headers)
-        check_length(headers, MOST_BYTES)
-        return await body_of(receive, MOST_BYTES)
-
-
-async def _refuse(send: Send, status: int, words: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": words.encode()})
+async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
+    """The body of a request of the server's own page, if it may have one."""
+    headers = headers_of(request.headers.raw)
+    check_own_page(headers, hosts)
+    if request.method != "POST":
+        return b""
+    check_json(headers)
+    check_length(headers, MOST_BYTES)
+    return await body_of(request.receive, MOST_BYTES)
 
 
 def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:

@@ -13,7 +13,7 @@ from pairkit.app.errors import ConfigError
 if TYPE_CHECKING:
     import socket
 
-    from starlette.types import ASGIApp, Message, Receive
+    from starlette.types import ASGIApp, Receive
 
 
 LOOPBACK = "127.0.0.1"
@@ -94,20 +94,6 @@ async def body_of(receive: Receive, most: int) -> bytes:
             raise RefusedError(413, f"more than {most:,} bytes")
         if not message.get("more_body"):
             return bytes(body)
-
-
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read, and after it whatever else comes."""
-    told = False
-
-    async def once() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return once
 
 
 class HttpServer:
