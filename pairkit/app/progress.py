@@ -57,28 +57,54 @@ class Display:
     """Shows a run's progress while it is open; takes what it is told from any thread."""
 
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
-        is_shown = bool(progress) and not callable(progress)
-        self._bars = _Drawn(console) if is_shown and console.is_terminal else None
-        self._tell: Listener = unwatched
-        if callable(progress):
-            self._tell = progress
-        elif progress:
-            self._tell = self._bars.tell if self._bars else _Lines(console).tell
+        self._listener = progress if callable(progress) else None
+        self._console = console if progress and self._listener is None else None
+        self._bars: Bars | None = None
+        if self._console is not None and console.is_terminal:
+            self._bars = Bars(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[words]}", markup=False),
+                console=console,
+            )
+        self._tasks: dict[str, TaskID] = {}
+        self._paces: dict[str, _Pace] = {}
         self._lock = threading.Lock()
 
     def __call__(self, at: Progress) -> None:
         """Take the newest state of a stage."""
         with self._lock:
-            self._tell(at)
+            if self._listener is not None:
+                self._listener(at)
+            elif self._console is not None:
+                self._show(at, self._console)
 
     def __enter__(self) -> Self:
         if self._bars:
-            self._bars.open()
+            self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bars:
-            self._bars.close()
+            self._bars.stop()
+
+    def _show(self, at: Progress, console: Console) -> None:
+        """Update the bar of a stage; without a terminal, print a line now and then."""
+        if at.ended:
+            self._paces.pop(at.stage, None)
+            if self._bars and at.stage in self._tasks:
+                self._bars.remove_task(self._tasks.pop(at.stage))
+            return
+        pace = self._paces.setdefault(at.stage, _Pace(at))
+        if self._bars:
+            if at.stage not in self._tasks:
+                self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
+            words = pace.words(at)
+            self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
+        elif (now := time.monotonic()) - pace.said >= _LINE_S:
+            pace.said = now
+            console.print(f"{at.stage}: {pace.words(at)}", markup=False)
 
 
 class _Pace:
@@ -102,57 +128,6 @@ class _Pace:
         if at.note:
             parts.append(at.note)
         return ", ".join(parts)
-
-
-class _Lines:
-    """For logs: a stage that takes long is told of now and then; a short one is not."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._paces: dict[str, _Pace] = {}
-
-    def tell(self, at: Progress) -> None:
-        if at.ended:
-            self._paces.pop(at.stage, None)
-            return
-        pace = self._paces.setdefault(at.stage, _Pace(at))
-        now = time.monotonic()
-        if now - pace.said >= _LINE_S:
-            pace.said = now
-            self._console.print(f"{at.stage}: {pace.words(at)}", markup=False)
-
-
-class _Drawn:
-    """A bar for each stage that is under way."""
-
-    def __init__(self, console: Console) -> None:
-        self._bars = Bars(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[words]}", markup=False),
-            console=console,
-        )
-        self._tasks: dict[str, TaskID] = {}
-        self._paces: dict[str, _Pace] = {}
-
-    def open(self) -> None:
-        self._bars.start()
-
-    def tell(self, at: Progress) -> None:
-        if at.ended:
-            if at.stage in self._tasks:
-                self._bars.remove_task(self._tasks.pop(at.stage))
-                del self._paces[at.stage]
-            return
-        if at.stage not in self._tasks:
-            self._paces[at.stage] = _Pace(at)
-            self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
-        words = self._paces[at.stage].words(at)
-        self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
-
-    def close(self) -> None:
-        self._bars.stop()
 
 
 def duration(seconds: float) -> str:
