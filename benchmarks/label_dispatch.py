@@ -21,11 +21,11 @@ from pathlib import Path
 
 from llm_labeler.clients.provider import Prices
 from llm_labeler.dispatch.workers import ask_all
-from llm_labeler.prompts.templates import load_template
+from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, LlmReply, Text, TokenUsage
 from llm_labeler.runs.tasks import generation_asks
-from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings, PromptSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import BreakerSettings, BudgetSettings, PromptSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending
 
 

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from llm_labeler.judging.ensemble import StrategyFunction
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.arguments import LlmsGiven
-    from llm_labeler.runs.judged_pairs import JudgedPairs
-    from llm_labeler.runs.labelled import Labelled
+    from llm_labeler.runs.assemble import Labelled
+    from llm_labeler.runs.judge import JudgedPairs
     from llm_labeler.runs.plan import Plan
-    from llm_labeler.runs.report import Report
-    from llm_labeler.runs.show import Shown
+    from llm_labeler.runs.report import Report, Shown
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
@@ -148,7 +147,7 @@ def generate(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.asking import AskOptions
+    from llm_labeler.runs.label import AskOptions
     from pairkit.app.settings import argument
 
     found, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
@@ -301,8 +300,8 @@ def judge(
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.asking import AskOptions
     from llm_labeler.runs.judge import judge_pairs
+    from llm_labeler.runs.label import AskOptions
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
 
@@ -334,7 +333,7 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
         ConfigError: Not a working folder.
         DataError: No such sentence, or several.
     """
-    from llm_labeler.runs.show import show as look_up
+    from llm_labeler.runs.report import show as look_up
     from pairkit.app.settings import argument
 
     return look_up(argument("work", work, Path), argument("sentence", sentence, str))

@@ -66,7 +66,7 @@ def _report(
     next_step("look at one sentence", ["label", "show", "row:1", "--work", given["work"]], quiet=quiet)
 
 
-_SETTINGS = "llm_labeler.settings.labelling:LabelSettings"
+_SETTINGS = "llm_labeler.settings:LabelSettings"
 
 add_command(
     app,

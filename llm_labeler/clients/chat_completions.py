@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import MOST_TOKENS, Ask, LlmReply, TokenUsage, ending_of
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall

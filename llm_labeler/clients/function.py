@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from llm_labeler.clients.provider import CallFailed, Prices
 from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_labeler.clients.provider import CallFailed, Completion, Prices, TokenizedPrompt, answer_parameters
+from llm_labeler.clients.provider import CallFailed, Prices, answer_parameters
 from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.machine import is_out_of_memory
 from pairkit.system.seeded import keyed_hash
@@ -95,6 +95,23 @@ def _check_code(name: str, folder: Path) -> None:
                 f"llm.{name}: {path}: its code is in another repository, which `revision` does not pin; copy "
                 "the code that you have read into the folder, and name it there without the repository"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A question as the model reads it."""
+
+    ids: tuple[int, ...]
+    seed: int  # of its sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model wrote after a prompt."""
+
+    text: str
+    tokens: int  # with the one that ends it
+    finish: str  # stop or length
 
 
 _GATHER_S = 0.01  # how long a first question waits for others, against seconds that an answer takes

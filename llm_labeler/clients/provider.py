@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LLM_KINDS, LlmSettings, load
 from pairkit.app.errors import ConfigError
 
 
@@ -73,7 +73,7 @@ def answer_parameters(name: str, settings: LlmSettings, further: Mapping[str, An
 
 
 class Provider(Protocol):
-    """An LLM that can be asked; built by `llm_labeler.clients.build`."""
+    """An LLM that can be asked; see `build`."""
 
     name: str  # the entry's name in the configuration
     model: str
@@ -104,18 +104,8 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizedPrompt:
-    """A question as the model reads it."""
-
-    ids: tuple[int, ...]
-    seed: int  # of its sampling
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What the model wrote after a prompt."""
-
-    text: str
-    tokens: int  # with the one that ends it
-    finish: str  # stop or length
+def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
+    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
+    kind = load(LLM_KINDS[settings.kind].place)
+    provider: Provider = kind(name, settings) if function is None else kind(name, settings, function)
+    return provider

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from llm_labeler.dataset.rows import DatasetRows, DatasetShards
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
+from llm_labeler.settings import LLM_KINDS, strategy_of
+from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.records import dataset_folder, file_patterns
 
 _PAIR_SCHEMA = """
 Configuration `default`:
@@ -243,3 +247,39 @@ def _code(text: str) -> str:
 def _fenced(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
+
+
+def write(
+    out: Path,
+    rows: DatasetRows,
+    split_of: Mapping[str, str],
+    *,
+    graded: bool,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write the dataset folder, a shard in memory at a time."""
+    if not len(rows):
+        raise DataError(_why_empty(rows.dropped, statistics), path=out)
+    split_rows = DatasetShards(rows, split_of, graded=graded)
+    counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
+    card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
+    with dataset_folder(out) as folder:
+        for config in split_rows.sizes:
+            for split, place, count, shard in split_rows.shards(config):
+                folder.add(config, split, shard, place, count)
+        folder.finish(card=card, statistics=counts, run=run)
+    return counts
+
+
+def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
+    reasons = {**statistics.get("dropped", {}), **dropped}
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    what = f"no pair is left to write ({listed or 'no LLM proposed any'})"
+    if reasons.get("not_answered") and not statistics.get("proposals"):
+        return (
+            f"{what}: no question was answered; run `label generate` again, with a higher max_cost "
+            "(--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if that ended it"
+        )
+    doubts = statistics.get("warnings") or ("look at some with `label show`",)
+    return f"{what}; {'; '.join(doubts)}, and see the [filters] and [ensemble] settings"

@@ -18,7 +18,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from llm_labeler.settings.labelling import TextSplitSettings
+from llm_labeler.settings import TextSplitSettings
 from pairkit.app.printable import normalize
 from pairkit.similarity.groups import Places, alone, connected
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to

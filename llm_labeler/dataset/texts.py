@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from llm_labeler.records import Text
-from llm_labeler.settings.labelling import InputSettings
+from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text, one_line
 from pairkit.dataset.hub import load

@@ -26,8 +26,8 @@ from llm_labeler.dispatch.openai_batches import (
 )
 from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, by_llm, together
 from llm_labeler.records import Ask, AskKey, Failure, TokenUsage
-from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store.answers import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Listener

@@ -16,7 +16,7 @@ from uuid import uuid4
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage, digest
-from llm_labeler.store import SubmittedBatch
+from llm_labeler.store.answers import SubmittedBatch
 from llm_labeler.store.budget import Reservation
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from llm_labeler.clients.provider import CallFailed, Provider
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
 from llm_labeler.records import Ask, Failure, LlmReply, StoredAnswer, TokenUsage
-from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import AnswerStore, chunks
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store.answers import AnswerStore, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress

@@ -17,14 +17,13 @@ cancel each other out. Positives found opposite and negatives found the same are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from llm_labeler.judging.judges import Judges, cast_votes, share_of_votes
+from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
-from llm_labeler.settings.kinds import load, strategy_of
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings, load, strategy_of
 from pairkit.app.errors import DataError
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
@@ -57,6 +56,14 @@ def label(
         outcome = decide(candidate, cast_votes(cast), settings, judges)
         pairs.append(LabelledPair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
     return pairs
+
+
+def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
+    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
+    said: dict[str, set[Vote]] = {}
+    for vote in votes:
+        said.setdefault(vote.judge, set()).add(vote.vote)
+    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
 
 
 def union(

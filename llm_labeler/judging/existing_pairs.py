@@ -14,7 +14,7 @@ import polars as pl
 
 from llm_labeler.dataset.texts import tidy, why_unusable
 from llm_labeler.records import Candidate, Text
-from llm_labeler.settings.labelling import InputSettings
+from llm_labeler.settings import InputSettings
 from pairkit.app.errors import DataError
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import LabelRules

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llm_labeler.records import VOTES, JudgeVote, Vote
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 from pairkit.system.seeded import keyed_hash
 
 CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
@@ -74,14 +74,6 @@ def collect(judgements: Iterable[JudgeVote]) -> Ballots:
     votes = _CLASS[ballots]
     judged, unsure = (ballots > 0), (ballots > 0) & (votes == ABSTAINS)
     return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
-
-
-def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
-    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
-    said: dict[str, set[Vote]] = {}
-    for vote in votes:
-        said.setdefault(vote.judge, set()).add(vote.vote)
-    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
 
 
 def _distinct(said: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

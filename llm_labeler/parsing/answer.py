@@ -11,19 +11,9 @@ from types import MappingProxyType
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
+from llm_labeler.parsing.phrases import ABOUT, CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import refine
-from llm_labeler.parsing.words import (
-    ABOUT,
-    CORRECTS,
-    ECHO,
-    HEAD,
-    LABEL,
-    SourceText,
-    has_words,
-    tidy,
-    why_no_sentence,
-)
+from llm_labeler.parsing.sentence import SourceText, has_words, refine, tidy, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
 # Why a piece of an answer is not a candidate, as far as the answer's shape tells.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from llm_labeler.parsing.words import SourceText, has_words, polarity_of, side_of
+from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
 # An opening bracket that begins a line or follows a colon, with a string, a key or a bracket behind it.

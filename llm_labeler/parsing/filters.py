@@ -15,7 +15,7 @@ from unicodedata import category
 
 from llm_labeler.parsing.scripts import UNSPACED, differing, fold, is_other_script, sameness, stem, words
 from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 # What tells that an LLM did something else than it was asked for.
 BESIDE = ("meta", "nothing_shared", "not_a_question")

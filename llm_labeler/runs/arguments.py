@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.judging.ensemble import StrategyFunction
-from llm_labeler.settings.kinds import own_name
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.settings import LabelSettings, own_name
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import merge
 

@@ -1,26 +1,30 @@
-"""The whole way from sentences to a dataset: ask what is missing, then make of the answers what they give."""
+"""Asking: see that every LLM can be reached, ask for proposals, then for judgements of them."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
-from llm_labeler.clients import build
-from llm_labeler.clients.provider import Provider
+from llm_labeler.clients.provider import Provider, build
 from llm_labeler.dataset.texts import InputTexts, read_texts
-from llm_labeler.prompts.templates import load_template
+from llm_labeler.dispatch.batch import run_batch
+from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
+from llm_labeler.prompts import load_template
+from llm_labeler.records import Ask, Text
 from llm_labeler.runs.arguments import UserFunctions
-from llm_labeler.runs.asking import Asked, AskOptions, ask_everything
-from llm_labeler.runs.assemble import Assembled, assemble
-from llm_labeler.runs.labelled import Labelled
-from llm_labeler.runs.plan import Plan, check_strategy_can_work, estimate, remote_llms
-from llm_labeler.runs.tasks import ScreenedTexts
-from llm_labeler.settings.kinds import OWN
-from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import AnswerStore
-from llm_labeler.store.budget import Spending, check_prices
+from llm_labeler.runs.assemble import Asked, Assembled, Labelled, assemble
+from llm_labeler.runs.plan import Plan, estimate
+from llm_labeler.runs.tasks import ScreenedTexts, TextCandidates, judge_questions, task_of
+from llm_labeler.settings import OWN, LabelSettings, strategy_of
+from llm_labeler.store.answers import AnswerStore
+from llm_labeler.store.budget import Budget, Spending, check_prices
 from llm_labeler.store.run_folder import (
     IN_USE,
     STORE_FILE,
@@ -30,12 +34,143 @@ from llm_labeler.store.run_folder import (
     load_run,
     save_run,
 )
-from pairkit.app.errors import ConfigError, RemoteError
+from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.app.terminal import say as tell
 from pairkit.dataset.in_memory import Source
 from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.folders import check_apart, held_folder, work_beside
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """How questions are asked."""
+
+    batch: bool = False
+    retry_failed: bool = False
+    keep_going: bool = False
+
+
+async def ask_everything(
+    record: RunRecord,
+    texts: Sequence[Text],
+    screened: Iterable[TextCandidates],
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+) -> Asked:
+    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
+    settings, task = record.settings, task_of(record)
+    async with _asking(record, providers, store, options, show) as (ask, dead):
+        proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
+        total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+        first = await ask("proposing", proposals, total)
+        dead |= first.problems
+        judges = [name for name in settings.judges if name not in dead]
+        asked = _asked(store, record, [first], dead)
+        if not judges or asked.stopped or (asked.unanswered and not options.keep_going):
+            return asked
+        second = await ask(
+            "judging", {name: judge_questions(screened, name, record) for name in judges}, None
+        )
+        return _asked(store, record, [first, second], {**dead, **second.problems})
+
+
+async def ask_judges(
+    record: RunRecord,
+    questions: Mapping[str, Iterable[Ask]],
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+    *,
+    total: int,
+) -> Asked:
+    """Ask judges about existing pairs, as `ask_everything` asks for proposals."""
+    async with _asking(record, providers, store, options, show) as (ask, dead):
+        alive = {name: asks for name, asks in questions.items() if name not in dead}
+        outcome = await ask("judging", alive, total)
+        return _asked(store, record, [outcome], {**dead, **outcome.problems})
+
+
+_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[AskOutcome]]
+
+
+@asynccontextmanager
+async def _asking(
+    record: RunRecord,
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
+    """How to ask a stage's questions, and the LLMs that can't be asked with the reasons."""
+    budget = Budget(record.settings.budget, store.spent())
+    retry, go_on = options.retry_failed, options.keep_going
+
+    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> AskOutcome:
+        where = (asks, providers, store, budget)
+        if options.batch:
+            return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
+        breaker = record.settings.breaker
+        return await ask_all(
+            *where,
+            breaker=breaker,
+            progress=show,
+            stage=stage,
+            total=total,
+            retry_final=retry,
+            keep_going=go_on,
+        )
+
+    try:
+        if not options.batch:
+            _refuse_double_payment(record, store, give_up=options.retry_failed)
+        dead = await check_all(providers)
+        if dead and (not options.keep_going or len(dead) == len(providers)):
+            raise together(list(dead.values()))
+        yield ask, dead
+    finally:
+        await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
+    """See that no question is asked beside a batch that holds it: both would be paid."""
+    waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
+    if waiting and not give_up:
+        number, llms = sum(len(batch.keys) for batch in waiting), sorted({batch.llm for batch in waiting})
+        raise ConfigError(
+            f"{number:,} questions wait in a batch of {', '.join(llms)} and would be paid twice: collect it"
+            " with batch (--batch), or give it up and ask them again with retry_failed (--retry-failed)"
+        )
+    for batch in waiting:
+        store.give_up_batch(batch)
+
+
+async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError]:
+    """By LLM that can't be asked, what to do about it."""
+    checks = (provider.check() for provider in providers.values())
+    ends = await asyncio.gather(*checks, return_exceptions=True)
+    return by_llm(dict(zip(providers, ends, strict=True)))
+
+
+def _asked(
+    store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
+) -> Asked:
+    unanswered: Counter[str] = Counter()
+    if any(outcome.failed for outcome in outcomes):
+        unanswered.update(
+            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
+        )
+    stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
+    return Asked(
+        sum(outcome.cached for outcome in outcomes),
+        sum((outcome.spent for outcome in outcomes), Spending()),
+        stopped,
+        dict(unanswered),
+        problems,
+    )
 
 
 def generate(
@@ -46,7 +181,7 @@ def generate(
     functions: UserFunctions,
     *,
     column: str | None = None,
-    options: AskOptions = AskOptions(),  # noqa: B008 - frozen
+    options: AskOptions = AskOptions(),
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
@@ -188,6 +323,30 @@ def prepare(
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
+
+
+def check_strategy_can_work(settings: LabelSettings) -> None:
+    """See that the strategy can give a pair at all, before anything is paid for."""
+    strategy, proposers = settings.ensemble.strategy, settings.proposers
+    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    if not (strategy_of(strategy).is_judged and judges_itself):
+        return
+    raise ConfigError(
+        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
+        f" {proposers[0]} alone would be asked: no pair could"
+        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
+    )
+
+
+def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+    """The LLMs that may send text to another machine."""
+    names = [name for name, provider in providers.items() if provider.leaves_machine]
+    if settings.local_only and names:
+        raise ConfigError(
+            f"local_only (--local-only): {', '.join(names)} may send text to another machine; where the "
+            f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
+        )
+    return names
 
 
 def _check_own_strategy(settings: LabelSettings, functions: UserFunctions) -> None:

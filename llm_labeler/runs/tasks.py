@@ -14,8 +14,7 @@ from itertools import chain, count, groupby
 from typing import Any
 
 from llm_labeler.judging.judges import Judges, fit_judges
-from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks
-from llm_labeler.judging.votes import read_votes
+from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
 from llm_labeler.parsing import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
     Screened,
@@ -24,8 +23,7 @@ from llm_labeler.parsing.filters import (
     rewrite_turned_down,
     screen,
 )
-from llm_labeler.prompts.templates import Template
-from llm_labeler.prompts.words import PAPER_NAME
+from llm_labeler.prompts import PAPER_NAME, Template
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -39,9 +37,8 @@ from llm_labeler.records import (
     StoredAnswer,
     Text,
 )
-from llm_labeler.settings.kinds import LLM_KINDS
-from llm_labeler.settings.labelling import FilterSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import LLM_KINDS, FilterSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.system.database import scratch_database, scratch_errors
 

@@ -21,7 +21,7 @@ from math import ceil
 
 from llm_labeler.clients.provider import Prices
 from llm_labeler.records import TokenUsage
-from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 
 PROMISE = (

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.prompts.templates import Template
+from llm_labeler.prompts import Template
 from llm_labeler.records import POLARITIES, AskKey, Polarity, Text
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet

@@ -12,8 +12,8 @@ from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, ResultLine, custom_id, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
-from llm_labeler.settings.labelling import BudgetSettings
-from llm_labeler.store import AnswerStore, SubmittedBatch
+from llm_labeler.settings import BudgetSettings
+from llm_labeler.store.answers import AnswerStore, SubmittedBatch
 from llm_labeler.store.budget import Budget
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel

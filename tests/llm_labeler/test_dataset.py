@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.rows import DatasetRows
-from llm_labeler.dataset.write import DatasetShards, write
+from llm_labeler.dataset.card import write
+from llm_labeler.dataset.rows import DatasetRows, DatasetShards
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.settings import LabelSettings
 from llm_labeler.store.run_folder import check_out, run_record
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs

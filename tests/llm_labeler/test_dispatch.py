@@ -12,8 +12,8 @@ import pytest
 
 from llm_labeler.clients.provider import CallFailed, Prices
 from llm_labeler.records import Ask, LlmReply, StoredAnswer
-from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import BreakerSettings, BudgetSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress

@@ -11,8 +11,8 @@ import pytest
 
 from llm_labeler.clients.provider import CallFailed, Prices
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings.labelling import BudgetSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import BudgetSettings
+from llm_labeler.store.answers import AnswerStore
 from pairkit.app.errors import AuthError, ConfigError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run

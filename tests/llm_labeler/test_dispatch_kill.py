@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from llm_labeler.records import StoredAnswer
-from llm_labeler.store import AnswerStore
+from llm_labeler.store.answers import AnswerStore
 
 from .scripted_provider import ACTUAL, BOUND, an_ask
 

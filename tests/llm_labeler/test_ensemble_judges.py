@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.judges import CLASSES, cast_votes, collect, fit, fit_judges, krippendorff_alpha
+from llm_labeler.judging.ensemble import cast_votes
+from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges, krippendorff_alpha
 from llm_labeler.records import VOTES, JudgeVote, Vote
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 from tests.llm_labeler.simulated_judges import classes, judgements
 from tests.support.linear import assert_linear
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.parsing.filters import screen
 from llm_labeler.parsing.scripts import fold
 from llm_labeler.records import AskKey, Candidate, Item, Task, Text
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 TEXT = Text.of("A man plays a guitar.", 1)
 DEFAULT = FilterSettings()

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.questions import judge_asks
-from llm_labeler.judging.votes import read_votes
+from llm_labeler.judging.questions import judge_asks, read_votes
 from llm_labeler.records import VOTES, Candidate, Text
-from llm_labeler.settings.labelling import JudgeSettings
+from llm_labeler.settings import JudgeSettings
 from tests.support.linear import assert_linear, repeated
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)

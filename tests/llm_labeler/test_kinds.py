@@ -8,7 +8,7 @@ import pytest
 
 from llm_labeler.clients.provider import Provider
 from llm_labeler.judging.ensemble import union
-from llm_labeler.settings.kinds import LLM_KINDS, OWN, STRATEGIES, load, own_name, strategy_of
+from llm_labeler.settings import LLM_KINDS, OWN, STRATEGIES, load, own_name, strategy_of
 
 
 @pytest.mark.parametrize("kind", LLM_KINDS)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from llm_labeler.parsing import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
-from llm_labeler.parsing.sentence import _LINK, without_emphasis
-from llm_labeler.parsing.words import _THINKS, CORRECTS, SourceText
+from llm_labeler.parsing.phrases import _THINKS, CORRECTS
+from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
 from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."

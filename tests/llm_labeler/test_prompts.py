@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.prompts.templates import Template, load_template
+from llm_labeler.prompts import Template, load_template
 from llm_labeler.records import POLARITIES, Text
 from llm_labeler.runs.tasks import generation_asks
-from llm_labeler.settings.labelling import PromptSettings
+from llm_labeler.settings import PromptSettings
 from pairkit.app.errors import ConfigError
 
 BOTH = POLARITIES

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from llm_labeler.prompts.templates import load_template
+from llm_labeler.prompts import load_template
 from llm_labeler.records import Text
 from llm_labeler.runs.tasks import task_of
-from llm_labeler.settings.labelling import LabelSettings, PromptSettings
+from llm_labeler.settings import LabelSettings, PromptSettings
 from llm_labeler.store.run_folder import (
     RUN_FILE,
     TEXTS_FILE,

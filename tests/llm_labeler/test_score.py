@@ -8,7 +8,7 @@ import pytest
 
 from llm_labeler.judging.scoring import Counts, ScoreReport, ScoreRow, score, spearman
 from llm_labeler.records import digest
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 from pairkit.app.errors import DataError
 
 SETTINGS = EnsembleSettings(min_confidence=0.5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.dataset import split as _split
 from llm_labeler.dataset.split import normalised
-from llm_labeler.settings.labelling import TextSplitSettings
+from llm_labeler.settings import TextSplitSettings
 from tests.pairkit.peak import peak_mib
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
@@ -163,7 +163,7 @@ def test_nothing_to_split() -> None:
 
 MANY = """
 import numpy as np
-from llm_labeler.settings.labelling import SplitSettings
+from llm_labeler.settings import SplitSettings
 from llm_labeler.dataset.split import split_texts
 count = 600_000
 said = [f"the {n % 4999} of {n % 7} went to {n // 7 % 5003}, saw {n * 31 % 9973} there" for n in range(count)]

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.rows import ROWS, DatasetRows
-from llm_labeler.dataset.write import DatasetShards, write
+from llm_labeler.dataset.card import write
+from llm_labeler.dataset.rows import ROWS, DatasetRows, DatasetShards
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
@@ -230,7 +230,7 @@ def test_a_kill_between_two_shards_leaves_no_half_dataset(tmp_path: Path) -> Non
 MANY = """
 import random, sys
 from pathlib import Path
-from llm_labeler.dataset.write import write
+from llm_labeler.dataset.card import write
 from llm_labeler.records import Candidate, LabelledPair, Text
 from llm_labeler.dataset.rows import DatasetRows
 from tests.llm_labeler.test_dataset import record

@@ -25,7 +25,7 @@ from llm_labeler.records import (
     StoredAnswer,
     TokenUsage,
 )
-from llm_labeler.store import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.store.answers import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.store.budget import Spending
 from pairkit.app.errors import ConfigError, DataError
 
@@ -376,7 +376,7 @@ _FILL = """
 import resource, signal, sys
 from pathlib import Path
 from llm_labeler.records import AskKey, LlmReply, StoredAnswer
-from llm_labeler.store import AnswerStore
+from llm_labeler.store.answers import AnswerStore
 from pairkit.app.errors import ConfigError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = AnswerStore.open(Path(sys.argv[1]), create=True)

@@ -14,7 +14,7 @@ from llm_labeler.records import CHANGES, Item
 from llm_labeler.runs.arguments import read_arguments
 from llm_labeler.runs.label import prepare
 from llm_labeler.runs.tasks import task_of
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.flag import setting_keys
 from pairkit.dataset.reader import read_pairs, read_rows
