@@ -108,7 +108,7 @@ def _rendering() -> Parser:
 
 def _answer() -> Parser:
     """An LLM's answer, in `label`."""
-    from llm_labeler.parsing import parse_answer
+    from llm_labeler.parsing.answer import parse_answer
 
     return lambda text: parse_answer(text, text="The cat sat on the mat.")
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from llm_labeler.judging.questions import judge_asks, read_votes
-from llm_labeler.parsing import REASONS, parse_answer
+from llm_labeler.parsing.answer import REASONS, parse_answer
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.parsing.filters import screen
 from llm_labeler.records import AskKey, Candidate, Text

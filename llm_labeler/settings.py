@@ -171,7 +171,6 @@ class LlmSettings(Settings):
     structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
     revision: str | None = None  # local: a commit of the model on the Hub
-    trust_remote_code: bool = False  # local: run the model's own code; needs a revision
     load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
     batch_size: int = Field(default=8, ge=1)  # local: questions at a time
 

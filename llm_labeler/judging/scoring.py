@@ -1,22 +1,11 @@
-"""The two inputs of scoring: pairs that people labelled, and the table of a run's kept candidates.
-
-| column of the candidates | |
-|---|---|
-| text_id, text | the source |
-| candidate, polarity | what was proposed for it, as what |
-| llms | list of strings: who proposed it |
-| votes | list of {judge, vote}; may be null |
-
-Further columns (`reason`, the run's labels) are not read: every strategy is computed anew.
-"""
+"""Labels of LLMs and strategies compared with those that people gave the same pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from llm_labeler.dataset.rows import VOTES
@@ -25,12 +14,11 @@ from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
 from llm_labeler.settings import STRATEGIES, EnsembleSettings
 from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line, without_apostrophes
+from pairkit.app.printable import without_apostrophes
 from pairkit.app.result_table import ResultTable
 from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.reviews.agreement import cohen_kappa, wilson
 
-_GOLD_COLUMNS = ("text1", "text2", "label")
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
 
@@ -61,8 +49,8 @@ class GoldPairs:
 
 
 def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
-    """Check gold rows and tell `same` from the rest."""
-    labels = _checked(rows)
+    """Tell `same` from the rest; pairs with several labels are left out."""
+    labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
     least = _half(labels) if threshold is None else threshold
     known = rows.select("text1", "text2").with_columns(
@@ -76,37 +64,15 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
 
 
 def normalised(column: str) -> pl.Expr:
-    """A text as it is compared: Unicode's compatible forms, letter case and white space don't matter.
-
-    Nor do apostrophes that a sheet has before what would be a formula, see `pairkit.app.printable`.
-    """
+    """A text but for compatible forms, letter case, white space and a sheet's apostrophe before a formula."""
     plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
-
-
-def _checked(rows: pl.DataFrame) -> pl.Series:
-    if missing := [name for name in _GOLD_COLUMNS if name not in rows.columns]:
-        raise DataError(
-            f"gold pairs have columns {', '.join(rows.columns)}; add {', '.join(missing)} "
-            "(two texts, and a label that a person gave them)"
-        )
-    if rows.is_empty():
-        raise DataError("there are no gold pairs; label some by hand, with columns text1, text2, label")
-    labels = rows["label"].cast(pl.Float64, strict=False)
-    bad = (~labels.is_finite()).fill_null(value=True) | rows["text1"].is_null() | rows["text2"].is_null()
-    if bad.any():
-        row = int(bad.arg_true()[0])
-        raise DataError(
-            f"gold row {row + 1} has label {rows['label'][row]!r}; expected two texts and a number: "
-            "fix the row"
-        )
-    return labels
 
 
 def _half(labels: pl.Series) -> float:
     if labels.is_in([0.0, 1.0]).all():
         return 0.5
-    low, high = np.min(labels.to_numpy()), np.max(labels.to_numpy())
+    low, high = labels.to_numpy().min(), labels.to_numpy().max()
     if low == high:
         raise DataError(f"all gold labels are {low:g}; say from which label on two texts mean the same")
     return float(low + high) / 2
@@ -133,13 +99,7 @@ class ScoredCandidate(NamedTuple):
 def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
     """The columns needed, and the `key` that gold pairs are matched by."""
     key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
-    try:
-        votes = pl.col("votes").cast(VOTES)
-        return table.select("text_id", "candidate", "polarity", "llms", votes, key=key)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(
-            f"the candidates can't be read ({one_line(str(error))}): write the table anew with `label parse`"
-        ) from error
+    return table.select("text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key)
 
 
 def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
@@ -148,30 +108,6 @@ def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
         if votes:
             id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
             yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How often a prediction and the gold label coincide, seen from one class."""
-
-    right: int  # predicted and true
-    false: int  # predicted, not true
-    missed: int  # true, not predicted
-
-    @property
-    def precision(self) -> float | None:
-        """Share of what was predicted that is true."""
-        return _ratio(self.right, self.right + self.false)
-
-    @property
-    def recall(self) -> float | None:
-        """Share of what is true that was predicted."""
-        return _ratio(self.right, self.right + self.missed)
-
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of precision and recall."""
-        return _ratio(2 * self.right, 2 * self.right + self.false + self.missed)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
@@ -318,36 +254,21 @@ def score(
     settings: EnsembleSettings,
     threshold: float | None = None,
 ) -> ScoreReport:
-    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches.
-
-    A gold pair matches where its `text1` is a candidate's source and its `text2` the candidate, but for
-    letter case, white space and compatible Unicode forms. Judges are estimated from all votes of the table.
-    """
+    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches."""
     people = read_gold(gold, threshold)
     table = read_candidates(candidates)
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
     both = people.pairs.join(table, on="key", maintain_order="left_right")
+    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in both.iter_rows(named=True)]
     need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
     skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
-    strategies = [name for name in STRATEGIES if name not in skipped]
-    rows = [
-        *_rows("llm", _llms(matched), people.graded, lambda name: _as_proposed(matched, name)),
-        *_rows(
-            "strategy", strategies, people.graded, lambda name: _by_strategy(matched, name, settings, judges)
-        ),
-    ]
-    return _report(people, both, rows, skipped, judges)
-
-
-def _report(
-    people: GoldPairs,
-    both: pl.DataFrame,
-    rows: Sequence[ScoreRow],
-    skipped: Mapping[str, str],
-    judges: Judges | None,
-) -> ScoreReport:
-    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
+    llms = sorted({llm for one in matched for llm in one.candidate.llms})
+    by_llm = {name: _as_proposed(matched, name) for name in llms}
+    by_strategy = {
+        name: _by_strategy(matched, name, settings, judges) for name in STRATEGIES if name not in skipped
+    }
+    rows = [*_rows("llm", by_llm, people.graded), *_rows("strategy", by_strategy, people.graded)]
     return ScoreReport(
         rows=tuple(rows),
         gold=len(people.pairs),
@@ -363,34 +284,29 @@ def _report(
 
 
 def _rows(
-    by: Literal["llm", "strategy"],
-    names: Sequence[str],
-    graded: bool,
-    predict: Callable[[str], list[_Labelled]],
+    by: Literal["llm", "strategy"], labelled: Mapping[str, list[_Labelled]], graded: bool
 ) -> Iterator[ScoreRow]:
-    for name in names:
-        labelled = predict(name)
+    for name, ones in labelled.items():
         for polarity in POLARITIES:
-            yield _row(by, name, polarity, labelled, graded)
+            yield _row(by, name, polarity, ones, graded)
 
 
 def _row(
     by: Literal["llm", "strategy"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
 ) -> ScoreRow:
-    wanted = polarity == "positive"
-    predicted = [one.same == wanted for one in labelled if one.polarity == polarity]
-    right = sum(predicted)
-    counts = Counts(right, len(predicted) - right, sum(one.same == wanted for one in labelled) - right)
+    is_right = [(one.same == (polarity == "positive"), one.polarity == polarity) for one in labelled]
+    right, predicted = sum(true and said for true, said in is_right), sum(said for _, said in is_right)
+    there = sum(true for true, _ in is_right)
     kept = [one for one in labelled if one.polarity]
     return ScoreRow(
         by=by,
         name=name,
         polarity=polarity,
-        n=len(predicted),
-        precision=counts.precision,
-        interval=wilson(right, len(predicted)),
-        recall=counts.recall,
-        f1=counts.f1,
+        n=predicted,
+        precision=_ratio(right, predicted),
+        interval=wilson(right, predicted),
+        recall=_ratio(right, there),
+        f1=_ratio(2 * right, predicted + there),
         kept=len(kept),
         candidates=len(labelled),
         kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]).value,
@@ -416,7 +332,3 @@ def _by_strategy(
         _Labelled(one.same, one.grade, None if pair.reason else pair.polarity, pair.label)
         for one, pair in zip(matched, pairs, strict=True)
     ]
-
-
-def _llms(matched: list[ScoredCandidate]) -> list[str]:
-    return sorted({llm for one in matched for llm in one.candidate.llms})

@@ -241,8 +241,6 @@ def judge_pairs(
     ):
         store.recover()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
-        for digest, words in record.parameters.values():
-            store.save_parameters(digest, words)
         questions = {
             name: judge_questions(_texts_of_pairs(given), name, record, PAIRS) for name in settings.proposers
         }

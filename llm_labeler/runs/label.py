@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -199,7 +198,9 @@ def generate(
         Display(progress) as show,
     ):
         save_run(work, record, texts.texts)
-        prepare_store(store, record, providers, notes)
+        if cut_off := store.recover():
+            notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
+        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
         asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
         asked = run_anywhere(asking)
@@ -297,16 +298,6 @@ class Notes(list[str]):
             )
 
 
-def prepare_store(
-    store: AnswerStore, record: RunRecord, providers: Mapping[str, Provider], notes: Notes
-) -> None:
-    """Settle what an earlier session left, and see that limits can be kept, before anything is asked."""
-    if cut_off := store.recover():
-        notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
-    check_prices(record.settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
-    _keep_words(store, record)
-
-
 def prepare(
     source: Source, column: str | None, settings: LabelSettings, functions: UserFunctions
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
@@ -357,15 +348,6 @@ def _check_own_strategy(settings: LabelSettings, functions: UserFunctions) -> No
             f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
             " (--strategy)"
         )
-
-
-def _keep_words(store: AnswerStore, record: RunRecord) -> None:
-    """What the hashes in the answers' keys stand for, so that the store explains itself."""
-    for digest, words in record.parameters.values():
-        store.save_parameters(digest, words)
-    for polarity, sample in product(record.polarities, range(record.settings.samples)):
-        prompt_hash = record.template.prompt_hash(record.settings.size, polarity, sample)
-        store.save_prompt(prompt_hash, record.template.words(polarity))
 
 
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:

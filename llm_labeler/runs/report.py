@@ -18,7 +18,6 @@ from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
 from pairkit.app.errors import DataError
 from pairkit.app.result_table import Cell, ResultTable
-from pairkit.dataset.card import table
 
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
@@ -109,20 +108,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
-
-    def to_markdown(self) -> str:
-        """Three tables that people read."""
-        parts = [
-            "# Labelling report",
-            f"{self.texts:,} sentences were labelled.",
-            *(f"**Warning:** {warning}" for warning in self.warnings),
-            "## By LLM",
-            table(_HEADER, [_line(name, one) for name, one in self.llms.items()]),
-        ]
-        for title, counts in self._counts().items():
-            if counts:
-                parts += [f"## {title}", table(("reason", "number"), sorted(counts.items()))]
-        return "\n\n".join(parts) + "\n"
 
     def _counts(self) -> dict[str, Mapping[str, int]]:
         proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}

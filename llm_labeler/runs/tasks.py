@@ -15,7 +15,7 @@ from typing import Any
 
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
-from llm_labeler.parsing import parse_answer, parse_hard_negatives
+from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
     Screened,
     hard_turned_down,

@@ -23,9 +23,6 @@ _KEY_COLUMNS = ", ".join(f"{column} TEXT NOT NULL" for column in KEY.split(", ")
 
 # What servers and people wrote is a BLOB: UTF-8 that may hold lone surrogates, which TEXT can't.
 _TABLES = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE prompts (prompt_hash TEXT PRIMARY KEY, template BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE parameters (digest TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE answers (
   {_KEY_COLUMNS}, raw BLOB NOT NULL, finish BLOB NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
   model BLOB NOT NULL, cost REAL, estimated INTEGER NOT NULL, PRIMARY KEY ({KEY})
@@ -346,24 +343,6 @@ class AnswerStore:
         with database_errors(self.path):
             return _summed(self._connection, (_SPENT, _CUT_OFF, _WAITING))
 
-    # What answers were made from.
-
-    def save_prompt(self, prompt_hash: str, template: str) -> None:
-        """Keep the template that a prompt hash stands for."""
-        self._put("INSERT OR REPLACE INTO prompts VALUES (?, ?)", prompt_hash, template)
-
-    def prompt(self, prompt_hash: str) -> str | None:
-        """The template that a prompt hash stands for."""
-        return self._text("SELECT template FROM prompts WHERE prompt_hash = ?", prompt_hash)
-
-    def save_parameters(self, digest: str, json: str) -> None:
-        """Keep what a digest of parameters stands for."""
-        self._put("INSERT OR REPLACE INTO parameters VALUES (?, ?)", digest, json)
-
-    def parameters(self, digest: str) -> str | None:
-        """The JSON that a digest of parameters stands for."""
-        return self._text("SELECT json FROM parameters WHERE digest = ?", digest)
-
     # Batches.
 
     def save_batch(self, batch: SubmittedBatch, *, replaces: str | None = None) -> None:
@@ -404,14 +383,6 @@ class AnswerStore:
         """Strike out a batch that brought nothing and cost nothing."""
         with self._writing() as connection:
             connection.execute(_FORGET_BATCH, (batch_id,))
-
-    def _put(self, sql: str, key: str, value: str) -> None:
-        with database_errors(self.path):
-            self._connection.execute(sql, (key, blob(value)))
-
-    def _text(self, sql: str, key: str) -> str | None:
-        row = self._one(sql, key)
-        return None if row is None else text(row[0])
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         with database_errors(self.path):

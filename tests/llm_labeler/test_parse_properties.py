@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.parsing import MAX_CHARS, REASONS, parse_answer
+from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
-from llm_labeler.parsing.phrases import _THINKS, CORRECTS
+from llm_labeler.parsing.phrases import CORRECTS, THINKS
 from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
 from tests.support.linear import assert_linear, repeated
 
@@ -318,8 +318,8 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
     [
         (CORRECTS, "hmmm, ", "x"),
         (CORRECTS, "oh well no ", "x"),
-        (_THINKS, "ok... hmmm ", "x"),
-        (_THINKS, "to write a b ", "x"),
+        (THINKS, "ok... hmmm ", "x"),
+        (THINKS, "to write a b ", "x"),
         (_LINK, "--> ", " "),
         (_LINK, "vs. - *_ ", " "),
         (_RULE, "-", "x|"),

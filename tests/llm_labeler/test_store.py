@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -224,13 +223,6 @@ def test_a_cent_is_not_lost_in_a_hundred_thousand(store: AnswerStore) -> None:
     assert store.spent().picodollars == 1000 * 10**5
 
 
-def test_prompts_and_parameters(store: AnswerStore) -> None:
-    store.save_prompt("p", "ask {text} \ud800")
-    store.save_parameters("q", '{"temperature": 1}')
-    assert (store.prompt("p"), store.prompt("x")) == ("ask {text} \ud800", None)
-    assert (store.parameters("q"), store.parameters("x")) == ('{"temperature": 1}', None)
-
-
 BATCH = SubmittedBatch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0)
 
 
@@ -289,87 +281,6 @@ def test_absent_store(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no label store there; run `label generate` first"):
         AnswerStore.open(tmp_path / "store.sqlite")
     assert not list(tmp_path.iterdir())
-
-
-def test_store_of_a_newer_version(store: AnswerStore) -> None:
-    connection = sqlite3.connect(store.path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(DataError, match=r"made by a newer version \(99 > 1\): update aoe-toolkit"):
-        AnswerStore.open(store.path)
-
-
-@pytest.mark.parametrize("content", [b"garbage " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_damaged_store(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "store.sqlite"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="move it away and run again"):
-        AnswerStore.open(path, create=True)
-
-
-def test_store_with_a_torn_page(store: AnswerStore) -> None:
-    for number in range(200):
-        store.save_answer(an_answer(key_of(number), raw="x" * 3000))
-    store.close()
-    data = bytearray(store.path.read_bytes())
-    third = len(data) // 3
-    data[third : 2 * third] = b"\xff" * third
-    store.path.write_bytes(data)
-    with pytest.raises(DataError, match="move it away"), AnswerStore.open(store.path) as torn:
-        list(torn.answers(["positive"]))
-
-
-def test_another_programs_database(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE songs (name)")
-    connection.close()
-    with pytest.raises(DataError, match="not a label store"):
-        AnswerStore.open(path, create=True)
-
-
-def test_unwritable_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
-        AnswerStore.open(tmp_path / "file" / "store.sqlite", create=True)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda store: store.begin(KEY, TokenUsage(1, 1), None),
-        lambda store: store.save_answer(an_answer()),
-        lambda store: store.save_failure(a_failure(final=True)),
-        lambda store: store.save_prompt("a", "b"),
-    ],
-)
-def test_a_store_that_may_not_be_written(store: AnswerStore, write) -> None:
-    store._connection.execute("PRAGMA query_only = ON")
-    with pytest.raises(ConfigError, match=r"can't be read or written .* fix its permissions"):
-        write(store)
-
-
-def test_a_store_that_another_process_writes_to(store: AnswerStore) -> None:
-    other = sqlite3.connect(store.path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    store._connection.execute("PRAGMA busy_timeout = 10")
-    with pytest.raises(ConfigError, match="another process writes to it"):
-        store.save_answer(an_answer())
-    other.close()
-    store.save_answer(an_answer())
-
-
-def test_a_store_that_may_not_grow_keeps_what_it_has(store: AnswerStore) -> None:
-    store.save_answer(an_answer())
-    store._connection.execute("PRAGMA max_page_count = 40")
-
-    def fill() -> None:
-        for number in range(100):
-            store.save_answer(an_answer(key_of(number), raw="x" * 5000))
-
-    with pytest.raises(ConfigError, match="no space left on the device; free some and run the same command"):
-        fill()
-    assert store.answer(KEY) == an_answer()
 
 
 _FILL = """
