@@ -99,11 +99,7 @@ Shots = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
 def read_examples(path: Path) -> Shots:
-    """By polarity, texts with the sentences that belong to them, in the file's order.
-
-    Each sentence is one line, as in answers. A hard negative whose row tells its kind (`negative_kind`) has
-    it before it, as answers have; other datasets have words of their own in that column.
-    """
+    """By polarity, texts with the sentences that belong to them, in the file's order."""
     rows = read_pairs(path).rows
     half = max(rows["label"], default=0) / 2
     found: dict[Polarity, dict[str, dict[str, None]]] = {polarity: {} for polarity in POLARITIES}

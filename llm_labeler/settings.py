@@ -390,10 +390,7 @@ class LabelSettings(Settings):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; none where the strategy asks for no judgement.
-
-        A function that a person gave as the strategy is told of judgements where judges are named.
-        """
+        """The LLMs that judge; none where the strategy asks for no judgement."""
         strategy = self.ensemble.strategy
         named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
         if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):

@@ -179,10 +179,7 @@ def models_of(body: bytes) -> list[str]:
 
 
 def usage_of(value: Any) -> TokenUsage | None:
-    """The tokens that a server counted; None if it reports none, or impossible counts.
-
-    Gemini counts thoughts in the total only, and bills them.
-    """
+    """The tokens that a server counted; None if it reports none, or impossible counts."""
     if not isinstance(value, dict):
         return None
     prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))

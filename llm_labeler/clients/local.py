@@ -198,11 +198,7 @@ _TOKENS_A_CALL = 256  # and a default system turn, which some templates bring
 
 
 class LocalProvider:
-    """A causal language model of transformers, run here; greedy where no temperature is set.
-
-    `timeout_s` is left aside: what runs here either goes on or fails. `extra` goes to the chat template, such
-    as `enable_thinking = false`.
-    """
+    """A causal language model of transformers, run here; greedy where no temperature is set."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
         check_source(name, settings)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.dataset.rows import DatasetRows, DatasetShards
+import polars as pl
+
+from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
 from llm_labeler.settings import LLM_KINDS, strategy_of
 from pairkit.app.errors import DataError
@@ -144,6 +146,8 @@ nothing. Built with `label`; meant as a baseline.
 }
 
 
+SHARD_ROWS = 250_000
+
 _LABELS = {
     True: ("float32", "from 0 to 1; 1 the same meaning"),
     False: ("int64", "1 the same meaning, 0 the opposite"),
@@ -258,16 +262,19 @@ def write(
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Write the dataset folder, a shard in memory at a time."""
-    if not len(rows):
+    """Write the dataset folder."""
+    if not rows.rows:
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
-    split_rows = DatasetShards(rows, split_of, graded=graded)
+    split_rows = DatasetSplits(rows, split_of, graded=graded)
     counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
     card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
     with dataset_folder(out) as folder:
-        for config in split_rows.sizes:
-            for split, place, count, shard in split_rows.shards(config):
-                folder.add(config, split, shard, place, count)
+        for config, splits in split_rows.frames.items():
+            for split, frame in splits.items():
+                count = -(-frame.height // SHARD_ROWS)
+                for place in range(count):
+                    rows_of = pl.int_range(place * SHARD_ROWS, min((place + 1) * SHARD_ROWS, frame.height))
+                    folder.add(config, split, frame.select(pl.all().gather(rows_of)), place, count)
         folder.finish(card=card, statistics=counts, run=run)
     return counts
 

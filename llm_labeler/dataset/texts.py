@@ -225,11 +225,7 @@ class InputTexts:
 
 
 def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> InputTexts:
-    """Read the sentences to label.
-
-    Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
-    a text are taken off: a prompt shows a sentence on one line. Nothing else is changed.
-    """
+    """Read the sentences to label."""
     kept: dict[str, Text] = {}
     dropped: Counter[str] = Counter()
     examples: dict[str, str] = {}

@@ -95,11 +95,7 @@ class Caller:
         self._store, self._budget = store, budget
 
     async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
-        """Ask once and keep the answer.
-
-        If this is cancelled while the server works, the call stays written down as in flight: it may be on
-        the bill, and counts so.
-        """
+        """Ask once and keep the answer."""
         cost = provider.prices.cost(bound)
         reservation = await self._budget.room(provider.name, bound, cost)
         try:
@@ -174,10 +170,7 @@ class LlmWorkers:
         self._doubtful: list[Failure] = []
 
     async def run(self) -> PairkitError | None:
-        """Ask everything; the error that ended it early, or None.
-
-        No new call leaves after that, and those under way have a moment to finish.
-        """
+        """Ask everything; the error that ended it early, or None."""
         workers = [asyncio.create_task(self._work()) for _ in range(self.width)]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)

@@ -56,10 +56,7 @@ class Ballots:
 
 
 def collect(judgements: Iterable[JudgeVote]) -> Ballots:
-    """Count the ballots; a judge that said two things of one candidate abstains there.
-
-    In memory a judgement takes 13 bytes, since candidates are known by 64 bits of a hash.
-    """
+    """Count the ballots; a judge that said two things of one candidate abstains there."""
     judges: dict[str, int] = {}
     items, columns, bits = array("Q"), array("I"), array("B")
     for judgement in judgements:
@@ -190,10 +187,7 @@ class Judges:
     reason: str | None  # why not dawid-skene
 
     def belief(self, votes: Mapping[str, Vote]) -> tuple[float, float, float]:
-        """How likely a candidate is same, opposite, unrelated, given its votes (no `unsure` among them).
-
-        By `majority` the shares of the votes.
-        """
+        """How likely a candidate is same, opposite, unrelated, given its votes (no `unsure` among them)."""
         if self.method == "majority":
             return share_of_votes(votes)
         scores = np.log([self.prior[name] for name in CLASSES])
@@ -283,10 +277,7 @@ def pairwise(ballots: Ballots) -> Iterator[tuple[str, str, int, float]]:
 def krippendorff_alpha(
     tally: npt.NDArray[np.integer], counts: npt.NDArray[np.integer] | None = None
 ) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse.
-
-    Unlike Fleiss' kappa it copes with candidates that not all judges voted on.
-    """
+    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse."""
     votes = tally.sum(axis=1)
     paired = votes >= 2
     tally, votes = tally[paired].astype(np.float64), votes[paired]

@@ -80,11 +80,7 @@ _MARK = re.compile(r"[<\[](?=[|｜/A-Za-z])")
 def judge_batches(
     candidates: Iterable[Candidate], judge: str, settings: JudgeSettings, seed: int
 ) -> list[tuple[Candidate, ...]]:
-    """One text's candidates that `judge` may judge, in the order and portions in which it is asked.
-
-    What it proposed itself is left out, alone or along with others. The order hangs on the seed, the judge
-    and what the candidates say, never on their order here; a sentence proposed twice is judged once.
-    """
+    """One text's candidates that `judge` may judge, in the order and portions in which it is asked."""
     by_id: dict[str, Candidate] = {}
     own: set[str] = set()
     for candidate in sorted(candidates, key=lambda c: (c.polarity, c.llms)):
@@ -257,12 +253,7 @@ _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 def read_votes(
     ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str, scale: Scale = CANDIDATES
 ) -> list[JudgeVote]:
-    """One judgement for each candidate of the ask, in their order; never raises.
-
-    Reads JSON (`{"1": "same"}`, `[{"id": 1, "verdict": "same"}]`, a list of words) and lines (`1: same`,
-    `**1** - opposite`), within fences, thoughts and prose. Whatever is missing, odd, contradictory or none of
-    the four words is `unsure`.
-    """
+    """One judgement for each candidate of the ask, in their order; never raises."""
     found = _words(ask, len(candidates), raw, finish, scale)
     return [
         JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[found.get(number, "unsure")])

@@ -127,11 +127,7 @@ _SENTENCE = re.compile(r"(?:sentence|text|句子) ?[:：][*_]*", re.IGNORECASE)
 def parse_answer(
     raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
 ) -> list[Item]:
-    """The sentences in one answer, and everything else in it with a reason, in the order of the answer.
-
-    A function of its arguments alone that raises on no string and takes time linear in its length. Sentences
-    come with single spaces; of pieces turned down the first 500 characters are kept.
-    """
+    """The sentences in one answer, and everything else in it with a reason, in the order of the answer."""
     source, ending = SourceText.of(text), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer

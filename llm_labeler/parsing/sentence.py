@@ -181,10 +181,7 @@ _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\
 
 
 def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
-    """The items in one piece of an answer: its sentence, and what is with it and is none.
-
-    A value of JSON is the sentence itself, whatever it quotes.
-    """
+    """The items in one piece of an answer: its sentence, and what is with it and is none."""
     said = tidy(piece)
     if not has_words(said):
         return [Item(said, "unparsable")] if said else []

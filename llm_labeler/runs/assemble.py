@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 from llm_labeler.dataset.card import write
 from llm_labeler.dataset.rows import DatasetRows
 from llm_labeler.dataset.split import split_texts
+from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE
@@ -28,6 +30,7 @@ from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_coun
 from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
 from pairkit.app.result_table import ResultTable
+from pairkit.app.terminal import say as tell
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -233,14 +236,34 @@ class QualityWarnings:
 _REPORT_EVERY = 256  # texts
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A dataset that was written, and how it came about."""
+class Notes(list[str]):
+    """What people should know of a run: kept, and told at once where progress is shown."""
 
-    statistics: dict[str, Any]
-    judges: Judges | None
-    dropped: Mapping[str, int]
-    warnings: tuple[str, ...]  # what people should know before they use it
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, words: str) -> None:
+        """Keep a note, and print it."""
+        self.append(words)
+        tell(words, quiet=self._is_quiet)
+
+    def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
+        """Which rows are not used, and which LLMs may send the others to another machine."""
+        for reason, count in texts.dropped.items():
+            self.add(
+                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
+                " settings)"
+            )
+        if remote:
+            self.add(f"the sentences may leave this machine: {', '.join(remote)}")
+
+    def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
+        """What is not asked again by itself."""
+        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
+            self.add(
+                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
+                " (--retry-failed) asks them"
+            )
 
 
 def assemble(
@@ -250,10 +273,13 @@ def assemble(
     screened: Iterable[TextCandidates],
     out: Path,
     work: Path,
+    asked: Asked,
+    notes: Notes,
     *,
-    strategy: StrategyFunction | None = None,
-    show: Listener = lambda _: None,
-) -> Assembled:
+    started: float,
+    strategy: StrategyFunction | None,
+    show: Listener,
+) -> Labelled:
     """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
@@ -309,7 +335,19 @@ def assemble(
         },
         run=record.made_of(),
     )
-    return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
+    for warning in doubts.warnings():
+        notes.add(f"warning: {warning}")
+    return Labelled(
+        out,
+        work,
+        statistics,
+        {**dropped_before, **rows.dropped},
+        judges,
+        asked,
+        store.spent(),
+        time.monotonic() - started,
+        tuple(notes),
+    )
 
 
 def _rejected(store: AnswerStore, record: RunRecord) -> int:

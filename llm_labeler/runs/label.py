@@ -18,7 +18,7 @@ from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
 from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.arguments import UserFunctions
-from llm_labeler.runs.assemble import Asked, Assembled, Labelled, assemble
+from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
 from llm_labeler.runs.tasks import ScreenedTexts, TextCandidates, judge_questions, task_of
 from llm_labeler.settings import OWN, LabelSettings, strategy_of
@@ -35,7 +35,6 @@ from llm_labeler.store.run_folder import (
 )
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
-from pairkit.app.terminal import say as tell
 from pairkit.dataset.in_memory import Source
 from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.folders import check_apart, held_folder, work_beside
@@ -214,11 +213,12 @@ def generate(
         if asked.stopped:
             flag = f"--{asked.stopped.replace('_', '-')}"
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
-        assembled = assemble(
-            store, record, texts.texts, screened, out, work, strategy=functions.strategy, show=show
+        return assemble(
+            *(store, record, texts.texts, screened, out, work, asked, notes),
+            started=start,
+            strategy=functions.strategy,
+            show=show,
         )
-        in_all = store.spent()
-    return _labelled(out, work, assembled, asked, in_all, start, notes)
 
 
 def parse(
@@ -243,11 +243,12 @@ def parse(
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
-        assembled = assemble(
-            store, record, texts, screened, out, work, strategy=functions.strategy, show=show
+        return assemble(
+            *(store, record, texts, screened, out, work, Asked(), Notes(progress)),
+            started=start,
+            strategy=functions.strategy,
+            show=show,
         )
-        in_all = store.spent()
-    return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
 
 
 def plan(
@@ -266,36 +267,6 @@ def plan(
         return estimate(record, found.texts, providers, None)
     with AnswerStore.open(work / STORE_FILE) as store:
         return estimate(record, found.texts, providers, store)
-
-
-class Notes(list[str]):
-    """What people should know of a run: kept, and told at once where progress is shown."""
-
-    def __init__(self, progress: bool | Listener) -> None:
-        self._is_quiet = progress is not True
-
-    def add(self, words: str) -> None:
-        """Keep a note, and print it."""
-        self.append(words)
-        tell(words, quiet=self._is_quiet)
-
-    def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
-        """Which rows are not used, and which LLMs may send the others to another machine."""
-        for reason, count in texts.dropped.items():
-            self.add(
-                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
-                " settings)"
-            )
-        if remote:
-            self.add(f"the sentences may leave this machine: {', '.join(remote)}")
-
-    def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
-        """What is not asked again by itself."""
-        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
-            self.add(
-                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
-                " (--retry-failed) asks them"
-            )
 
 
 def prepare(
@@ -384,28 +355,4 @@ def _asked_for(settings: LabelSettings) -> tuple[object, ...]:
     return (
         *(settings.task, settings.size, settings.samples),
         *(prompt.template, prompt.examples, prompt.changes),
-    )
-
-
-def _labelled(
-    out: Path,
-    work: Path,
-    assembled: Assembled,
-    asked: Asked,
-    in_all: Spending,
-    start: float,
-    notes: Notes,
-) -> Labelled:
-    for warning in assembled.warnings:
-        notes.add(f"warning: {warning}")
-    return Labelled(
-        out,
-        work,
-        assembled.statistics,
-        assembled.dropped,
-        assembled.judges,
-        asked,
-        in_all,
-        time.monotonic() - start,
-        tuple(notes),
     )

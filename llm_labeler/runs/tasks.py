@@ -249,10 +249,7 @@ def screen_texts(
 
 
 class ScreenedTexts:
-    """`screen_texts` for several readers at once: each judge's questions, and both passes over the votes.
-
-    Each answer is parsed once; of a run with judges, the candidates are kept in a scratch database.
-    """
+    """`screen_texts` for several readers at once: each judge's questions, and both passes over the votes."""
 
     def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
         self._screened, self._kept = screen_texts(store, record, texts), 0

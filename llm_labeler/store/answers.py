@@ -285,10 +285,7 @@ class AnswerStore:
             self._connection.execute(_SAVE_FAILURE, failure_row(failure))
 
     def recover(self) -> int:
-        """Charge, at their bound, the calls that an earlier process left in flight; how many there were.
-
-        For the process that holds the run's folder, before its first call.
-        """
+        """Charge, at their bound, the calls that an earlier process left in flight; how many there were."""
         with self._writing() as connection:
             for llm, spent in _summed(connection, (_CUT_OFF,)).items():
                 _add_spending(connection, llm, spent)
@@ -299,11 +296,7 @@ class AnswerStore:
     def answers(
         self, tasks: Collection[Task], text_ids: Collection[str] | None = None
     ) -> Iterator[StoredAnswer]:
-        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in.
-
-        Those of a few texts are in memory at a time, and nothing is left open between two chunks: SQLite
-        could not fold its log in while calls go on.
-        """
+        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         wanted = json.dumps(sorted(tasks))
         with database_errors(self.path):
             for chunk in self._answered() if text_ids is None else chunks(_each_once(text_ids), _TEXTS):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.card import write
-from llm_labeler.dataset.rows import DatasetRows, DatasetShards
+from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
 from llm_labeler.settings import LabelSettings
 from llm_labeler.store.run_folder import check_out, run_record
@@ -68,9 +68,12 @@ def split_of(texts: Sequence[Text]) -> dict[str, str]:
 def frames(
     rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
 ) -> dict[str, dict[str, pl.DataFrame]]:
-    """Configuration to split to rows, all in memory."""
-    dealt = DatasetShards(rows, split_of, graded=graded)
-    return {config: {split: rows for split, _, _, rows in dealt.shards(config)} for config in dealt.sizes}
+    """Configuration to split to rows; splits without rows aside."""
+    found = DatasetSplits(rows, split_of, graded=graded).frames
+    return {
+        config: {split: rows for split, rows in splits.items() if rows.height}
+        for config, splits in found.items()
+    }
 
 
 def record(settings: LabelSettings = SETTINGS, **changes: Any) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def test_what_was_turned_down_or_came_before_is_counted() -> None:
             pair(one, "c", "negative", reason="outvoted"),
         ],
     )
-    assert len(rows) == 1
+    assert rows.rows == 1
     assert rows.dropped == {"repeated_pair": 1, "outvoted": 2}
 
 
@@ -199,7 +202,7 @@ def test_a_configuration_without_rows_is_left_out() -> None:
 
 def test_counts() -> None:
     texts = [text(number) for number in range(1, 11)]
-    counts = DatasetShards(collected(texts), split_of(texts), graded=False).counts()
+    counts = DatasetSplits(collected(texts), split_of(texts), graded=False).counts()
     assert counts == {
         "splits": {
             "train": {"texts": 8, "positive": 24, "negative": 16, "total": 40, "triplets": 24},
