@@ -181,10 +181,6 @@ class Template:
         shots = [*chain(*self.examples.values())]
         return f"of {len({text for text, _ in shots})} texts, digest {digest(*_parts(shots))}"
 
-    def words(self, polarity: Polarity) -> str:
-        """The template as people read it."""
-        return f"{self.system}\n\n{self.user[polarity]}" if self.system else self.user[polarity]
-
 
 def _parts(shots: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     """What stands in examples, with a mark before each text."""

@@ -22,7 +22,7 @@ from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.tasks import TextCandidates, estimate_judges, task_of, with_votes
+from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import TASKS, strategy_of
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
@@ -309,7 +309,7 @@ def assemble(
     del by_id
     splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
     del sentences, owners
-    wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
+    wanted = len(texts) * sum(map(GenerationTask(record).questions_a_text, settings.proposers))
     rejected = _rejected(store, record)
     counts = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
@@ -352,5 +352,5 @@ def assemble(
 
 def _rejected(store: AnswerStore, record: RunRecord) -> int:
     """Questions that a server turned down for good."""
-    task = task_of(record)
+    task = GenerationTask(record)
     return sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())

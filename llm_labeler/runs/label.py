@@ -20,7 +20,7 @@ from llm_labeler.records import Ask, Text
 from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
-from llm_labeler.runs.tasks import ScreenedTexts, TextCandidates, judge_questions, task_of
+from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, TextCandidates, judge_questions
 from llm_labeler.settings import OWN, LabelSettings, strategy_of
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending, check_prices
@@ -59,7 +59,7 @@ async def ask_everything(
     show: Listener,
 ) -> Asked:
     """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
-    settings, task = record.settings, task_of(record)
+    settings, task = record.settings, GenerationTask(record)
     async with _asking(record, providers, store, options, show) as (ask, dead):
         proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
         total = len(texts) * sum(map(task.questions_a_text, settings.proposers))

@@ -8,7 +8,7 @@ from typing import Any
 
 from llm_labeler.clients.provider import Provider
 from llm_labeler.records import Ask, Text, TokenUsage
-from llm_labeler.runs.tasks import task_of
+from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import LLM_KINDS
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import PROMISE, money
@@ -111,7 +111,7 @@ def _of(
     record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: AnswerStore | None
 ) -> Estimate:
     settings = record.settings
-    task = task_of(record)
+    task = GenerationTask(record)
     is_proposer = provider.name in settings.proposers
     questions = len(texts) * task.questions_a_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())

@@ -11,7 +11,7 @@ import pytest
 
 from llm_labeler.prompts import load_template
 from llm_labeler.records import Text
-from llm_labeler.runs.tasks import task_of
+from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import LabelSettings, PromptSettings
 from llm_labeler.store.run_folder import (
     RUN_FILE,
@@ -44,7 +44,7 @@ def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Pa
 
 def test_the_answers_that_a_run_is_made_from() -> None:
     record = a_record(prompt={"polarities": ["negative"]}, size=4)
-    task = task_of(record)
+    task = GenerationTask(record)
     (ask,) = task.asks([Text.of("One.", 1)], "wordnet")
     assert (ask.key.llm, ask.key.task, ask.key.parameters) == ("wordnet", "negative", "d")
     assert ask.key.prompt_hash == record.template.prompt_hash(4, "negative")
