@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from llm_labeler.clients.provider import Provider, build
+from llm_labeler.dataset.rows import VOTES
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
@@ -193,7 +195,7 @@ class JudgedPairs:
 
 
 COLUMNS = ("judged", "confidence", "probability")
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+Votes = dict[str, list[JudgeVote]]  # by pair
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
 
 
@@ -220,7 +222,6 @@ def judge_pairs(
         )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    labels = _PairDecisions(settings)
     given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
     providers = {
         name: build(name, settings.llm[name], functions.llms.get(name)) for name in settings.proposers
@@ -253,11 +254,17 @@ def judge_pairs(
                 f" ({format_counts(asked.unanswered)}); run the same command again to ask them, or do without"
                 " them with keep_going (--keep-going)"
             )
-        labels.hear(_texts_of_pairs(given), store, record)
+        votes: Votes = {}
+        for about in _texts_of_pairs(given):
+            add_votes(about, settings.proposers, store, record, PAIRS)
+            votes |= about.votes
         in_all = store.spent()
-    statistics = _write(out, work, labels, given, run)
+    judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
+    least = settings.ensemble.min_confidence
+    judged = {split: _judged(rows, votes, judges, given.half, least) for split, rows in given.splits.items()}
+    statistics = _write(out, work, judged, judges, given, run)
     sheet, seconds = work / CONTRADICTIONS_FILE, time.monotonic() - start
-    return JudgedPairs(out, work, sheet, statistics, labels.judges, asked, in_all, seconds)
+    return JudgedPairs(out, work, sheet, statistics, judges, asked, in_all, seconds)
 
 
 def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: ExistingPairs) -> RunRecord:
@@ -282,11 +289,11 @@ def _texts_of_pairs(given: ExistingPairs) -> Iterator[TextCandidates]:
 def _write(
     out: Path,
     work: Path,
-    labels: _PairDecisions,
+    judged: Mapping[str, pl.DataFrame],
+    judges: Judges,
     given: ExistingPairs,
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
-    judged = {split: labels.judged(rows, given) for split, rows in given.splits.items()}
     everything = pl.concat(
         [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
         how="diagonal_relaxed",
@@ -312,7 +319,7 @@ def _write(
             "given_other": int((contradictions[GIVEN] < given.half).sum()),
         },
         "dropped": dict(sorted(dropped.items())),
-        "judges": labels.judges.to_dict(),
+        "judges": judges.to_dict(),
     }
     frames = {"default": splits}
     card = judged_card(statistics, run, card_files(frames))
@@ -331,57 +338,6 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
 
 
-class _PairDecisions:
-    """What judges said in words; the votes and what follows from them."""
-
-    judges: Judges
-
-    def __init__(self, settings: LabelSettings) -> None:
-        self._settings = settings
-        self._votes: dict[str, list[JudgeVote]] = {}
-
-    def hear(self, texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> None:
-        """Take in what the judges said of each text's pairs."""
-        for about in texts:
-            add_votes(about, self._settings.proposers, store, record, PAIRS)
-            self._votes |= about.votes
-        everything = (vote for cast in self._votes.values() for vote in cast)
-        self.judges = fit_judges(everything, self._settings.ensemble)
-
-    def judged(self, rows: pl.DataFrame, given: ExistingPairs) -> pl.DataFrame:
-        """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
-        decided = [self._decision(self._votes.get(pair, [])) for pair in rows[PAIR]]
-        words = pl.Series("judged", [one.word for one in decided], pl.String)
-        said = [
-            [{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in self._votes.get(pair, [])]
-            for pair in rows[PAIR]
-        ]
-        found = rows.with_columns(
-            words,
-            pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
-            pl.Series("probability", [one.same for one in decided], pl.Float32),
-            pl.Series("reason", [one.reason for one in decided], pl.String),
-            pl.Series("votes", said, _VOTES),
-            (words == "same").cast(pl.Int64).alias("label"),
-        )
-        contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= given.half)
-        found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
-        first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
-        return found.select(*first, pl.exclude(first))
-
-    def _decision(self, cast: list[JudgeVote]) -> _PairDecision:
-        heard = cast_votes(cast)
-        if not heard:
-            return _PairDecision(reason="unsure" if cast else "not_judged")
-        belief = self.judges.belief(heard)
-        best, same = max(belief), belief[CLASSES.index("same")]
-        if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
-            return _PairDecision(None, best, same, "undecided")
-        if best < self._settings.ensemble.min_confidence:
-            return _PairDecision(None, best, same, "unsure")
-        return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
-
-
 class _PairDecision(NamedTuple):
     """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
 
@@ -389,3 +345,38 @@ class _PairDecision(NamedTuple):
     confidence: float | None = None
     same: float | None = None
     reason: str | None = None
+
+
+def _decision(cast: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
+    heard = cast_votes(cast)
+    if not heard:
+        return _PairDecision(reason="unsure" if cast else "not_judged")
+    belief = judges.belief(heard)
+    best, same = max(belief), belief[CLASSES.index("same")]
+    if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
+        return _PairDecision(None, best, same, "undecided")
+    if best < min_confidence:
+        return _PairDecision(None, best, same, "unsure")
+    return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
+
+
+def _judged(
+    rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
+) -> pl.DataFrame:
+    """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
+    cast = [votes.get(pair, []) for pair in rows[PAIR]]
+    decided = [_decision(one, judges, min_confidence) for one in cast]
+    said = [[{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in one] for one in cast]
+    words = pl.Series("judged", [one.word for one in decided], pl.String)
+    found = rows.with_columns(
+        words,
+        pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
+        pl.Series("probability", [one.same for one in decided], pl.Float32),
+        pl.Series("reason", [one.reason for one in decided], pl.String),
+        pl.Series("votes", said, VOTES),
+        (words == "same").cast(pl.Int64).alias("label"),
+    )
+    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
+    found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
+    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
+    return found.select(*first, pl.exclude(first))

@@ -6,10 +6,9 @@ Judges, ensembles, splits and the dataset go on from there.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
 from typing import Any
 
@@ -39,7 +38,6 @@ from llm_labeler.records import (
 from llm_labeler.settings import LLM_KINDS, FilterSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.run_folder import RunRecord
-from pairkit.system.database import scratch_database, scratch_errors
 
 
 def _schema(item: dict[str, Any]) -> dict[str, Any]:
@@ -169,31 +167,22 @@ def screen_texts(
 
 
 class ScreenedTexts:
-    """`screen_texts` for several readers at once: each judge's questions, and both passes over the votes."""
+    """`screen_texts` for several readers at once: of a run with judges, texts are kept, and parsed once."""
 
     def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
-        self._screened, self._kept = screen_texts(store, record, texts), 0
-        table = "CREATE TABLE texts (place INTEGER PRIMARY KEY, pickled BLOB);"
-        self._scratch = scratch_database(table) if record.settings.judges else None
+        self._screened = screen_texts(store, record, texts)
+        self._kept: list[TextCandidates] | None = [] if record.settings.judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
-        if self._scratch is None:
+        if self._kept is None:
             yield from self._screened
             return
         for place in count():
-            if place < self._kept:
-                with scratch_errors():
-                    ((pickled,),) = self._scratch.execute(
-                        "SELECT pickled FROM texts WHERE place = ?", (place,)
-                    )
-                yield pickle.loads(pickled)  # noqa: S301 - our own, in a file without a name
-            elif (text := next(self._screened, None)) is not None:
-                with scratch_errors():
-                    self._scratch.execute("INSERT INTO texts VALUES (?, ?)", (place, pickle.dumps(text)))
-                self._kept += 1
-                yield text
-            else:
-                return
+            if place == len(self._kept):
+                if (text := next(self._screened, None)) is None:
+                    return
+                self._kept.append(text)
+            yield replace(self._kept[place], votes={}, unjudged=0)
 
 
 def with_votes(
