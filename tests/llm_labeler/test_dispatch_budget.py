@@ -98,7 +98,7 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
     return outcome.stopped_by is not None
 
 
-@pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_no_bill_exceeds_its_budget_and_no_room_is_left_unused(tmp_path: Path, runs: int) -> None:
     stopped = 0
     for seed in range(runs):

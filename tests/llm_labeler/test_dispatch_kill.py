@@ -101,7 +101,7 @@ def check(tmp_path: Path, kills: int) -> None:
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:
-    check(tmp_path, kills=3)
+    check(tmp_path, kills=2)
 
 
 @pytest.mark.slow

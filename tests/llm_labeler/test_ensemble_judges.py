@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.judging.ensemble import cast_votes
@@ -95,7 +95,7 @@ def crowdkit_fit(said: list[JudgeVote]) -> tuple[dict[str, float], dict[str, lis
 )
 def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None:
     skills = SKILLS | {"max": 0.8, "zoe": 0.4}
-    said = judgements(classes(200, PRIOR, seed), skills, seed, unsure=unsure, leave_out=leave_out)
+    said = judgements(classes(100, PRIOR, seed), skills, seed, unsure=unsure, leave_out=leave_out)
     accuracy, posterior = crowdkit_fit(said)
     ballots = collect(said)
     ours = fit(ballots, smoothing=0.0, tolerance=1e-10)
@@ -150,6 +150,7 @@ def test_beliefs_are_calibrated() -> None:
             assert np.mean([p for p, _ in inside]) == pytest.approx(np.mean([s for _, s in inside]), abs=0.06)
 
 
+@settings(max_examples=40)
 @given(ANY_VOTES, st.randoms(use_true_random=False))
 def test_order_does_not_matter_and_figures_stay_in_range(said: list[JudgeVote], order: random.Random) -> None:
     settings = EnsembleSettings(min_items=1)

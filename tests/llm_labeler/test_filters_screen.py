@@ -138,7 +138,7 @@ keys = st.builds(
 answers = st.lists(st.tuples(keys, items), max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(answers, st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_order_changes_nothing(
     given_answers: list[Answer], chance: random.Random

@@ -164,55 +164,12 @@ def test_one_line_of_several_sentences(said: list[str]) -> None:
         assert found == [tidy(sentence) for sentence in said]
 
 
-PIECES = [
-    "\n",
-    "\n\n",
-    " ",
-    "1. ",
-    "2) ",
-    "- ",
-    "* ",
-    "**",
-    '"',
-    "“",
-    "”",
-    "'",
-    "`",
-    "```",
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    ", ",
-    "|",
-    "\\",
-    "<li>",
-    "</s>",
-    "[INST]",
-    "[/INST]",
-    "<think>",
-    "</think>",
-    "Sentence 1: ",
-    "Original: ",
-    "Output:",
-    "Sure! ",
-    "Here are synonymous sentences: ",
-    "I'm sorry, but I can't generate that.",
-    "I hope this helps!",
-    "Note: ",
-    "->",
-    "(note ",
-    ")",
-    "\x00",
-    "\ud83d",
-    "好的，以下是同义句：",
-    "The cat sat.",
-    "A dog",
-    "3.5",
-    ".",
-    TEXT,
-]
+MARKS = """
+1. |2) |- |* |**|"|“|”|'|`|```|[|]|{|}|:|, |\\|<li>|</s>|[INST]|[/INST]|<think>|</think>|Sentence 1:
+|Original: |Output:|Sure! |Here are synonymous sentences: |I'm sorry, but I can't generate that.
+|I hope this helps!|Note: |->|(note |)|好的，以下是同义句：|The cat sat.|A dog|3.5|.
+"""
+PIECES = [*MARKS.strip().replace("\n", "").split("|"), "|", "\n", "\n\n", " ", "\x00", "\ud83d", TEXT]
 rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join)
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
@@ -281,7 +238,7 @@ ADVERSARIES = {
     "inline": "1. A. 2. B. " * (LONG // 12),
     "stops": ". " * (LONG // 2),
     "initials": "A. " * (LONG // 3),
-    "a gap behind an and": f"1) the man sings. 2) and{' ' * 49_000}the man plays.",
+    "a gap behind an and": f"1) the man sings. 2) and{' ' * 23_000}the man plays.",
     "chinese": "中。" * (LONG // 2),
     "backslashes": '"' + "\\" * LONG + '"',
     "python": "[" + "'x', " * (LONG // 5) + "]",
@@ -309,8 +266,7 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
     def parse(answer: str) -> object:
         return parse_answer(answer, text=TEXT, size=3)
 
-    assert parse(ADVERSARIES[name][:50_000])
-    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 50_000)
+    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 24_000)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import stat
-import subprocess
-import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.clients.provider import Prices
@@ -54,8 +52,9 @@ def store(tmp_path: Path):
         yield opened
 
 
+@example(raw="half \ud83d and \udcff\x00 <tail>", finish="")
 @given(raw=st.text(st.characters(), max_size=200), finish=st.text(st.characters(), max_size=20))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_an_answer_comes_back_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, raw: str, finish: str
 ) -> None:
@@ -65,10 +64,7 @@ def test_an_answer_comes_back_as_it_went_in(
         assert store.answer(KEY) == answer
 
 
-def test_lone_surrogates_and_nul_survive(store: AnswerStore) -> None:
-    answer = an_answer(raw="half \ud83d and \udcff\x00 <tail>")
-    store.save_answer(answer)
-    assert list(store.answers(["positive"])) == [answer]
+def test_lone_surrogates_survive(store: AnswerStore) -> None:
     store.save_failure(a_failure(key_of(2), final=False))
     assert list(store.failures()) == [a_failure(key_of(2), final=False)]
 
@@ -281,36 +277,6 @@ def test_absent_store(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no label store there; run `label generate` first"):
         AnswerStore.open(tmp_path / "store.sqlite")
     assert not list(tmp_path.iterdir())
-
-
-_FILL = """
-import resource, signal, sys
-from pathlib import Path
-from llm_labeler.records import AskKey, LlmReply, StoredAnswer
-from llm_labeler.store.answers import AnswerStore
-from pairkit.app.errors import ConfigError
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-store = AnswerStore.open(Path(sys.argv[1]), create=True)
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-kept = 0
-try:
-    for kept in range(1000):
-        key = AskKey(f"{kept:04}", "a", "judge", "b", "c")
-        store.save_answer(StoredAnswer(key, LlmReply("x" * 5000), None))
-except ConfigError as error:
-    print(kept, error)
-"""
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    done = subprocess.run(
-        [sys.executable, "-c", _FILL, str(path)], capture_output=True, text=True, check=True
-    )
-    kept, _, message = done.stdout.partition(" ")
-    assert message.startswith(str(path))
-    with AnswerStore.open(path) as store:  # what was kept before is whole
-        assert len(list(store.answers(["judge"]))) == int(kept) > 10
 
 
 def test_memory_does_not_grow_with_the_number_of_answers(store: AnswerStore) -> None:
