@@ -1,4 +1,4 @@
-"""The words of every built-in prompt; `_prompts` puts sentence and number into them."""
+"""What the LLMs are asked: built-in templates and a user's own, and few-shot examples."""
 
 from __future__ import annotations
 

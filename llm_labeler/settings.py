@@ -1,10 +1,9 @@
-"""What there are kinds of: LLMs, strategies, labelling tasks. A new one is a file and a line here."""
+"""All settings of a labelling run, and the kinds of LLMs, strategies and tasks that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,18 +16,9 @@ OWN = "python:"  # begins the name of a function that a person gave from Python
 
 
 @dataclass(frozen=True, slots=True)
-class LlmKind:
-    """A kind of LLM."""
-
-    place: str
-    is_llm: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class EnsembleStrategy:
     """How proposals and judgements become labels."""
 
-    place: str
     meaning: str
     is_judged: bool = False
     is_graded: bool = False
@@ -42,27 +32,19 @@ class LabellingKind:
     is_judged: bool = False
 
 
-LLM_KINDS: Mapping[str, LlmKind] = {
-    **dict.fromkeys(
-        ("openai", "openai_compatible", "glm", "anthropic", "gemini"),
-        LlmKind("clients.server:ServerProvider"),
-    ),
-    "local": LlmKind("clients.local:LocalProvider"),
-    "function": LlmKind("clients.function:FunctionProvider"),
-    "wordnet": LlmKind("clients.wordnet:WordnetProvider", is_llm=False),
-}
+RULES = "wordnet"  # the kind that is no LLM
+LLM_KINDS = (
+    *("openai", "openai_compatible", "glm", "anthropic", "gemini"),  # behind servers
+    *("local", "function", RULES),
+)
 
 STRATEGIES: Mapping[str, EnsembleStrategy] = {
-    "union": EnsembleStrategy(
-        "judging.ensemble:union", "every proposal that passed the filters, whoever made it"
-    ),
+    "union": EnsembleStrategy("every proposal that passed the filters, whoever made it"),
     "vote": EnsembleStrategy(
-        "judging.ensemble:vote",
         "proposals that more judges confirmed than denied, each judging blind and none its own",
         is_judged=True,
     ),
     "weighted": EnsembleStrategy(
-        "judging.ensemble:weighted",
         "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
         " judges' estimated accuracy; the label follows from the probabilities that result",
         is_judged=True,
@@ -80,14 +62,8 @@ TASKS: Mapping[str, LabellingKind] = {
 def strategy_of(name: str) -> EnsembleStrategy:
     """A strategy by its name, or what is known of a function that a person gave."""
     if name.startswith(OWN):
-        return EnsembleStrategy("", "what the function `{strategy}`, given from Python, decided to keep")
+        return EnsembleStrategy("what the function `{strategy}`, given from Python, decided to keep")
     return STRATEGIES[name]
-
-
-def load(place: str) -> Any:
-    """What a table's line names; imported when it is needed, as each kind brings libraries of its own."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"llm_labeler.{module}"), name)
 
 
 def own_name(function: Any) -> str:
@@ -395,4 +371,4 @@ class LabelSettings(Settings):
         named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
         if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):
             return ()
-        return tuple(name for name in named if LLM_KINDS[self.llm[name].kind].is_llm)  # rules can't judge
+        return tuple(name for name in named if self.llm[name].kind != RULES)  # rules can't judge

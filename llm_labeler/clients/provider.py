@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings import LLM_KINDS, LlmSettings, load
+from llm_labeler.settings import RULES, LlmSettings
 from pairkit.app.errors import ConfigError
 
 
@@ -106,6 +106,19 @@ class Provider(Protocol):
 
 def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
     """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
-    kind = load(LLM_KINDS[settings.kind].place)
-    provider: Provider = kind(name, settings) if function is None else kind(name, settings, function)
-    return provider
+    # Each kind brings libraries of its own.
+    if settings.kind == "function":
+        from llm_labeler.clients.function import FunctionProvider
+
+        return FunctionProvider(name, settings, function)
+    if settings.kind == "local":
+        from llm_labeler.clients.local import LocalProvider
+
+        return LocalProvider(name, settings)
+    if settings.kind == RULES:
+        from llm_labeler.clients.wordnet import WordnetProvider
+
+        return WordnetProvider(name, settings)
+    from llm_labeler.clients.server import ServerProvider
+
+    return ServerProvider(name, settings)

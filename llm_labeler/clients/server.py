@@ -1,4 +1,4 @@
-"""What tokens cost where the configuration does not say. An unknown price stays unknown."""
+"""LLMs behind servers of OpenAI's protocol (OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama); their prices."""
 
 from __future__ import annotations
 

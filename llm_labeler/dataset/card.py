@@ -1,4 +1,4 @@
-"""The card of a labelled dataset: what is in it, who labelled it and how, what it is not good for."""
+"""The dataset folder: its card, which says who labelled it and how, and its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings import LLM_KINDS, strategy_of
+from llm_labeler.settings import RULES, strategy_of
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.records import dataset_folder, file_patterns
@@ -179,7 +179,7 @@ def label_card(
     counts: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]], *, graded: bool
 ) -> str:
     """The README of the dataset."""
-    rules = [name for name, llm in run["llms"].items() if not LLM_KINDS[llm["kind"]].is_llm]
+    rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
     words = CARD_WORDS[run["settings"].get("task", "papers")]
@@ -238,7 +238,7 @@ def _making(run: Mapping[str, Any], asked: str) -> str:
         f"{asked}: {settings['size']}.",
         _MAKING.strip().format(strategy=strategy, meaning=strategy_of(strategy).meaning.format(**ensemble)),
     ]
-    if any(LLM_KINDS[llm["kind"]].is_llm for llm in run["llms"].values()):
+    if any(llm["kind"] != RULES for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]
     return "\n\n".join(parts)
 

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 
 from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
-from llm_labeler.settings import EnsembleSettings, load, strategy_of
+from llm_labeler.settings import EnsembleSettings
 from pairkit.app.errors import DataError
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
@@ -49,7 +49,7 @@ def label(
     decide: Decide | None = None,
 ) -> list[LabelledPair]:
     """Label candidates by `settings.strategy`; each comes back once, in their order."""
-    decide = decide or load(strategy_of(settings.strategy).place)
+    decide = decide or _STRATEGIES[settings.strategy]
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
@@ -95,6 +95,9 @@ def weighted(
     if confidence < settings.min_confidence:
         return LabelDecision(candidate.polarity, soft, "unsure")
     return LabelDecision(polarity, soft, reason)
+
+
+_STRATEGIES: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
 
 
 def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:

@@ -1,4 +1,4 @@
-"""What a judge is asked: a text, numbered sentences, one word of a scale for each."""
+"""What a judge is asked (a text, numbered sentences, a word for each), and its answer as votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sentence without label, markup, quotes and remarks around it in its line."""
+"""One sentence: whether a piece is one, and without label, markup, quotes and remarks around it."""
 
 from __future__ import annotations
 

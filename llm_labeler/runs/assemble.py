@@ -1,4 +1,4 @@
-"""What a labelling run came to."""
+"""From stored answers to the dataset, without a call; and what a run came to."""
 
 from __future__ import annotations
 

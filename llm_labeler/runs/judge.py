@@ -1,4 +1,4 @@
-"""The result of judging existing pairs, and the card of the dataset."""
+"""`label judge`: what judges say of existing pairs, and where that contradicts their labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.assemble import Asked, judges_table
 from llm_labeler.runs.label import AskOptions, ask_judges, remote_llms
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
-from llm_labeler.settings import LLM_KINDS, LabelSettings
+from llm_labeler.settings import RULES, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, check_prices, money
 from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
@@ -216,7 +216,7 @@ def judge_pairs(
     start = time.monotonic()
     work = work or work_beside(out)
     check_apart(out, work)
-    if unable := [name for name in settings.proposers if not LLM_KINDS[settings.llm[name].kind].is_llm]:
+    if unable := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
         raise ConfigError(
             f"{unable[0]} is rules over a dictionary, which can't judge; name LLMs in llms (--llm)"
         )

@@ -1,4 +1,4 @@
-"""Asking: see that every LLM can be reached, ask for proposals, then for judgements of them."""
+"""From sentences to a dataset: ask what is missing, then make the dataset of all answers."""
 
 from __future__ import annotations
 

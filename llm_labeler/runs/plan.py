@@ -9,7 +9,7 @@ from typing import Any
 from llm_labeler.clients.provider import Provider
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.tasks import GenerationTask
-from llm_labeler.settings import LLM_KINDS
+from llm_labeler.settings import RULES
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import PROMISE, money
 from llm_labeler.store.run_folder import RunRecord
@@ -126,7 +126,7 @@ def _of(
         share = missing / questions if questions else 1.0  # of what is still to be judged
         judging = _judging(record, texts, len(settings.proposers) - is_proposer, missing_share=share)
         prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
-    if bound_is_free := not LLM_KINDS[settings.llm[provider.name].kind].is_llm:
+    if bound_is_free := settings.llm[provider.name].kind == RULES:
         prompt = completion = prompt_bound = completion_bound = 0
     return Estimate(
         provider.name,

@@ -1,4 +1,4 @@
-"""What became of everything: reasons, yield and cost, by LLM."""
+"""What became of the answers: reasons, yield and cost by LLM, and all that is known of one sentence."""
 
 from __future__ import annotations
 

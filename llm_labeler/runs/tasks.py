@@ -35,7 +35,7 @@ from llm_labeler.records import (
     StoredAnswer,
     Text,
 )
-from llm_labeler.settings import LLM_KINDS, FilterSettings
+from llm_labeler.settings import RULES, FilterSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.run_folder import RunRecord
 
@@ -107,7 +107,7 @@ class GenerationTask:
 
     def _samples(self, llm: str) -> int:
         """How often an LLM is asked the same: rules once, as they always answer alike."""
-        return self.settings.samples if LLM_KINDS[self.settings.llm[llm].kind].is_llm else 1
+        return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
 
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
         """Hard negatives each with their kind, first; the papers' request is theirs word for word."""

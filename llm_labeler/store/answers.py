@@ -1,4 +1,4 @@
-"""The label store's tables, and records as rows and back."""
+"""A labelling run's store: answers, failures, batches and spending, written call by call."""
 
 from __future__ import annotations
 
