@@ -96,12 +96,6 @@ class ScoredCandidate(NamedTuple):
         return cls(row["same"], row["label"], candidate, votes)
 
 
-def read_candidates(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns needed, and the `key` that gold pairs are matched by."""
-    key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
-    return table.select("text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key)
-
-
 def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
     """Every judgement of the table."""
     for text_id, candidate, votes in known.select("text_id", "candidate", "votes").iter_rows():
@@ -256,7 +250,10 @@ def score(
 ) -> ScoreReport:
     """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches."""
     people = read_gold(gold, threshold)
-    table = read_candidates(candidates)
+    key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
+    table = candidates.select(
+        "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
+    )
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
     both = people.pairs.join(table, on="key", maintain_order="left_right")
     missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")

@@ -63,14 +63,6 @@ def judges_table(judges: Judges) -> ResultTable:
     return found
 
 
-def describe_missing(asked: Asked) -> str:
-    """Whose answers a run lacks since asking failed, and why; nothing where none failed."""
-    missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
-    if asked.unanswered:
-        missing.append(f"{sum(asked.unanswered.values()):,} questions ({format_counts(asked.unanswered)})")
-    return "; ".join(missing)
-
-
 @dataclass(frozen=True, repr=False)
 class Labelled:
     """A finished run of `generate` or `parse`.
@@ -125,10 +117,16 @@ class Labelled:
     @property
     def problem(self) -> RemoteError | None:
         """What the dataset lacks; None where nothing failed."""
-        missing = describe_missing(self.asked)
+        asked = self.asked
+        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
+        if asked.unanswered:
+            number = sum(asked.unanswered.values())
+            missing.append(f"{number:,} questions ({format_counts(asked.unanswered)})")
         if not missing:
             return None
-        return RemoteError(f"{self.out} is made without all answers of {missing}; run the same command again")
+        return RemoteError(
+            f"{self.out} is made without all answers of {'; '.join(missing)}; run the same command again"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
@@ -309,8 +307,9 @@ def assemble(
     del by_id
     splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
     del sentences, owners
-    wanted = len(texts) * sum(map(GenerationTask(record).questions_a_text, settings.proposers))
-    rejected = _rejected(store, record)
+    task = GenerationTask(record)
+    wanted = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+    rejected = sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())
     counts = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
         **dropped,
@@ -348,9 +347,3 @@ def assemble(
         time.monotonic() - started,
         tuple(notes),
     )
-
-
-def _rejected(store: AnswerStore, record: RunRecord) -> int:
-    """Questions that a server turned down for good."""
-    task = GenerationTask(record)
-    return sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())

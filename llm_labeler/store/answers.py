@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -201,13 +201,6 @@ _OF_TEXTS = (
     f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
     f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
 )
-
-
-def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
-    """In order; without a set, as there may be millions."""
-    return (text_id for text_id, _ in groupby(sorted(text_ids)))
-
-
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
 _FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
@@ -299,7 +292,7 @@ class AnswerStore:
         """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         wanted = json.dumps(sorted(tasks))
         with database_errors(self.path):
-            for chunk in self._answered() if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
+            for chunk in self._answered() if text_ids is None else chunks(sorted(set(text_ids)), _TEXTS):
                 yield from map(
                     row_answer, self._connection.execute(_OF_TEXTS, (json.dumps(chunk), wanted)).fetchall()
                 )

@@ -164,12 +164,13 @@ def test_one_line_of_several_sentences(said: list[str]) -> None:
         assert found == [tidy(sentence) for sentence in said]
 
 
-MARKS = """
-1. |2) |- |* |**|"|“|”|'|`|```|[|]|{|}|:|, |\\|<li>|</s>|[INST]|[/INST]|<think>|</think>|Sentence 1:
-|Original: |Output:|Sure! |Here are synonymous sentences: |I'm sorry, but I can't generate that.
-|I hope this helps!|Note: |->|(note |)|好的，以下是同义句：|The cat sat.|A dog|3.5|.
-"""
-PIECES = [*MARKS.strip().replace("\n", "").split("|"), "|", "\n", "\n\n", " ", "\x00", "\ud83d", TEXT]
+LINES = (
+    "\n¦\n\n¦ ¦1. ¦2) ¦- ¦* ¦**¦\"¦“¦”¦'¦`¦```¦[¦]¦{¦}¦:¦, ¦|¦\\¦<li>¦</s>¦[INST]¦[/INST]¦<think>¦</think>",
+    "Sentence 1: ¦Original: ¦Output:¦Sure! ¦Here are synonymous sentences: ",
+    "I'm sorry, but I can't generate that.¦I hope this helps!¦Note: ¦->¦(note ¦)¦\x00¦\ud83d",
+    "好的，以下是同义句：¦The cat sat.¦A dog¦3.5¦.",
+)
+PIECES = [*(piece for line in LINES for piece in line.split("¦")), TEXT]
 rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join)
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
