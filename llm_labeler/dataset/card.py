@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
+from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
 from llm_labeler.settings import RULES, strategy_of
 from pairkit.app.errors import DataError

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from llm_labeler.dataset.rows import VOTES
+from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from llm_labeler.dataset.card import write
-from llm_labeler.dataset.rows import DatasetRows
-from llm_labeler.dataset.split import split_texts
+from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
 from llm_labeler.judging.judges import Judges

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from llm_labeler.clients.provider import Provider, build
-from llm_labeler.dataset.rows import VOTES
+from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges

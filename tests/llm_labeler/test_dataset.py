@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.card import write
-from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
+from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
 from llm_labeler.settings import LabelSettings
 from llm_labeler.store.run_folder import check_out, run_record

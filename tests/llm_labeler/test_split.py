@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset import split as _split
-from llm_labeler.dataset.split import normalised
+from llm_labeler.dataset import splits as _split
+from llm_labeler.dataset.splits import normalised
 from llm_labeler.settings import TextSplitSettings
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)

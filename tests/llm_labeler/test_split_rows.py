@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.dataset import card
 from llm_labeler.dataset.card import write
-from llm_labeler.dataset.rows import DatasetRows, DatasetSplits
+from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
