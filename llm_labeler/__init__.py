@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llm as Llm
     from llm_labeler.clients.llms import Llms as Llms
     from llm_labeler.clients.provider import CallFailed as CallFailed
-    from llm_labeler.judging.ensemble import Proposed as Proposed
     from llm_labeler.judging.scoring import ScoreReport as ScoreReport
     from llm_labeler.judging.scoring import ScoreRow as ScoreRow
     from llm_labeler.runs.assemble import Labelled as Labelled

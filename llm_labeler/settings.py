@@ -12,8 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from llm_labeler.records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.app.settings import Settings
 
-OWN = "python:"  # begins the name of a function that a person gave from Python
-
 
 @dataclass(frozen=True, slots=True)
 class EnsembleStrategy:
@@ -59,17 +57,10 @@ TASKS: Mapping[str, LabellingKind] = {
 }
 
 
-def strategy_of(name: str) -> EnsembleStrategy:
-    """A strategy by its name, or what is known of a function that a person gave."""
-    if name.startswith(OWN):
-        return EnsembleStrategy("what the function `{strategy}`, given from Python, decided to keep")
-    return STRATEGIES[name]
-
-
 def own_name(function: Any) -> str:
     """How a function of somebody's is named in records: `python:module.qualified_name`."""
     named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{OWN}{named.__module__}.{named.__qualname__}"
+    return f"python:{named.__module__}.{named.__qualname__}"
 
 
 Structured = Literal["auto", "off", "strict"]
@@ -79,11 +70,11 @@ _SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", 
 
 
 def _one_of(*names: str) -> AfterValidator:
-    """One of a table's names, or a function that a person gave where those may be."""
+    """One of a table's names."""
 
     def check(name: str) -> str:
-        if name not in names and not (OWN in names and name.startswith(OWN)):
-            *most, last = (repr(known) for known in names if known != OWN)
+        if name not in names:
+            *most, last = map(repr, names)
             raise ValueError(f"expected {', '.join(most)}{' or ' if most else ''}{last}")
         return name
 
@@ -206,9 +197,7 @@ class EnsembleSettings(Settings):
     """How several LLMs' proposals become labels."""
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Annotated[str, _one_of(*STRATEGIES, OWN)] = (
-        "union"  # union, vote, weighted, or a function from Python
-    )
+    strategy: Annotated[str, _one_of(*STRATEGIES)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # what happens to positives judged opposite, and negatives judged same
     reversed_pairs: Literal["drop", "swap"] = "drop"
@@ -319,7 +308,7 @@ class LabelSettings(Settings):
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
         strategy = self.ensemble.strategy
-        if strategy_of(strategy).is_judged and not TASKS[self.task].is_judged:
+        if STRATEGIES[strategy].is_judged and not TASKS[self.task].is_judged:
             raise ValueError(
                 f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
                 " pairs texts that never say the same; use union"
@@ -334,7 +323,7 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
                     f"describe it as [llm.{name}] in a file for config (--config)"
                 )
-        if strategy_of(self.ensemble.strategy).is_judged and self.llms and not self.judges:
+        if STRATEGIES[self.ensemble.strategy].is_judged and self.llms and not self.judges:
             raise ValueError(
                 f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
@@ -367,8 +356,7 @@ class LabelSettings(Settings):
     @property
     def judges(self) -> tuple[str, ...]:
         """The LLMs that judge; none where the strategy asks for no judgement."""
-        strategy = self.ensemble.strategy
-        named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
-        if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):
+        if not STRATEGIES[self.ensemble.strategy].is_judged:
             return ()
+        named = self.judge.llms or self.proposers
         return tuple(name for name in named if self.llm[name].kind != RULES)  # rules can't judge

@@ -12,7 +12,7 @@ import polars as pl
 
 from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings import RULES, strategy_of
+from llm_labeler.settings import RULES, STRATEGIES
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.records import dataset_folder, file_patterns
@@ -236,7 +236,7 @@ def _making(run: Mapping[str, Any], asked: str) -> str:
     parts = [
         table(["name", "kind", "model"], llms),
         f"{asked}: {settings['size']}.",
-        _MAKING.strip().format(strategy=strategy, meaning=strategy_of(strategy).meaning.format(**ensemble)),
+        _MAKING.strip().format(strategy=strategy, meaning=STRATEGIES[strategy].meaning),
     ]
     if any(llm["kind"] != RULES for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]

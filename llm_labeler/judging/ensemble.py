@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
-from pairkit.app.errors import DataError
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
@@ -46,10 +44,9 @@ def label(
     votes: Mapping[str, Sequence[JudgeVote]],
     settings: EnsembleSettings,
     judges: Judges | None = None,
-    decide: Decide | None = None,
 ) -> list[LabelledPair]:
     """Label candidates by `settings.strategy`; each comes back once, in their order."""
-    decide = decide or _STRATEGIES[settings.strategy]
+    decide = _STRATEGIES[settings.strategy]
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
@@ -122,46 +119,3 @@ def _rule(
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
         return _OTHER[polarity], None, best
     return polarity, None if winners == ["confirmed"] else "outvoted", best
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """What a strategy decides about.
-
-    Attributes:
-        text: The source sentence.
-        candidate: The sentence that was proposed for it, and passed the filters.
-        polarity: As what: `positive` or `negative`.
-        llms: Who proposed it, in order of their names.
-        votes: What judges said, by their names; of those that were unsure nothing.
-    """
-
-    text: str
-    candidate: str
-    polarity: Polarity
-    llms: tuple[str, ...]
-    votes: Mapping[str, Vote]
-
-
-StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
-"""True keeps a pair with its usual label, a number in [0, 1] with that one; False and None turn it down."""
-
-
-def own_strategy(function: StrategyFunction, text: str) -> Decide:
-    """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
-
-    def decide(
-        candidate: Candidate, cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-    ) -> LabelDecision:
-        said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
-        usual = float(candidate.polarity == "positive")
-        if said is None or isinstance(said, bool):
-            return LabelDecision(candidate.polarity, usual, None if said else "own_strategy")
-        if not (isinstance(said, int | float) and 0 <= said <= 1):
-            raise DataError(
-                f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"
-                " None or a label from 0 to 1"
-            )
-        return LabelDecision(candidate.polarity, float(said), None)
-
-    return decide

@@ -17,12 +17,12 @@ import numpy as np
 from llm_labeler.dataset.card import write
 from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
-from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
+from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import TASKS, strategy_of
+from llm_labeler.settings import STRATEGIES, TASKS
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
@@ -274,7 +274,6 @@ def assemble(
     notes: Notes,
     *,
     started: float,
-    strategy: StrategyFunction | None,
     show: Listener,
 ) -> Labelled:
     """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
@@ -291,8 +290,7 @@ def assemble(
     for number, about in enumerate(with_votes(screened, store, record)):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(texts)))
-        decide = own_strategy(strategy, about.text.text) if strategy else None
-        pairs = label(about.candidates, about.votes, settings.ensemble, judges, decide)
+        pairs = label(about.candidates, about.votes, settings.ensemble, judges)
         rows.add(about.text, pairs)
         doubts.add(about.proposals, about.answers)
         emitted = sum(pair.reason is None for pair in pairs)
@@ -321,7 +319,7 @@ def assemble(
         out,
         rows,
         dict(zip(ids, splits, strict=True)),
-        graded=strategy_of(settings.ensemble.strategy).is_graded,
+        graded=STRATEGIES[settings.ensemble.strategy].is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.provider import Provider, build
 from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import cast_votes
@@ -22,7 +23,6 @@ from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.prompts import Template
 from llm_labeler.records import JudgeVote
-from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.assemble import Asked, judges_table
 from llm_labeler.runs.label import AskOptions, ask_judges, remote_llms
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
@@ -204,7 +204,7 @@ def judge_pairs(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     columns: Mapping[str, str] | None,
     rules: LabelRules,
@@ -223,9 +223,7 @@ def judge_pairs(
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
     given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
-    providers = {
-        name: build(name, settings.llm[name], functions.llms.get(name)) for name in settings.proposers
-    }
+    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
     for reason, count in given.dropped.items():
         tell(
             f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True

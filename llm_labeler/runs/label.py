@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.provider import Provider, build
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
 from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, Text
-from llm_labeler.runs.arguments import UserFunctions
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
 from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, TextCandidates, judge_questions
-from llm_labeler.settings import OWN, LabelSettings, strategy_of
+from llm_labeler.settings import STRATEGIES, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending, check_prices
 from llm_labeler.store.run_folder import (
@@ -176,7 +176,7 @@ def generate(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     column: str | None = None,
     options: AskOptions = AskOptions(),
@@ -216,7 +216,6 @@ def generate(
         return assemble(
             *(store, record, texts.texts, screened, out, work, asked, notes),
             started=start,
-            strategy=functions.strategy,
             show=show,
         )
 
@@ -225,7 +224,6 @@ def parse(
     work: Path,
     out: Path,
     settings: LabelSettings,
-    functions: UserFunctions,
     *,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -234,7 +232,6 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = load_run(work)
-    _check_own_strategy(settings, functions)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
     with (
@@ -246,7 +243,6 @@ def parse(
         return assemble(
             *(store, record, texts, screened, out, work, Asked(), Notes(progress)),
             started=start,
-            strategy=functions.strategy,
             show=show,
         )
 
@@ -256,7 +252,7 @@ def plan(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     column: str | None = None,
 ) -> Plan:
@@ -270,17 +266,16 @@ def plan(
 
 
 def prepare(
-    source: Source, column: str | None, settings: LabelSettings, functions: UserFunctions
+    source: Source, column: str | None, settings: LabelSettings, functions: Mapping[str, LlmFunction]
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
-    _check_own_strategy(settings, functions)
     check_strategy_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name], functions.llms.get(name)) for name in names}
+    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in names}
     remote_llms(settings, providers)
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
@@ -291,7 +286,7 @@ def check_strategy_can_work(settings: LabelSettings) -> None:
     """See that the strategy can give a pair at all, before anything is paid for."""
     strategy, proposers = settings.ensemble.strategy, settings.proposers
     judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
-    if not (strategy_of(strategy).is_judged and judges_itself):
+    if not (STRATEGIES[strategy].is_judged and judges_itself):
         return
     raise ConfigError(
         f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
@@ -309,16 +304,6 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
             f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
         )
     return names
-
-
-def _check_own_strategy(settings: LabelSettings, functions: UserFunctions) -> None:
-    """See that a strategy which is a function was given."""
-    name = settings.ensemble.strategy
-    if name.startswith(OWN) and functions.strategy is None:
-        raise ConfigError(
-            f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
-            " (--strategy)"
-        )
 
 
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:

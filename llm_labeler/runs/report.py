@@ -12,7 +12,6 @@ from llm_labeler.judging.ensemble import label
 from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.runs.tasks import TextCandidates, estimate_judges, screen_texts, with_votes
-from llm_labeler.settings import OWN
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
@@ -162,8 +161,7 @@ class Shown:
         answers: All stored ones of the sentence, of earlier runs, too.
         failures: Questions of it that have no answer.
         gathered: What the present run makes of it; None where it has no answer yet.
-        pairs: The candidates with their labels or why they were turned down; none where a function given from
-            Python decides that.
+        pairs: The candidates with their labels or why they were turned down.
     """
 
     text: Text
@@ -252,7 +250,7 @@ def _pairs(
     store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
 ) -> tuple[LabelledPair, ...]:
     settings = record.settings.ensemble
-    if about is None or settings.strategy.startswith(OWN):
+    if about is None:
         return ()
     judges = estimate_judges(screen_texts(store, record, texts), store, record)
     return tuple(label(about.candidates, about.votes, settings, judges))
