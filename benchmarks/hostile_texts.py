@@ -108,7 +108,7 @@ def _rendering() -> Parser:
 
 def _answer() -> Parser:
     """An LLM's answer, in `label`."""
-    from llm_labeler.parsing import parse_answer
+    from llm_labeler.parsing.answer import parse_answer
 
     return lambda text: parse_answer(text, text="The cat sat on the mat.")
 
@@ -116,7 +116,7 @@ def _answer() -> Parser:
 def _filters() -> Parser:
     """A sentence proposed for a text, in `label`."""
     from llm_labeler.parsing.filters import turned_down
-    from llm_labeler.settings.labelling import FilterSettings
+    from llm_labeler.settings import FilterSettings
 
     settings = FilterSettings(max_length_ratio=1e9)
 
@@ -129,10 +129,9 @@ def _filters() -> Parser:
 
 def _judge() -> Parser:
     """A judge's answer, in `label`."""
-    from llm_labeler.judging.questions import judge_asks
-    from llm_labeler.judging.votes import read_votes
+    from llm_labeler.judging.questions import judge_asks, read_votes
     from llm_labeler.records import Candidate, Text
-    from llm_labeler.settings.labelling import JudgeSettings
+    from llm_labeler.settings import JudgeSettings
 
     source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
     candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]

@@ -21,12 +21,13 @@ from pathlib import Path
 
 from llm_labeler.clients.provider import Prices
 from llm_labeler.dispatch.workers import ask_all
-from llm_labeler.prompts.templates import load_template
+from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, LlmReply, Text, TokenUsage
-from llm_labeler.runs.tasks import generation_asks
-from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings, PromptSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.settings import BreakerSettings, BudgetSettings, LabelSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending
+from llm_labeler.store.run_folder import RunRecord
 
 
 class Waiting:
@@ -117,7 +118,12 @@ async def measure(job: dict) -> dict:
 def asks(number: int) -> Iterator[Ask]:
     """Questions made as they are needed."""
     texts = (Text.of(f"Patient {place} takes a pill in the morning.", place) for place in range(number))
-    return generation_asks(texts, load_template(PromptSettings()), 3, ("positive",), "waiting", "none")
+    llm = {"waiting": {"kind": "openai", "model": "none"}}
+    settings = LabelSettings.model_validate(
+        {"llms": "waiting", "llm": llm, "prompt": {"polarities": "positive"}}
+    )
+    record = RunRecord(settings, load_template(settings.prompt), {"waiting": ("none", "{}")}, "", "", {})
+    return GenerationTask(record).asks(texts, "waiting")
 
 
 if __name__ == "__main__":

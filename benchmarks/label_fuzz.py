@@ -21,13 +21,12 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from llm_labeler.judging.questions import judge_asks
-from llm_labeler.judging.votes import read_votes
-from llm_labeler.parsing import REASONS, parse_answer
+from llm_labeler.judging.questions import judge_asks, read_votes
+from llm_labeler.parsing.answer import REASONS, parse_answer
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.parsing.filters import screen
 from llm_labeler.records import AskKey, Candidate, Text
-from llm_labeler.settings.labelling import FilterSettings, JudgeSettings
+from llm_labeler.settings import FilterSettings, JudgeSettings
 from tests.llm_labeler.answer_formats import FOLDER, Format, read
 
 MOST_SECONDS = 1.0

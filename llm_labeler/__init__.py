@@ -25,15 +25,14 @@ if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llm as Llm
     from llm_labeler.clients.llms import Llms as Llms
     from llm_labeler.clients.provider import CallFailed as CallFailed
-    from llm_labeler.judging.ensemble import Proposed as Proposed
     from llm_labeler.judging.scoring import ScoreReport as ScoreReport
     from llm_labeler.judging.scoring import ScoreRow as ScoreRow
-    from llm_labeler.runs.judged_pairs import JudgedPairs as JudgedPairs
-    from llm_labeler.runs.labelled import Labelled as Labelled
+    from llm_labeler.runs.assemble import Labelled as Labelled
+    from llm_labeler.runs.judge import JudgedPairs as JudgedPairs
     from llm_labeler.runs.plan import Estimate as Estimate
     from llm_labeler.runs.plan import Plan as Plan
     from llm_labeler.runs.report import Report as Report
+    from llm_labeler.runs.report import Shown as Shown
     from llm_labeler.runs.report import Yield as Yield
-    from llm_labeler.runs.show import Shown as Shown
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

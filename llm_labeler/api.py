@@ -14,14 +14,12 @@ from pairkit.dataset.flags import Columns, Config, Fresh, LabelRange, Labels, Ou
 
 if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llms
-    from llm_labeler.judging.ensemble import StrategyFunction
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.arguments import LlmsGiven
-    from llm_labeler.runs.judged_pairs import JudgedPairs
-    from llm_labeler.runs.labelled import Labelled
+    from llm_labeler.runs.assemble import Labelled
+    from llm_labeler.runs.judge import JudgedPairs
     from llm_labeler.runs.plan import Plan
-    from llm_labeler.runs.report import Report
-    from llm_labeler.runs.show import Shown
+    from llm_labeler.runs.report import Report, Shown
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
@@ -40,7 +38,7 @@ Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, settin
 Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
 Polarity = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.polarities")]
 _STRATEGY = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.strategy")
-Strategy = Annotated["str | StrategyFunction | None", _STRATEGY]
+Strategy = Annotated[str | None, _STRATEGY]
 Judges = Annotated["LlmsGiven | None", Flag(metavar="NAME,…", panel=_LABELS, setting="judge.llms")]
 Limit = Annotated[int | None, Flag(metavar="N", panel=INPUT, setting="input.limit")]
 Draw = Annotated[int | None, Flag(metavar="N", panel=INPUT, main=True, setting="input.draw")]
@@ -105,8 +103,7 @@ def generate(
         prompt: hardened, paper, or a file with {text}, {size} and {polarity}. Other tasks have a prompt of
             their own, or a file.
         polarity: positive, negative or both. Default: both.
-        strategy: How proposals become labels: union, vote or weighted. In Python also a function of a
-            `Proposed`.
+        strategy: How proposals become labels: union, vote or weighted.
         judges: LLMs that judge the proposals, if the strategy needs that. Default: those that propose.
         limit: Take only the first N usable sentences.
         draw: Take N of the sentences, drawn by the seed. Of a file in order of topics, some of each.
@@ -148,7 +145,7 @@ def generate(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.asking import AskOptions
+    from llm_labeler.runs.label import AskOptions
     from pairkit.app.settings import argument
 
     found, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
@@ -207,7 +204,7 @@ def parse(
     work: Work,
     *,
     out: OutFolder = "pairs",
-    strategy: Annotated[str | StrategyFunction | None, replace(_STRATEGY, main=True)] = None,
+    strategy: Annotated[str | None, replace(_STRATEGY, main=True)] = None,
     seed: Seed = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
@@ -218,8 +215,7 @@ def parse(
     Args:
         work: The folder of the answers.
         out: The dataset's folder.
-        strategy: How proposals become labels: union, vote or weighted. In Python also a function of a
-            `Proposed`. Default: the run's.
+        strategy: How proposals become labels: union, vote or weighted. Default: the run's.
         seed: Decides every random choice. Default: the run's.
         settings: A setting to change, such as filters.min_differing_words=5; repeatable. In Python a mapping
             of dotted keys to values. Other settings are those of the run.
@@ -238,8 +234,8 @@ def parse(
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
     below = load_run_record(place).settings.model_dump(mode="json")
-    found, functions = read_arguments(setting_keys(parse), locals(), below=below, settings=settings)
-    return _label.parse(place, folder, found, functions, fresh=fresh, progress=progress)
+    found, _ = read_arguments(setting_keys(parse), locals(), below=below, settings=settings)
+    return _label.parse(place, folder, found, fresh=fresh, progress=progress)
 
 
 def judge(
@@ -301,8 +297,8 @@ def judge(
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.asking import AskOptions
     from llm_labeler.runs.judge import judge_pairs
+    from llm_labeler.runs.label import AskOptions
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
 
@@ -334,7 +330,7 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
         ConfigError: Not a working folder.
         DataError: No such sentence, or several.
     """
-    from llm_labeler.runs.show import show as look_up
+    from llm_labeler.runs.report import show as look_up
     from pairkit.app.settings import argument
 
     return look_up(argument("work", work, Path), argument("sentence", sentence, str))

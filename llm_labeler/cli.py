@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Annotated, Any
 
 from llm_labeler import api
 from pairkit.app.commands import add_command, application, show
-from pairkit.app.flag import OUTPUT, Flag
+from pairkit.app.flag import Flag
 from pairkit.app.terminal import next_step, run
-from pairkit.system.files import write_text
 
 app = application(
     "label",
@@ -46,26 +44,12 @@ def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -
     next_step("make the dataset by another strategy", parse, quiet=quiet or json)
 
 
-def _report(
-    report: Any,
-    given: Any,
-    *,
-    out: Annotated[
-        Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True, read=Path, help="Write it as Markdown."),
-    ] = None,
-    json: bool = False,
-    quiet: bool = False,
-) -> None:
-    found = report(**given)
-    if out is not None:
-        write_text(out, found.to_markdown())
-    if json or out is None:
-        show(found, json=json, quiet=quiet)
+def _report(report: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(report(**given), json=json, quiet=quiet)
     next_step("look at one sentence", ["label", "show", "row:1", "--work", given["work"]], quiet=quiet)
 
 
-_SETTINGS = "llm_labeler.settings.labelling:LabelSettings"
+_SETTINGS = "llm_labeler.settings:LabelSettings"
 
 add_command(
     app,
@@ -112,7 +96,6 @@ add_command(
     app,
     api.report,
     "label report --work pairs.work",
-    "label report --work pairs.work --out report.md",
     run=_report,
 )
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)

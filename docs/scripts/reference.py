@@ -29,7 +29,7 @@ SETTINGS = {
         "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api:build"),
         "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api:archive"),
     },
-    "label": {"Labelling": ("llm_labeler.settings.labelling:LabelSettings", "llm_labeler.api:generate")},
+    "label": {"Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")},
     "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.api.training:train")},
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import MOST_TOKENS, Ask, LlmReply, TokenUsage, ending_of
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
@@ -179,10 +179,7 @@ def models_of(body: bytes) -> list[str]:
 
 
 def usage_of(value: Any) -> TokenUsage | None:
-    """The tokens that a server counted; None if it reports none, or impossible counts.
-
-    Gemini counts thoughts in the total only, and bills them.
-    """
+    """The tokens that a server counted; None if it reports none, or impossible counts."""
     if not isinstance(value, dict):
         return None
     prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))

@@ -7,16 +7,22 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from llm_labeler.clients.provider import CallFailed, Prices
 from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 
 LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
 """From a prompt to an answer; plain or async, or an object that can be called so."""
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that can be called, has to be awaited."""
+    own = getattr(function, "__call__", None)  # noqa: B004 - of an object
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own)
 
 
 class FunctionProvider:
@@ -70,8 +76,7 @@ class FunctionProvider:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _said(self, prompt: str) -> object:
-        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object's own may be async
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+        if is_async(self._function):
             return await self._function(prompt)  # type: ignore[misc]  # it is async
         said: object = await asyncio.get_running_loop().run_in_executor(self._threads, self._function, prompt)
         return await said if inspect.isawaitable(said) else said

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from llm_labeler.clients import build
-from llm_labeler.clients.prices import AS_OF
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.clients.provider import build
+from llm_labeler.clients.server import AS_OF
+from llm_labeler.settings import LabelSettings
 from pairkit.app.result_table import ResultTable
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_labeler.clients.provider import CallFailed, Completion, Prices, TokenizedPrompt, answer_parameters
+from llm_labeler.clients.provider import CallFailed, Prices, answer_parameters
 from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
-from llm_labeler.settings.labelling import LlmSettings
-from pairkit.app.errors import ConfigError, DataError
+from llm_labeler.settings import LlmSettings
+from pairkit.app.errors import ConfigError
 from pairkit.system.machine import is_out_of_memory
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from llm_labeler.clients.local_model import LocalModel
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Tokenizer, configuration, templates and safetensors; neither pickled weights nor other frameworks'.
@@ -29,7 +27,7 @@ _WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 
 
 def check_source(name: str, settings: LlmSettings) -> None:
-    """See that an entry names a model, and code only at a commit; nothing is looked up."""
+    """See that an entry names a model; nothing is looked up."""
     model = settings.model
     if not model:
         raise ConfigError(f"llm.{name}: no model; set `model` to a folder or a Hub id")
@@ -39,11 +37,6 @@ def check_source(name: str, settings: LlmSettings) -> None:
         raise ConfigError(f"llm.{name}: {model} is a file; expected a model's folder or a Hub id")
     if model.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(model):
         raise ConfigError(f"llm.{name}: {model}: no such folder; expected a model's folder or a Hub id")
-    if settings.trust_remote_code and not _COMMIT.fullmatch(settings.revision or ""):
-        raise ConfigError(
-            f"llm.{name}: trust_remote_code runs the model's own code; set `revision` to the commit that you "
-            "have read (40 hexadecimal digits)"
-        )
 
 
 def find_folder(name: str, settings: LlmSettings) -> Path:
@@ -52,17 +45,14 @@ def find_folder(name: str, settings: LlmSettings) -> Path:
     local = Path(settings.model)
     folder = local if local.is_dir() else _fetch(name, settings)
     _check_weights(name, folder)
-    if settings.trust_remote_code:
-        _check_code(name, folder)
     return folder
 
 
 def _fetch(name: str, settings: LlmSettings) -> Path:
     from pairkit.dataset.hub import fetch_model
 
-    model, wanted = settings.model, _WANTED + (["*.py"] if settings.trust_remote_code else [])
-    called = f"llm.{name}: {model}"
-    return fetch_model(model, settings.revision, wanted, called=called, instead="set `model` to a folder")
+    model, called = settings.model, f"llm.{name}: {settings.model}"
+    return fetch_model(model, settings.revision, _WANTED, called=called, instead="set `model` to a folder")
 
 
 def _check_weights(name: str, folder: Path) -> None:
@@ -81,20 +71,21 @@ def _check_weights(name: str, folder: Path) -> None:
     )
 
 
-def _check_code(name: str, folder: Path) -> None:
-    """Refuse code of another repository, which no pinned commit covers."""
-    for path in (folder / "config.json", folder / "tokenizer_config.json"):
-        if not path.is_file():
-            continue
-        try:
-            named = json.dumps(json.loads(path.read_text(encoding="utf-8")).get("auto_map"))
-        except (OSError, ValueError, AttributeError) as error:
-            raise DataError(f"not readable as a JSON object ({error}); fetch it again", path=path) from error
-        if "--" in named:  # how transformers parts the repository from the class
-            raise ConfigError(
-                f"llm.{name}: {path}: its code is in another repository, which `revision` does not pin; copy "
-                "the code that you have read into the folder, and name it there without the repository"
-            )
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A question as the model reads it."""
+
+    ids: tuple[int, ...]
+    seed: int  # of its sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model wrote after a prompt."""
+
+    text: str
+    tokens: int  # with the one that ends it
+    finish: str  # stop or length
 
 
 _GATHER_S = 0.01  # how long a first question waits for others, against seconds that an answer takes
@@ -207,11 +198,7 @@ _TOKENS_A_CALL = 256  # and a default system turn, which some templates bring
 
 
 class LocalProvider:
-    """A causal language model of transformers, run here; greedy where no temperature is set.
-
-    `timeout_s` is left aside: what runs here either goes on or fails. `extra` goes to the chat template, such
-    as `enable_thinking = false`.
-    """
+    """A causal language model of transformers, run here; greedy where no temperature is set."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
         check_source(name, settings)

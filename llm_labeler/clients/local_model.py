@@ -19,9 +19,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from llm_labeler.clients.provider import Completion, TokenizedPrompt
+from llm_labeler.clients.local import Completion, TokenizedPrompt
 from llm_labeler.records import Message
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.machine import is_out_of_memory
 
@@ -87,10 +87,10 @@ class LocalModel:
         _hf.logging.disable_progress_bar()
         try:
             self._tokenizer: Any = _hf.AutoTokenizer.from_pretrained(
-                folder, trust_remote_code=settings.trust_remote_code, padding_side="left"
+                folder, trust_remote_code=False, padding_side="left"
             )
             self._model: Any = _hf.AutoModelForCausalLM.from_pretrained(
-                folder, trust_remote_code=settings.trust_remote_code, use_safetensors=True, **options
+                folder, trust_remote_code=False, use_safetensors=True, **options
             )
         except Exception as error:  # whatever damaged files make transformers, tokenizers, safetensors raise
             raise _explained(name, folder, error) from error
@@ -209,8 +209,8 @@ def _explained(name: str, folder: Path, error: Exception) -> Exception:
         return ConfigError(f"llm.{name}: {folder}: not enough memory to load it; take a smaller model")
     if "trust_remote_code" in str(error):
         return ConfigError(
-            f"llm.{name}: {folder}: this model needs code of its own; set trust_remote_code and a `revision`,"
-            " or reach it through a server"
+            f"llm.{name}: {folder}: this model needs code of its own, which is not run here; reach it through"
+            " a server"
         )
     if "does not recognize this architecture" in text or "Unrecognized" in text:
         return ConfigError(

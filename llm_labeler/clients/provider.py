@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import RULES, LlmSettings
 from pairkit.app.errors import ConfigError
 
 
@@ -73,7 +73,7 @@ def answer_parameters(name: str, settings: LlmSettings, further: Mapping[str, An
 
 
 class Provider(Protocol):
-    """An LLM that can be asked; built by `llm_labeler.clients.build`."""
+    """An LLM that can be asked; see `build`."""
 
     name: str  # the entry's name in the configuration
     model: str
@@ -104,18 +104,21 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizedPrompt:
-    """A question as the model reads it."""
+def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
+    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
+    # Each kind brings libraries of its own.
+    if settings.kind == "function":
+        from llm_labeler.clients.function import FunctionProvider
 
-    ids: tuple[int, ...]
-    seed: int  # of its sampling
+        return FunctionProvider(name, settings, function)
+    if settings.kind == "local":
+        from llm_labeler.clients.local import LocalProvider
 
+        return LocalProvider(name, settings)
+    if settings.kind == RULES:
+        from llm_labeler.clients.wordnet import WordnetProvider
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What the model wrote after a prompt."""
+        return WordnetProvider(name, settings)
+    from llm_labeler.clients.server import ServerProvider
 
-    text: str
-    tokens: int  # with the one that ends it
-    finish: str  # stop or length
+    return ServerProvider(name, settings)

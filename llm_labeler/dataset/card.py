@@ -1,15 +1,21 @@
-"""The card of a labelled dataset: what is in it, who labelled it and how, what it is not good for."""
+"""The dataset folder: its card, which says who labelled it and how, and its files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
+from llm_labeler.settings import RULES, STRATEGIES
+from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.records import dataset_folder, file_patterns
 
 _PAIR_SCHEMA = """
 Configuration `default`:
@@ -140,6 +146,8 @@ nothing. Built with `label`; meant as a baseline.
 }
 
 
+SHARD_ROWS = 250_000
+
 _LABELS = {
     True: ("float32", "from 0 to 1; 1 the same meaning"),
     False: ("int64", "1 the same meaning, 0 the opposite"),
@@ -171,7 +179,7 @@ def label_card(
     counts: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]], *, graded: bool
 ) -> str:
     """The README of the dataset."""
-    rules = [name for name, llm in run["llms"].items() if not LLM_KINDS[llm["kind"]].is_llm]
+    rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
     words = CARD_WORDS[run["settings"].get("task", "papers")]
@@ -228,9 +236,9 @@ def _making(run: Mapping[str, Any], asked: str) -> str:
     parts = [
         table(["name", "kind", "model"], llms),
         f"{asked}: {settings['size']}.",
-        _MAKING.strip().format(strategy=strategy, meaning=strategy_of(strategy).meaning.format(**ensemble)),
+        _MAKING.strip().format(strategy=strategy, meaning=STRATEGIES[strategy].meaning),
     ]
-    if any(LLM_KINDS[llm["kind"]].is_llm for llm in run["llms"].values()):
+    if any(llm["kind"] != RULES for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]
     return "\n\n".join(parts)
 
@@ -243,3 +251,42 @@ def _code(text: str) -> str:
 def _fenced(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
+
+
+def write(
+    out: Path,
+    rows: DatasetRows,
+    split_of: Mapping[str, str],
+    *,
+    graded: bool,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write the dataset folder."""
+    if not rows.rows:
+        raise DataError(_why_empty(rows.dropped, statistics), path=out)
+    split_rows = DatasetSplits(rows, split_of, graded=graded)
+    counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
+    card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
+    with dataset_folder(out) as folder:
+        for config, splits in split_rows.frames.items():
+            for split, frame in splits.items():
+                count = -(-frame.height // SHARD_ROWS)
+                for place in range(count):
+                    rows_of = pl.int_range(place * SHARD_ROWS, min((place + 1) * SHARD_ROWS, frame.height))
+                    folder.add(config, split, frame.select(pl.all().gather(rows_of)), place, count)
+        folder.finish(card=card, statistics=counts, run=run)
+    return counts
+
+
+def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
+    reasons = {**statistics.get("dropped", {}), **dropped}
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+    what = f"no pair is left to write ({listed or 'no LLM proposed any'})"
+    if reasons.get("not_answered") and not statistics.get("proposals"):
+        return (
+            f"{what}: no question was answered; run `label generate` again, with a higher max_cost "
+            "(--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if that ended it"
+        )
+    doubts = statistics.get("warnings") or ("look at some with `label show`",)
+    return f"{what}; {'; '.join(doubts)}, and see the [filters] and [ensemble] settings"

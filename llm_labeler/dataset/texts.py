@@ -15,12 +15,12 @@ from typing import Any
 import polars as pl
 
 from llm_labeler.records import Text
-from llm_labeler.settings.labelling import InputSettings
+from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text, one_line
-from pairkit.dataset.hub import load
 from pairkit.dataset.in_memory import Source, source_name, tables_in_memory
-from pairkit.dataset.tables import SUFFIXES, first_row, is_table, read_table
+from pairkit.dataset.parts import parts_of
+from pairkit.dataset.tables import SUFFIXES, first_row, read_table
 from pairkit.system.folders import own_name
 from pairkit.system.lines import parse_json, read_json_lines, read_text_lines, read_whole
 from pairkit.system.seeded import keyed_hash
@@ -29,9 +29,6 @@ from pairkit.system.seeded import keyed_hash
 TEXT_COLUMNS = (
     "text", "sentence", "sentence1", "text1", "anchor", "premise", "content", "question", "title",
 )  # fmt: skip
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?::[\w.-]+)?")
-_TRAIN = re.compile(r"(?:^|[-_.])train(?:ing)?(?=[-_.])", re.IGNORECASE)
-_OTHER_SPLIT = re.compile(r"(?:^|[-_.])(?:valid(?:ation)?|val|dev|test)(?=[-_.])", re.IGNORECASE)
 _HEADER_WORDS = 4  # a header of so many words, the only one of its file, is a sentence
 
 Values = Iterator[tuple[str, int, object]]
@@ -43,15 +40,21 @@ def read_values(source: Source, column: str | None) -> Values:
         yield from _held_values(source, column)
         return
     path = Path(source)
-    if path.is_dir():
-        for file in _train_files(path):
-            yield from _file_values(file, column)
-    elif path.exists() or _kind(path) in (".txt", *SUFFIXES):
+    if path.is_file() or _kind(path) in (".txt", *SUFFIXES):
         yield from _file_values(path, column)
-    elif _HUB_NAME.fullmatch(str(source)):
-        yield from _hub_values(str(source), column)
-    else:
-        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
+        return
+    splits = parts_of(source)
+    if path.is_dir() and "train" not in splits:
+        raise DataError(
+            "no file of a train split, such as data/train-00000-of-00001.parquet or train.jsonl; give one of"
+            " its files instead of the folder",
+            path=path,
+        )
+    for part in splits["train"] if "train" in splits else next(iter(splits.values())):
+        if isinstance(part.table, Path):
+            yield from _file_values(part.table, column)
+        else:
+            yield from _frame_values(part.table, part.where, column, 1)
 
 
 def _held_values(source: Any, column: str | None) -> Values:
@@ -176,30 +179,6 @@ def _no_column(names: Sequence[str], where: str, column: str | None) -> DataErro
     )
 
 
-def _train_files(folder: Path) -> list[Path]:
-    home = folder / "data" if (folder / "data").is_dir() else folder
-    tables = [
-        path
-        for path in sorted(home.iterdir())
-        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
-    ]
-    if train := [path for path in tables if _TRAIN.search(path.name)]:
-        return train
-    if len(tables) == 1 and not _OTHER_SPLIT.search(tables[0].name):
-        return tables
-    raise DataError(
-        "no file of a train split, such as data/train-00000-of-00001.parquet or train.jsonl; give one of its"
-        " files instead of the folder",
-        path=folder,
-    )
-
-
-def _hub_values(name: str, column: str | None) -> Values:
-    found = load(name)
-    split = "train" if "train" in found else next(iter(found))
-    return _frame_values(found[split], f"{name}/{split}", column, 1)
-
-
 _BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -225,11 +204,7 @@ class InputTexts:
 
 
 def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> InputTexts:
-    """Read the sentences to label.
-
-    Tabs and line breaks inside a text, with the blanks around them, become one space each, and blanks around
-    a text are taken off: a prompt shows a sentence on one line. Nothing else is changed.
-    """
+    """Read the sentences to label."""
     kept: dict[str, Text] = {}
     dropped: Counter[str] = Counter()
     examples: dict[str, str] = {}

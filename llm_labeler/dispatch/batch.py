@@ -21,13 +21,12 @@ from llm_labeler.dispatch.openai_batches import (
     BatchResults,
     BatchStatus,
     OpenAiBatches,
-    QueueFull,
     read_results,
 )
 from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, by_llm, together
 from llm_labeler.records import Ask, AskKey, Failure, TokenUsage
-from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store.answers import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Listener
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _STARTING = "starting"  # the state of a batch that the server may not have heard of
-_TRIES = 6  # to hand in a batch that the server has no room for
 _WITH_BATCHES = ("openai", "openai_compatible")
 
 
@@ -199,27 +197,10 @@ class _Batcher:
         batch = SubmittedBatch(name, portion.tag, _STARTING, portion.keys, portion.bound, cost)
         self._held |= portion.held
         self._portion = BatchDraft()
-        self._adopt(batch, await self._started(batch, portion, file_id))
+        self._store.save_batch(batch)
+        self._adopt(batch, await self._server.create(portion, file_id))
         self._meter.in_flight += len(portion.keys)
         self._meter.changed()
-
-    async def _started(self, batch: SubmittedBatch, portion: BatchDraft, file_id: str) -> BatchStatus:
-        """Start a batch, as soon as the server takes one more."""
-        for _ in range(_TRIES):
-            self._store.save_batch(batch)
-            try:
-                return await self._server.create(portion, file_id)
-            except QueueFull as full:
-                self._store.forget_batch(batch.batch_id)
-                said = full.detail
-            if self._store.batches(self._provider.name):
-                await self._collect_all()
-            else:
-                await asyncio.sleep(self._poll_s)
-        raise RemoteError(
-            f"llm {self._provider.name}: the server takes no further batch ({said}); run the same command "
-            "again to continue"
-        )
 
     async def _settle_starts(self) -> None:
         """Find out what became of batches that an earlier process was about to start."""

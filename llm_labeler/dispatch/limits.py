@@ -14,7 +14,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from llm_labeler.clients.provider import CallFailed
-from llm_labeler.settings.labelling import BreakerSettings
+from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import RateLimited, RemoteError
 
 _DETAIL_CHARS = 200

@@ -16,7 +16,7 @@ from uuid import uuid4
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage, digest
-from llm_labeler.store import SubmittedBatch
+from llm_labeler.store.answers import SubmittedBatch
 from llm_labeler.store.budget import Reservation
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -85,14 +85,6 @@ class ResultLine:
     body: Any = None
 
 
-class QueueFull(Exception):  # noqa: N818 - named after what is the case
-    """The server takes no further batch now, and has not begun this one."""
-
-    def __init__(self, detail: str) -> None:
-        self.detail = detail
-        super().__init__(detail)
-
-
 class OpenAiBatches:
     """Batches of OpenAI and of servers with its protocol; a batch's metadata hold our tag."""
 
@@ -125,8 +117,6 @@ class OpenAiBatches:
         try:
             return await self.start(portion, file_id)
         except RefusedCall as refused:
-            if refused.refusal.status == 429 and refused.refusal.may_pass:
-                raise QueueFull(refused.refusal.message) from refused
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
             failed = error

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from llm_labeler.clients.provider import CallFailed, Provider
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
 from llm_labeler.records import Ask, Failure, LlmReply, StoredAnswer, TokenUsage
-from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import AnswerStore, chunks
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store.answers import AnswerStore, chunks
 from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
@@ -95,11 +95,7 @@ class Caller:
         self._store, self._budget = store, budget
 
     async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
-        """Ask once and keep the answer.
-
-        If this is cancelled while the server works, the call stays written down as in flight: it may be on
-        the bill, and counts so.
-        """
+        """Ask once and keep the answer."""
         cost = provider.prices.cost(bound)
         reservation = await self._budget.room(provider.name, bound, cost)
         try:
@@ -174,10 +170,7 @@ class LlmWorkers:
         self._doubtful: list[Failure] = []
 
     async def run(self) -> PairkitError | None:
-        """Ask everything; the error that ended it early, or None.
-
-        No new call leaves after that, and those under way have a moment to finish.
-        """
+        """Ask everything; the error that ended it early, or None."""
         workers = [asyncio.create_task(self._work()) for _ in range(self.width)]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)

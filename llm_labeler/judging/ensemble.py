@@ -17,15 +17,12 @@ cancel each other out. Positives found opposite and negatives found the same are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from llm_labeler.judging.judges import Judges, cast_votes, share_of_votes
+from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
-from llm_labeler.settings.kinds import load, strategy_of
-from llm_labeler.settings.labelling import EnsembleSettings
-from pairkit.app.errors import DataError
+from llm_labeler.settings import EnsembleSettings
 
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
@@ -47,16 +44,23 @@ def label(
     votes: Mapping[str, Sequence[JudgeVote]],
     settings: EnsembleSettings,
     judges: Judges | None = None,
-    decide: Decide | None = None,
 ) -> list[LabelledPair]:
     """Label candidates by `settings.strategy`; each comes back once, in their order."""
-    decide = decide or load(strategy_of(settings.strategy).place)
+    decide = _STRATEGIES[settings.strategy]
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
         outcome = decide(candidate, cast_votes(cast), settings, judges)
         pairs.append(LabelledPair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
     return pairs
+
+
+def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
+    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
+    said: dict[str, set[Vote]] = {}
+    for vote in votes:
+        said.setdefault(vote.judge, set()).add(vote.vote)
+    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
 
 
 def union(
@@ -90,6 +94,9 @@ def weighted(
     return LabelDecision(polarity, soft, reason)
 
 
+_STRATEGIES: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
+
+
 def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:
     return LabelDecision(polarity, float(polarity == "positive"), reason)
 
@@ -112,46 +119,3 @@ def _rule(
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
         return _OTHER[polarity], None, best
     return polarity, None if winners == ["confirmed"] else "outvoted", best
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """What a strategy decides about.
-
-    Attributes:
-        text: The source sentence.
-        candidate: The sentence that was proposed for it, and passed the filters.
-        polarity: As what: `positive` or `negative`.
-        llms: Who proposed it, in order of their names.
-        votes: What judges said, by their names; of those that were unsure nothing.
-    """
-
-    text: str
-    candidate: str
-    polarity: Polarity
-    llms: tuple[str, ...]
-    votes: Mapping[str, Vote]
-
-
-StrategyFunction: TypeAlias = Callable[[Proposed], bool | float | None]
-"""True keeps a pair with its usual label, a number in [0, 1] with that one; False and None turn it down."""
-
-
-def own_strategy(function: StrategyFunction, text: str) -> Decide:
-    """The function as a strategy for one text's candidates; what it turns down is `own_strategy`."""
-
-    def decide(
-        candidate: Candidate, cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-    ) -> LabelDecision:
-        said = function(Proposed(text, candidate.candidate, candidate.polarity, candidate.llms, cast))
-        usual = float(candidate.polarity == "positive")
-        if said is None or isinstance(said, bool):
-            return LabelDecision(candidate.polarity, usual, None if said else "own_strategy")
-        if not (isinstance(said, int | float) and 0 <= said <= 1):
-            raise DataError(
-                f"the strategy returned {said!r:.60} for {candidate.candidate!r:.60}; expected True, False,"
-                " None or a label from 0 to 1"
-            )
-        return LabelDecision(candidate.polarity, float(said), None)
-
-    return decide

@@ -14,7 +14,7 @@ import polars as pl
 
 from llm_labeler.dataset.texts import tidy, why_unusable
 from llm_labeler.records import Candidate, Text
-from llm_labeler.settings.labelling import InputSettings
+from llm_labeler.settings import InputSettings
 from pairkit.app.errors import DataError
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import LabelRules
@@ -34,7 +34,6 @@ class ExistingPairs:
     splits: Mapping[str, pl.DataFrame]
     about: Mapping[Text, tuple[Candidate, ...]]
     half: float
-    graded: bool
     dropped: Mapping[str, int]
 
     @property
@@ -79,8 +78,7 @@ def read_existing_pairs(
     splits = _drawn(splits, settings.draw, seed)
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
-    graded = not all(rows["label"].cast(pl.Float64).is_in([0.0, 1.0]).all() for rows in found.splits.values())
-    return ExistingPairs(name, splits, _about(splits), max(highest, 1.0) / 2, graded, +dropped)
+    return ExistingPairs(name, splits, _about(splits), max(highest, 1.0) / 2, +dropped)
 
 
 def _reasons(rows: pl.DataFrame, settings: InputSettings, most: int | None) -> list[str | None]:

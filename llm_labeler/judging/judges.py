@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llm_labeler.records import VOTES, JudgeVote, Vote
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 from pairkit.system.seeded import keyed_hash
 
 CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
@@ -56,10 +56,7 @@ class Ballots:
 
 
 def collect(judgements: Iterable[JudgeVote]) -> Ballots:
-    """Count the ballots; a judge that said two things of one candidate abstains there.
-
-    In memory a judgement takes 13 bytes, since candidates are known by 64 bits of a hash.
-    """
+    """Count the ballots; a judge that said two things of one candidate abstains there."""
     judges: dict[str, int] = {}
     items, columns, bits = array("Q"), array("I"), array("B")
     for judgement in judgements:
@@ -74,14 +71,6 @@ def collect(judgements: Iterable[JudgeVote]) -> Ballots:
     votes = _CLASS[ballots]
     judged, unsure = (ballots > 0), (ballots > 0) & (votes == ABSTAINS)
     return Ballots(names, votes, counts, counts @ judged, counts @ unsure)
-
-
-def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
-    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
-    said: dict[str, set[Vote]] = {}
-    for vote in votes:
-        said.setdefault(vote.judge, set()).add(vote.vote)
-    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
 
 
 def _distinct(said: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -198,10 +187,7 @@ class Judges:
     reason: str | None  # why not dawid-skene
 
     def belief(self, votes: Mapping[str, Vote]) -> tuple[float, float, float]:
-        """How likely a candidate is same, opposite, unrelated, given its votes (no `unsure` among them).
-
-        By `majority` the shares of the votes.
-        """
+        """How likely a candidate is same, opposite, unrelated, given its votes (no `unsure` among them)."""
         if self.method == "majority":
             return share_of_votes(votes)
         scores = np.log([self.prior[name] for name in CLASSES])
@@ -291,10 +277,7 @@ def pairwise(ballots: Ballots) -> Iterator[tuple[str, str, int, float]]:
 def krippendorff_alpha(
     tally: npt.NDArray[np.integer], counts: npt.NDArray[np.integer] | None = None
 ) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse.
-
-    Unlike Fleiss' kappa it copes with candidates that not all judges voted on.
-    """
+    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse."""
     votes = tally.sum(axis=1)
     paired = votes >= 2
     tally, votes = tally[paired].astype(np.float64), votes[paired]

@@ -2,52 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
+from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
-from llm_labeler.judging.scored_pairs import (
-    GoldPairs,
-    PairExamples,
-    ScoredCandidate,
-    all_votes,
-    read_candidates,
-    read_gold,
-)
-from llm_labeler.records import POLARITIES, Polarity
-from llm_labeler.settings.kinds import STRATEGIES
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
+from llm_labeler.settings import STRATEGIES, EnsembleSettings
+from pairkit.app.errors import DataError
+from pairkit.app.printable import without_apostrophes
 from pairkit.app.result_table import ResultTable
 from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.reviews.agreement import cohen_kappa, wilson
 
+_EXAMPLES = 5
+_EXAMPLE_CHARS = 60
+
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """How often a prediction and the gold label coincide, seen from one class."""
+class PairExamples:
+    """How many gold pairs something holds of, with a few of them."""
 
-    right: int  # predicted and true
-    false: int  # predicted, not true
-    missed: int  # true, not predicted
+    count: int
+    examples: tuple[str, ...]
 
-    @property
-    def precision(self) -> float | None:
-        """Share of what was predicted that is true."""
-        return _ratio(self.right, self.right + self.false)
+    @classmethod
+    def of(cls, pairs: pl.DataFrame) -> PairExamples:
+        """Count pairs and show the first, shortened."""
+        shown = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
+        return cls(len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown))
 
-    @property
-    def recall(self) -> float | None:
-        """Share of what is true that was predicted."""
-        return _ratio(self.right, self.right + self.missed)
 
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of precision and recall."""
-        return _ratio(2 * self.right, 2 * self.right + self.false + self.missed)
+@dataclass(frozen=True, slots=True)
+class GoldPairs:
+    """Gold pairs, each once."""
+
+    pairs: pl.DataFrame
+    repeated: int
+    contradictory: PairExamples
+    graded: bool
+    threshold: float
+
+
+def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
+    """Tell `same` from the rest; pairs with several labels are left out."""
+    labels = rows["label"].cast(pl.Float64)
+    graded = not labels.is_in([0.0, 1.0]).all()
+    least = _half(labels) if threshold is None else threshold
+    known = rows.select("text1", "text2").with_columns(
+        label=labels, same=labels >= least, key=pl.struct(normalised("text1"), normalised("text2"))
+    )
+    several = pl.col("label").n_unique().over("key") > 1
+    contradictory = known.filter(several).unique("key", keep="first", maintain_order=True)
+    consistent = known.filter(~several)
+    pairs = consistent.unique("key", keep="first", maintain_order=True)
+    return GoldPairs(pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, least)
+
+
+def normalised(column: str) -> pl.Expr:
+    """A text but for compatible forms, letter case, white space and a sheet's apostrophe before a formula."""
+    plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
+    return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
+
+
+def _half(labels: pl.Series) -> float:
+    if labels.is_in([0.0, 1.0]).all():
+        return 0.5
+    low, high = labels.to_numpy().min(), labels.to_numpy().max()
+    if low == high:
+        raise DataError(f"all gold labels are {low:g}; say from which label on two texts mean the same")
+    return float(low + high) / 2
+
+
+class ScoredCandidate(NamedTuple):
+    """One candidate with people's label."""
+
+    same: bool
+    grade: float
+    candidate: Candidate
+    votes: tuple[JudgeVote, ...]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> ScoredCandidate:
+        """From a row of gold pairs joined with candidates."""
+        candidate = Candidate(row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"]))
+        votes = tuple(
+            JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"]) for vote in row["votes"] or ()
+        )
+        return cls(row["same"], row["label"], candidate, votes)
+
+
+def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
+    """Every judgement of the table."""
+    for text_id, candidate, votes in known.select("text_id", "candidate", "votes").iter_rows():
+        if votes:
+            id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
+            yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
@@ -194,36 +248,24 @@ def score(
     settings: EnsembleSettings,
     threshold: float | None = None,
 ) -> ScoreReport:
-    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches.
-
-    A gold pair matches where its `text1` is a candidate's source and its `text2` the candidate, but for
-    letter case, white space and compatible Unicode forms. Judges are estimated from all votes of the table.
-    """
+    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches."""
     people = read_gold(gold, threshold)
-    table = read_candidates(candidates)
+    key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
+    table = candidates.select(
+        "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
+    )
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
     both = people.pairs.join(table, on="key", maintain_order="left_right")
+    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in both.iter_rows(named=True)]
     need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
     skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
-    strategies = [name for name in STRATEGIES if name not in skipped]
-    rows = [
-        *_rows("llm", _llms(matched), people.graded, lambda name: _as_proposed(matched, name)),
-        *_rows(
-            "strategy", strategies, people.graded, lambda name: _by_strategy(matched, name, settings, judges)
-        ),
-    ]
-    return _report(people, both, rows, skipped, judges)
-
-
-def _report(
-    people: GoldPairs,
-    both: pl.DataFrame,
-    rows: Sequence[ScoreRow],
-    skipped: Mapping[str, str],
-    judges: Judges | None,
-) -> ScoreReport:
-    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
+    llms = sorted({llm for one in matched for llm in one.candidate.llms})
+    by_llm = {name: _as_proposed(matched, name) for name in llms}
+    by_strategy = {
+        name: _by_strategy(matched, name, settings, judges) for name in STRATEGIES if name not in skipped
+    }
+    rows = [*_rows("llm", by_llm, people.graded), *_rows("strategy", by_strategy, people.graded)]
     return ScoreReport(
         rows=tuple(rows),
         gold=len(people.pairs),
@@ -239,34 +281,29 @@ def _report(
 
 
 def _rows(
-    by: Literal["llm", "strategy"],
-    names: Sequence[str],
-    graded: bool,
-    predict: Callable[[str], list[_Labelled]],
+    by: Literal["llm", "strategy"], labelled: Mapping[str, list[_Labelled]], graded: bool
 ) -> Iterator[ScoreRow]:
-    for name in names:
-        labelled = predict(name)
+    for name, ones in labelled.items():
         for polarity in POLARITIES:
-            yield _row(by, name, polarity, labelled, graded)
+            yield _row(by, name, polarity, ones, graded)
 
 
 def _row(
     by: Literal["llm", "strategy"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
 ) -> ScoreRow:
-    wanted = polarity == "positive"
-    predicted = [one.same == wanted for one in labelled if one.polarity == polarity]
-    right = sum(predicted)
-    counts = Counts(right, len(predicted) - right, sum(one.same == wanted for one in labelled) - right)
+    is_right = [(one.same == (polarity == "positive"), one.polarity == polarity) for one in labelled]
+    right, predicted = sum(true and said for true, said in is_right), sum(said for _, said in is_right)
+    there = sum(true for true, _ in is_right)
     kept = [one for one in labelled if one.polarity]
     return ScoreRow(
         by=by,
         name=name,
         polarity=polarity,
-        n=len(predicted),
-        precision=counts.precision,
-        interval=wilson(right, len(predicted)),
-        recall=counts.recall,
-        f1=counts.f1,
+        n=predicted,
+        precision=_ratio(right, predicted),
+        interval=wilson(right, predicted),
+        recall=_ratio(right, there),
+        f1=_ratio(2 * right, predicted + there),
         kept=len(kept),
         candidates=len(labelled),
         kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]).value,
@@ -292,7 +329,3 @@ def _by_strategy(
         _Labelled(one.same, one.grade, None if pair.reason else pair.polarity, pair.label)
         for one, pair in zip(matched, pairs, strict=True)
     ]
-
-
-def _llms(matched: list[ScoredCandidate]) -> list[str]:
-    return sorted({llm for one in matched for llm in one.candidate.llms})

@@ -5,11 +5,7 @@ answer    thoughts, chat marks, made-up turns; how the answer ended, what the it
 data      JSON, nearly-JSON, cut-off JSON, Markdown tables
 lines     lists, headings, plain lines
 sentence  one sentence without label, markup, quotes and remarks
-words     how models introduce, comment on and refuse what they write
+phrases   how models introduce, comment on and refuse what they write
 ```
-Everything in an answer that is not a sentence is an item with one of `REASONS`.
+Everything in an answer that is not a sentence is an item with one of `answer.REASONS`.
 """
-
-from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer, parse_hard_negatives
-
-__all__ = ["MAX_CHARS", "REASONS", "parse_answer", "parse_hard_negatives"]

@@ -11,19 +11,9 @@ from types import MappingProxyType
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
+from llm_labeler.parsing.phrases import ABOUT, CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import refine
-from llm_labeler.parsing.words import (
-    ABOUT,
-    CORRECTS,
-    ECHO,
-    HEAD,
-    LABEL,
-    SourceText,
-    has_words,
-    tidy,
-    why_no_sentence,
-)
+from llm_labeler.parsing.sentence import SourceText, has_words, refine, tidy, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
 # Why a piece of an answer is not a candidate, as far as the answer's shape tells.
@@ -137,11 +127,7 @@ _SENTENCE = re.compile(r"(?:sentence|text|句子) ?[:：][*_]*", re.IGNORECASE)
 def parse_answer(
     raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
 ) -> list[Item]:
-    """The sentences in one answer, and everything else in it with a reason, in the order of the answer.
-
-    A function of its arguments alone that raises on no string and takes time linear in its length. Sentences
-    come with single spaces; of pieces turned down the first 500 characters are kept.
-    """
+    """The sentences in one answer, and everything else in it with a reason, in the order of the answer."""
     source, ending = SourceText.of(text), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from llm_labeler.parsing.words import SourceText, has_words, polarity_of, side_of
+from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
 # An opening bracket that begins a line or follows a colon, with a string, a key or a bracket behind it.
@@ -42,10 +42,7 @@ class ParsedData:
 
 
 def read_data(text: str, source: SourceText) -> ParsedData | None:
-    """The first JSON in a text with the JSON that follows at once, or its table; None without either.
-
-    If the text asked about contains JSON, only JSON at the beginning counts: sentences may have some.
-    """
+    """The first JSON in a text with the JSON that follows at once, or its table; None without either."""
     match = _OPEN.search(text)
     if match is None or (not source.lacks(_JSON) and text[: match.start("open")].strip(_FENCE)):
         return _table(text, source)

@@ -15,7 +15,7 @@ from unicodedata import category
 
 from llm_labeler.parsing.scripts import UNSPACED, differing, fold, is_other_script, sameness, stem, words
 from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 # What tells that an LLM did something else than it was asked for.
 BESIDE = ("meta", "nothing_shared", "not_a_question")
@@ -100,12 +100,8 @@ _WISH = re.compile(
 def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
     """Why `candidate` can't stand as a `polarity` of `text`, one of `REASONS`; None if it can.
 
-    For negatives two rules look at words. A negative of the text's own words is the text again, unless their
-    order makes the difference: `antonym_similarity` is the share of words in the same order from which it is
-    turned down, see `words.sameness`. A word that differs in earnest, such as "not", keeps it whatever the
-    share. `min_differing_words` counts words in only one of the two, see `words.differing`; 0 asks for none.
-
-    `shared` and `asks` find what LLMs write instead of rewrites.
+    A negative of the text's own words is the text again, unless their order makes the difference
+    (`antonym_similarity`). One word that differs in earnest, such as "not", keeps it.
     """
     return (
         _unfit(candidate)
@@ -190,11 +186,7 @@ def query_turned_down(
 
 
 def shared(candidate: str, text: str) -> float:
-    """How much of the shorter sentence's content stands in the other, in [0, 1]: the larger of two shares.
-
-    Of content words, their endings aside, and of runs of three letters, which also find parts of words, other
-    spellings and names. A sentence without content words has all of its own in common with any.
-    """
+    """How much of the shorter sentence's content stands in the other, in [0, 1]: the larger of two shares."""
     one, other = _content(candidate), _content(text)
     return max(_share(one, other), _share(_runs(candidate), _runs(text))) if one and other else 1.0
 
@@ -245,11 +237,7 @@ def rewrite_turned_down(item: Item, text: str, polarity: Polarity, settings: Fil
 def screen(
     text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown = rewrite_turned_down
 ) -> Screened:
-    """Decide about every item of every answer to a question about `text`.
-
-    A candidate that several LLMs proposed, looks aside, is one in the spelling of the first by name;
-    one proposed in both polarities is none. The order of `answers` changes nothing.
-    """
+    """Decide about every item of every answer to a question about `text`."""
     proposals = list(_proposals(text, answers, settings, turned_down))
     folds = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
     contested: set[str] = set.intersection(

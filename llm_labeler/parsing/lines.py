@@ -7,27 +7,24 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+from llm_labeler.parsing.phrases import HEAD, LABEL
 from llm_labeler.parsing.sentence import (
     ENDED,
     STOP,
-    offered,
-    refine,
-    unquoted,
-    without_emphasis,
-    without_label,
-)
-from llm_labeler.parsing.words import (
-    HEAD,
-    LABEL,
     SourceText,
     has_words,
     is_heading,
     lead_end,
+    offered,
     polarity_of,
+    refine,
     side_of,
     size_of,
     tidy,
+    unquoted,
     why_no_sentence,
+    without_emphasis,
+    without_label,
 )
 from llm_labeler.records import Item, Polarity
 

@@ -30,10 +30,7 @@ _BRITISH = (("our", "or"), ("ise", "ize"), ("isa", "iza"), ("isi", "izi"), ("yse
 
 
 def fold(sentence: str) -> str:
-    """A sentence in NFKC without case, punctuation and white space: the same where only looks differ.
-
-    Signs of mathematics and money stay: they can be all that tells two sentences apart.
-    """
+    """A sentence in NFKC without case, punctuation and white space: the same where only looks differ."""
     folded = normalize("NFKC", sentence).casefold()
     if folded.isascii():
         return _ASCII_LOOKS.sub("", folded)
@@ -87,11 +84,7 @@ def stem(word: str) -> str:
 
 
 def is_other_script(candidate: str, text: str) -> bool:
-    """Whether `candidate` is not written as `text` is.
-
-    So it is if nothing of it is in the script of most of the text, or if most of it is in a script that less
-    than a fifth of the text is in. What has no letters is in no script.
-    """
+    """Whether `candidate` is not written as `text` is."""
     if candidate.isascii() and text.isascii():
         return False  # Latin, or no letters
     wanted, found = shares(text), shares(candidate)
@@ -102,10 +95,7 @@ def is_other_script(candidate: str, text: str) -> bool:
 
 
 def is_translation(one: str, other: str) -> bool:
-    """Whether two texts are in different scripts: then one is a translation, or a rendering of its sounds.
-
-    Chinese and Japanese share their signs, so that neither can be told from the other.
-    """
+    """Whether two texts are in different scripts: then one is a translation, or a rendering of its sounds."""
     if len(one) <= _SHORT or (one.isascii() and other.isascii()):
         return False
     ours, theirs = _with_kana_as_han(shares(one)), _with_kana_as_han(shares(other))

@@ -1,13 +1,147 @@
-"""One sentence without label, markup, quotes and remarks around it in its line."""
+"""One sentence: whether a piece is one, and without label, markup, quotes and remarks around it."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import islice
 
-from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.words import BOLD_LABEL, LABEL, SourceText, has_words, size_of, tidy, why_no_sentence
-from llm_labeler.records import Item
+from llm_labeler.parsing.phrases import (
+    ABOUT,
+    BOLD_LABEL,
+    CLOSING,
+    COUNTED,
+    ECHO,
+    ECHO_NAME,
+    LABEL,
+    LEAD,
+    META,
+    NEGATIVE,
+    NOTE,
+    NOTHING,
+    POSITIVE,
+    REFUSAL,
+    SENTENCE_NAME,
+    SIDE_NAME,
+    THINKS,
+)
+from llm_labeler.parsing.scripts import UNSPACED, fold, is_translation, words
+from llm_labeler.records import Item, Polarity
+
+
+def side_of(name: str) -> str | None:
+    """Why what has this name, a JSON key or a column, is not a sentence; "" if it is one, None if unknown."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
+    if ECHO_NAME.match(plain):
+        return "echo"
+    if SIDE_NAME.match(plain):
+        return "side_field"
+    return "" if SENTENCE_NAME.search(plain) else None
+
+
+def polarity_of(name: str) -> Polarity | None:
+    """The polarity that a name or heading speaks of; None for neither or both."""
+    positive, negative = POSITIVE.search(name[:200]) is not None, NEGATIVE.search(name[:200]) is not None
+    return None if positive == negative else "positive" if positive else "negative"
+
+
+def tidy(piece: str) -> str:
+    """A piece with single spaces."""
+    return " ".join(piece.split())
+
+
+def has_words(piece: str) -> bool:
+    """Whether a piece has a letter or a digit."""
+    return any(character.isalnum() for character in piece)
+
+
+def size_of(piece: str) -> int:
+    """Length in words, or in characters for scripts without spaces."""
+    unspaced = 0 if piece.isascii() else len(UNSPACED.findall(piece))
+    return unspaced + len((UNSPACED.sub(" ", piece) if unspaced else piece).split())
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text asked about."""
+
+    text: str
+    folded: str
+    words: frozenset[str]
+    size: int
+
+    @classmethod
+    def of(cls, text: str) -> SourceText:
+        """The text with what is compared computed once."""
+        text = tidy(text)
+        return cls(text, fold(text), frozenset(words(text)), size_of(text))
+
+    def is_said_by(self, piece: str) -> bool:
+        """Whether a piece is this text but for case, spaces and punctuation."""
+        return bool(self.folded) and len(piece) < 3 * len(self.text) + 50 and fold(piece) == self.folded
+
+    def is_like(self, piece: str) -> bool:
+        """Whether half of the words of a piece are this text's: then it speaks of the same things."""
+        found = {*words(piece[:2000])}
+        return bool(found) and 2 * len(found & self.words) >= len(found)
+
+    def is_as_long_as(self, piece: str) -> bool:
+        """Whether a piece is long enough for a rewrite."""
+        return 5 * size_of(piece) >= 2 * self.size
+
+    def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
+        """The match at the beginning of a piece of what this text doesn't begin with."""
+        match = pattern.match(piece)
+        return None if match is None or pattern.match(self.text) else match
+
+    def lacks(self, signs: str | re.Pattern[str]) -> bool:
+        """Whether this text has none of these signs, or nothing of this pattern."""
+        if isinstance(signs, str):
+            return not any(sign in self.text for sign in signs)
+        return signs.search(self.text) is None
+
+    def is_remark(self, piece: str) -> bool:
+        """Whether a piece speaks of words and sentences, as this text doesn't."""
+        return META.search(piece[:500]) is not None and self.lacks(META) and not self.is_like(piece)
+
+
+def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
+    """Why a tidy piece is not a sentence, by its words; None if they don't tell."""
+    bare = piece.lstrip("#*_>[(（ ")
+    if NOTHING.fullmatch(piece[:120]) or (source.begins(REFUSAL, bare) and not source.is_like(piece)):
+        return "refusal" if has_words(piece) else "unparsable"
+    if source.begins(ECHO, bare) or source.is_said_by(bare.strip("\"'“”*_ ")):
+        return "echo"
+    if source.begins(NOTE, bare):
+        return "closing_note"
+    if in_list:
+        return None
+    if source.begins(THINKS, bare):
+        return "thinking"
+    if source.begins(CLOSING, bare) and not source.is_like(piece):
+        return "closing_note"
+    return "preamble" if is_heading(piece, source) else None
+
+
+def is_heading(piece: str, source: SourceText) -> bool:
+    """Whether all of a piece introduces what follows."""
+    bare = piece.strip("#*_ ")
+    if bare.endswith((":", "：")) and not source.text.endswith((":", "：")):
+        return size_of(bare) <= 12 or ABOUT.search(bare) is not None
+    if re.match(r"#{1,6} ", piece) or (
+        re.fullmatch(r"\*\*[^*]+\*\*", piece) and not source.is_as_long_as(bare)
+    ):
+        return True
+    return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
+
+
+def lead_end(piece: str, source: SourceText) -> int:
+    """Where the sentences begin in a piece that introduces them first; 0 if it doesn't."""
+    match = None if LABEL.match(piece) or COUNTED.match(piece) else source.begins(LEAD, piece)
+    if match is None or (match.group().endswith((":", "：")) and not ABOUT.search(match.group())):
+        return 0
+    return match.end()
+
 
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 STOP = re.compile(
@@ -47,10 +181,7 @@ _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\
 
 
 def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
-    """The items in one piece of an answer: its sentence, and what is with it and is none.
-
-    A value of JSON is the sentence itself, whatever it quotes.
-    """
+    """The items in one piece of an answer: its sentence, and what is with it and is none."""
     said = tidy(piece)
     if not has_words(said):
         return [Item(said, "unparsable")] if said else []

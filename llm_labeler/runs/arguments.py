@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from llm_labeler.clients.function import LlmFunction
-from llm_labeler.judging.ensemble import StrategyFunction
-from llm_labeler.settings.kinds import own_name
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.clients.function import LlmFunction, is_async
+from llm_labeler.settings import LabelSettings, own_name
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import merge
 
@@ -24,14 +20,6 @@ of one's own, functions and entries such as `{"kind": "openai_compatible", "mode
 _NAME = re.compile(r"[\w-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class UserFunctions:
-    """Functions given from Python: LLMs by name, and a strategy."""
-
-    llms: Mapping[str, LlmFunction] = field(default_factory=dict)
-    strategy: StrategyFunction | None = None
-
-
 def read_arguments(
     keys: Mapping[str, str],
     given: Mapping[str, Any],
@@ -39,8 +27,8 @@ def read_arguments(
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
-) -> tuple[LabelSettings, UserFunctions]:
-    """Settings from defaults < file < settings < arguments, whose settings `keys` has; and user functions."""
+) -> tuple[LabelSettings, dict[str, LlmFunction]]:
+    """Settings from defaults < file < settings < arguments (`keys`: their settings); and user functions."""
     values = dict(given)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}
@@ -54,9 +42,6 @@ def read_arguments(
             elif llm is not None:
                 entries[name] = dict(llm)
         values[role] = names or None
-    strategy = values.get("strategy")
-    if callable(strategy):
-        values["strategy"] = own_name(strategy)
     # Below the configuration, which may raise the concurrency of a function.
     plain = {
         name: {**entries[name], "concurrency": 1} for name, own in functions.items() if not is_async(own)
@@ -66,13 +51,7 @@ def read_arguments(
     fields = {f"llm.{name}.{key}": value for name, entry in entries.items() for key, value in entry.items()}
     table = {**keys, **{key: key for key in fields}}
     found = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
-    return found, UserFunctions(functions, strategy if callable(strategy) else None)
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a function, or an object that can be called, has to be awaited."""
-    own = getattr(function, "__call__", None)  # noqa: B004 - of an object
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own)
+    return found, functions
 
 
 def _named(llms: Any) -> list[tuple[str, Any]]:

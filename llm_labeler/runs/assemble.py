@@ -1,29 +1,192 @@
-"""From stored answers to the dataset and the table of candidates; asks nobody, and never needs to."""
+"""From stored answers to the dataset, without a call; and what a run came to."""
 
 from __future__ import annotations
 
+import time
 from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llm_labeler.dataset.rows import DatasetRows
-from llm_labeler.dataset.split import split_texts
-from llm_labeler.dataset.write import write
-from llm_labeler.judging.ensemble import StrategyFunction, label, own_strategy
+from llm_labeler.dataset.card import write
+from llm_labeler.dataset.splits import DatasetRows, split_texts
+from llm_labeler.dataset.texts import InputTexts
+from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE
 from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.tasks import TextCandidates, estimate_judges, task_of, with_votes
-from llm_labeler.settings.kinds import TASKS, strategy_of
-from llm_labeler.store import AnswerStore
-from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord
+from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
+from llm_labeler.settings import STRATEGIES, TASKS
+from llm_labeler.store.answers import AnswerStore
+from llm_labeler.store.budget import Spending, money
+from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
+from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
+from pairkit.app.result_table import ResultTable
+from pairkit.app.terminal import say as tell
+from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import PairDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What asking came to."""
+
+    cached: int = 0
+    spent: Spending = field(default_factory=Spending)
+    stopped: str | None = None
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)
+
+
+def judges_table(judges: Judges) -> ResultTable:
+    """Each judge's record, and how their votes were weighed."""
+    alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
+    why = f" ({judges.reason})" if judges.reason else ""
+    caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
+    found = ResultTable(*headings, caption=caption, left=("agrees with",))
+    for name, judge in sorted(judges.by_name.items()):
+        shares = [
+            f"{pair.other if pair.one == name else pair.one} {pair.share:.0%}"
+            for pair in judges.agreements
+            if name in (pair.one, pair.other)
+        ]
+        found.add_row(name, judge.judged, judge.unsure, f"{judge.accuracy:.2f}", ", ".join(shares))
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Labelled:
+    """A finished run of `generate` or `parse`.
+
+    Attributes:
+        out: The dataset's folder.
+        work: The folder of the answers, for `show`, `report`, `score` and `parse`.
+        statistics: As in the dataset's statistics.json.
+        dropped: Reason to what is no pair: rows of the input, proposals, candidates, questions.
+        judges: What is known of the judges; None without judges.
+        asked: What asking came to.
+        spent_in_all: The same of all sessions in `work`.
+        seconds: Of this session.
+        messages: What was reported during the run, a line each.
+    """
+
+    out: Path
+    work: Path
+    statistics: Mapping[str, Any]
+    dropped: Mapping[str, int]
+    judges: Judges | None
+    asked: Asked
+    spent_in_all: Spending
+    seconds: float
+    messages: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The dataset, read when it is asked for."""
+        return read_pairs(self.out)
+
+    @property
+    def positives(self) -> int:
+        """Pairs of the same meaning in all splits."""
+        return self._count("positive")
+
+    @property
+    def negatives(self) -> int:
+        """Pairs of opposite meaning in all splits."""
+        return self._count("negative")
+
+    @property
+    def spent(self) -> Spending:
+        """Calls, tokens and money of this session."""
+        return self.asked.spent
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of this session; None where a price is unknown."""
+        return self.spent.cost
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """What the dataset lacks; None where nothing failed."""
+        asked = self.asked
+        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
+        if asked.unanswered:
+            number = sum(asked.unanswered.values())
+            missing.append(f"{number:,} questions ({format_counts(asked.unanswered)})")
+        if not missing:
+            return None
+        return RemoteError(
+            f"{self.out} is made without all answers of {'; '.join(missing)}; run the same command again"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
+        return {
+            "out": str(self.out),
+            "texts": self.statistics["texts"],
+            "calls": self.spent.requests,
+            "cached": self.asked.cached,
+            "pairs": self.positives + self.negatives,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "dropped": dict(sorted(self.dropped.items())),
+            "cost": self.spent.cost,
+            "tokens": self.spent.tokens,
+            "seconds": round(self.seconds, 3),
+            "cost_in_all": self.spent_in_all.cost,
+            "stopped": self.asked.stopped,
+        }
+
+    def table(self) -> ResultTable:
+        """Counts by split, and what they cost."""
+        columns = ("texts", "positive", "negative", "triplets")
+        found = ResultTable("split", *columns, title=str(self.out), caption=self._caption())
+        for split, counts in self.statistics["splits"].items():
+            found.add_row(split, *(counts[name] for name in columns))
+        return found
+
+    def tables(self) -> list[ResultTable]:
+        """Each judge's record if there are judges, and the counts."""
+        return [*([judges_table(self.judges)] if self.judges else []), self.table()]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to see what was dropped, and how to train on the rest."""
+        train = ["aoe", "train", "--backbone", "minilm", "--out", "model", "--data"]
+        triplets = self.out / "triplet"
+        return [
+            ("see why rows were dropped", ["label", "report", "--work", str(self.work)]),
+            ("train on the triplets", [*train, str(triplets), "--preset", "domain"])
+            if triplets.is_dir()
+            else ("train on the pairs", [*train, str(self.out)]),
+        ]
+
+    def __repr__(self) -> str:
+        counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"
+        return (
+            f"Labelled({str(self.out)!r}: {counts} of {self.statistics['texts']:,} texts; {self._caption()})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def _caption(self) -> str:
+        return (
+            f"{self.spent.requests:,} calls ({self.asked.cached:,} answered before), {self.spent.tokens:,}"
+            f" tokens, cost {money(self.spent.cost)};"
+            f" {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
+        )
+
+    def _count(self, polarity: str) -> int:
+        return sum(split[polarity] for split in self.statistics["splits"].values())
+
 
 _FEWEST = 3  # fewer tell nothing
 
@@ -70,14 +233,34 @@ class QualityWarnings:
 _REPORT_EVERY = 256  # texts
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A dataset that was written, and how it came about."""
+class Notes(list[str]):
+    """What people should know of a run: kept, and told at once where progress is shown."""
 
-    statistics: dict[str, Any]
-    judges: Judges | None
-    dropped: Mapping[str, int]
-    warnings: tuple[str, ...]  # what people should know before they use it
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, words: str) -> None:
+        """Keep a note, and print it."""
+        self.append(words)
+        tell(words, quiet=self._is_quiet)
+
+    def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
+        """Which rows are not used, and which LLMs may send the others to another machine."""
+        for reason, count in texts.dropped.items():
+            self.add(
+                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
+                " settings)"
+            )
+        if remote:
+            self.add(f"the sentences may leave this machine: {', '.join(remote)}")
+
+    def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
+        """What is not asked again by itself."""
+        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
+            self.add(
+                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
+                " (--retry-failed) asks them"
+            )
 
 
 def assemble(
@@ -87,10 +270,12 @@ def assemble(
     screened: Iterable[TextCandidates],
     out: Path,
     work: Path,
+    asked: Asked,
+    notes: Notes,
     *,
-    strategy: StrategyFunction | None = None,
-    show: Listener = lambda _: None,
-) -> Assembled:
+    started: float,
+    show: Listener,
+) -> Labelled:
     """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
@@ -105,8 +290,7 @@ def assemble(
     for number, about in enumerate(with_votes(screened, store, record)):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(texts)))
-        decide = own_strategy(strategy, about.text.text) if strategy else None
-        pairs = label(about.candidates, about.votes, settings.ensemble, judges, decide)
+        pairs = label(about.candidates, about.votes, settings.ensemble, judges)
         rows.add(about.text, pairs)
         doubts.add(about.proposals, about.answers)
         emitted = sum(pair.reason is None for pair in pairs)
@@ -120,8 +304,9 @@ def assemble(
     del by_id
     splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
     del sentences, owners
-    wanted = len(texts) * sum(map(task_of(record).questions_a_text, settings.proposers))
-    rejected = _rejected(store, record)
+    task = GenerationTask(record)
+    wanted = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+    rejected = sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())
     counts = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
         **dropped,
@@ -134,7 +319,7 @@ def assemble(
         out,
         rows,
         dict(zip(ids, splits, strict=True)),
-        graded=strategy_of(settings.ensemble.strategy).is_graded,
+        graded=STRATEGIES[settings.ensemble.strategy].is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,
@@ -146,10 +331,16 @@ def assemble(
         },
         run=record.made_of(),
     )
-    return Assembled(statistics, judges, {**dropped_before, **rows.dropped}, doubts.warnings())
-
-
-def _rejected(store: AnswerStore, record: RunRecord) -> int:
-    """Questions that a server turned down for good."""
-    task = task_of(record)
-    return sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())
+    for warning in doubts.warnings():
+        notes.add(f"warning: {warning}")
+    return Labelled(
+        out,
+        work,
+        statistics,
+        {**dropped_before, **rows.dropped},
+        judges,
+        asked,
+        store.spent(),
+        time.monotonic() - started,
+        tuple(notes),
+    )

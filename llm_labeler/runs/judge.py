@@ -1,50 +1,201 @@
-"""Silver labels: what judges say of pairs that are there already, and where that contradicts their labels.
-
-Judges choose a word: same, related or different. Votes are weighed by what is known of the judges.
-"""
+"""`label judge`: what judges say of existing pairs, and where that contradicts their labels."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from llm_labeler.clients import build
-from llm_labeler.clients.provider import Provider
+from llm_labeler.clients.function import LlmFunction
+from llm_labeler.clients.provider import Provider, build
+from llm_labeler.dataset.splits import VOTES
+from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs
-from llm_labeler.judging.judges import CLASSES, Judges, cast_votes, fit_judges
+from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
-from llm_labeler.prompts.templates import Template
+from llm_labeler.prompts import Template
 from llm_labeler.records import JudgeVote
-from llm_labeler.runs.arguments import UserFunctions
-from llm_labeler.runs.asking import AskOptions, ask_judges
-from llm_labeler.runs.judged_pairs import JudgedPairs, judged_card
-from llm_labeler.runs.plan import remote_llms
+from llm_labeler.runs.assemble import Asked, judges_table
+from llm_labeler.runs.label import AskOptions, ask_judges, remote_llms
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
-from llm_labeler.settings.kinds import LLM_KINDS
-from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import AnswerStore
-from llm_labeler.store.budget import check_prices
+from llm_labeler.settings import RULES, LabelSettings
+from llm_labeler.store.answers import AnswerStore
+from llm_labeler.store.budget import Spending, check_prices, money
 from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener
+from pairkit.app.result_table import ResultTable
 from pairkit.app.terminal import say as tell
+from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.records import card_files, write_dataset
+from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import PairDataset, card_files, write_dataset
 from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, held_folder, work_beside
 
+WORDS = ("same", "related", "different")
+
+_ABOUT = """
+Pairs of texts from another dataset, judged anew by large language models that saw neither the label that
+stood there nor one another's answers. `label` is what they decided: *silver*, as no person checked it. Built
+with `label judge`.
+"""
+_WORD_SCHEMA = """
+| column | type | meaning |
+|---|---|---|
+| text1, text2 | string | the pair |
+| label | int64 | 1 where the judges found that both say the same, else 0 |
+| judged | string | `same`, `related` or `different` |
+| confidence | float32 | how likely that is by the judges' votes and accuracies, from 0 to 1 |
+| probability | float32 | how likely `same` is, by the same; its doubt widens the intervals of `aoe` |
+| given_label | number | the label of the source |
+| votes | list of (judge, vote) | what each judge said |
+"""
+_FURTHER = """
+Further columns are the source's; one that had such a name has `source_` before it.
+"""
+_LIMITS = """
+* **The labels are machines'.** Judges of one family err alike. Measure a sample by hand before you rely
+  on them.
+* Pairs on which the judges did not agree well enough are left out, so what is left is easier than the source.
+* A label that contradicts the source's may be the source's error or the judges'.
+"""
+
+
+def judged_card(
+    statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
+) -> str:
+    """The README of the dataset."""
+    splits = statistics["splits"]
+    names = ("pairs", *WORDS)
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in names]
+    found = statistics["contradictions"]
+    counts = (
+        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {sum(found.values()):,} pairs:"
+        f" {found['given_same']:,} that it calls the same, and {found['given_other']:,} that it does not."
+    )
+    return dataset_card(
+        "Pairs judged by LLMs",
+        configs=files,
+        rows=sum(split["pairs"] for split in splits.values()),
+        sections=[
+            ("", _ABOUT),
+            ("Counts", counts),
+            ("Columns", _WORD_SCHEMA + _FURTHER),
+            ("Judges", _judges(statistics, run)),
+            ("Limitations", _LIMITS),
+            ("Licence", "The texts keep the terms of the dataset that they came from."),
+        ],
+        tags=("llm-labelled",),
+    )
+
+
+def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    judges = [
+        (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
+        for name, judge in statistics["judges"]["by_name"].items()
+    ]
+    return table(("name", "model", "estimated accuracy"), judges)
+
+
+@dataclass(frozen=True, repr=False)
+class JudgedPairs:
+    """A dataset with silver labels.
+
+    Attributes:
+        out: The dataset's folder.
+        work: The folder of the answers; `judged.parquet` there has all pairs, also those left undecided.
+        contradictions: A CSV file of the pairs whose given label the judges contradict, the surest first.
+        statistics: As in the dataset's statistics.json.
+        judges: What is known of the judges.
+        asked: What asking came to.
+        spent_in_all: Calls, tokens and money of all sessions in `work`.
+        seconds: Of this session.
+    """
+
+    out: Path
+    work: Path
+    contradictions: Path
+    statistics: Mapping[str, Any]
+    judges: Judges
+    asked: Asked
+    spent_in_all: Spending
+    seconds: float
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The dataset, read when it is asked for."""
+        return read_pairs(self.out)
+
+    @property
+    def contradicted(self) -> int:
+        """How many given labels the judges contradict."""
+        return sum(self.statistics["contradictions"].values())
+
+    def table(self) -> ResultTable:
+        """Counts by split."""
+        names = ("pairs", *WORDS)
+        found = ResultTable("split", *names, title=str(self.out), caption=self._caption())
+        for split, counts in self.statistics["splits"].items():
+            found.add_row(split, *(counts.get(name, 0) for name in names))
+        return found
+
+    def tables(self) -> list[ResultTable]:
+        """Each judge's record, and the counts."""
+        return [judges_table(self.judges), self.table()]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What to read first."""
+        return [("read where they contradict the labels", ["less", str(self.contradictions)])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, for JSON."""
+        return {
+            "out": str(self.out),
+            "splits": self.statistics["splits"],
+            "contradictions": self.statistics["contradictions"],
+            "contradictions_file": str(self.contradictions),
+            "dropped": self.statistics["dropped"],
+            "judges": self.statistics["judges"],
+            "calls": self.asked.spent.requests,
+            "cached": self.asked.cached,
+            "tokens": self.asked.spent.tokens,
+            "cost": self.asked.spent.cost,
+            "cost_in_all": self.spent_in_all.cost,
+            "stopped": self.asked.stopped,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __repr__(self) -> str:
+        pairs = sum(split["pairs"] for split in self.statistics["splits"].values())
+        return f"JudgedPairs({str(self.out)!r}: {pairs:,} pairs; {self._caption()})"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def _caption(self) -> str:
+        left_out = sum(self.statistics["dropped"].values())
+        return (
+            f"{self.contradicted:,} contradict the given label, {left_out:,} left out;"
+            f" {self.asked.spent.requests:,} calls ({self.asked.cached:,} answered before),"
+            f" {self.asked.spent.tokens:,} tokens, cost {money(self.asked.spent.cost)}; {self.seconds:.1f} s"
+        )
+
+
 COLUMNS = ("judged", "confidence", "probability")
-_VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
+Votes = dict[str, list[JudgeVote]]  # by pair
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
 
 
@@ -53,7 +204,7 @@ def judge_pairs(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     columns: Mapping[str, str] | None,
     rules: LabelRules,
@@ -65,17 +216,14 @@ def judge_pairs(
     start = time.monotonic()
     work = work or work_beside(out)
     check_apart(out, work)
-    if unable := [name for name in settings.proposers if not LLM_KINDS[settings.llm[name].kind].is_llm]:
+    if unable := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
         raise ConfigError(
             f"{unable[0]} is rules over a dictionary, which can't judge; name LLMs in llms (--llm)"
         )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    labels = _PairDecisions(settings)
     given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
-    providers = {
-        name: build(name, settings.llm[name], functions.llms.get(name)) for name in settings.proposers
-    }
+    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
     for reason, count in given.dropped.items():
         tell(
             f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True
@@ -92,8 +240,6 @@ def judge_pairs(
     ):
         store.recover()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
-        for digest, words in record.parameters.values():
-            store.save_parameters(digest, words)
         questions = {
             name: judge_questions(_texts_of_pairs(given), name, record, PAIRS) for name in settings.proposers
         }
@@ -106,11 +252,17 @@ def judge_pairs(
                 f" ({format_counts(asked.unanswered)}); run the same command again to ask them, or do without"
                 " them with keep_going (--keep-going)"
             )
-        labels.hear(_texts_of_pairs(given), store, record)
+        votes: Votes = {}
+        for about in _texts_of_pairs(given):
+            add_votes(about, settings.proposers, store, record, PAIRS)
+            votes |= about.votes
         in_all = store.spent()
-    statistics = _write(out, work, labels, given, run)
+    judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
+    least = settings.ensemble.min_confidence
+    judged = {split: _judged(rows, votes, judges, given.half, least) for split, rows in given.splits.items()}
+    statistics = _write(out, work, judged, judges, given, run)
     sheet, seconds = work / CONTRADICTIONS_FILE, time.monotonic() - start
-    return JudgedPairs(out, work, sheet, statistics, labels.judges, asked, in_all, seconds)
+    return JudgedPairs(out, work, sheet, statistics, judges, asked, in_all, seconds)
 
 
 def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: ExistingPairs) -> RunRecord:
@@ -135,11 +287,11 @@ def _texts_of_pairs(given: ExistingPairs) -> Iterator[TextCandidates]:
 def _write(
     out: Path,
     work: Path,
-    labels: _PairDecisions,
+    judged: Mapping[str, pl.DataFrame],
+    judges: Judges,
     given: ExistingPairs,
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
-    judged = {split: labels.judged(rows, given) for split, rows in given.splits.items()}
     everything = pl.concat(
         [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
         how="diagonal_relaxed",
@@ -165,7 +317,7 @@ def _write(
             "given_other": int((contradictions[GIVEN] < given.half).sum()),
         },
         "dropped": dict(sorted(dropped.items())),
-        "judges": labels.judges.to_dict(),
+        "judges": judges.to_dict(),
     }
     frames = {"default": splits}
     card = judged_card(statistics, run, card_files(frames))
@@ -184,57 +336,6 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
 
 
-class _PairDecisions:
-    """What judges said in words; the votes and what follows from them."""
-
-    judges: Judges
-
-    def __init__(self, settings: LabelSettings) -> None:
-        self._settings = settings
-        self._votes: dict[str, list[JudgeVote]] = {}
-
-    def hear(self, texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> None:
-        """Take in what the judges said of each text's pairs."""
-        for about in texts:
-            add_votes(about, self._settings.proposers, store, record, PAIRS)
-            self._votes |= about.votes
-        everything = (vote for cast in self._votes.values() for vote in cast)
-        self.judges = fit_judges(everything, self._settings.ensemble)
-
-    def judged(self, rows: pl.DataFrame, given: ExistingPairs) -> pl.DataFrame:
-        """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
-        decided = [self._decision(self._votes.get(pair, [])) for pair in rows[PAIR]]
-        words = pl.Series("judged", [one.word for one in decided], pl.String)
-        said = [
-            [{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in self._votes.get(pair, [])]
-            for pair in rows[PAIR]
-        ]
-        found = rows.with_columns(
-            words,
-            pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
-            pl.Series("probability", [one.same for one in decided], pl.Float32),
-            pl.Series("reason", [one.reason for one in decided], pl.String),
-            pl.Series("votes", said, _VOTES),
-            (words == "same").cast(pl.Int64).alias("label"),
-        )
-        contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= given.half)
-        found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
-        first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
-        return found.select(*first, pl.exclude(first))
-
-    def _decision(self, cast: list[JudgeVote]) -> _PairDecision:
-        heard = cast_votes(cast)
-        if not heard:
-            return _PairDecision(reason="unsure" if cast else "not_judged")
-        belief = self.judges.belief(heard)
-        best, same = max(belief), belief[CLASSES.index("same")]
-        if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
-            return _PairDecision(None, best, same, "undecided")
-        if best < self._settings.ensemble.min_confidence:
-            return _PairDecision(None, best, same, "unsure")
-        return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
-
-
 class _PairDecision(NamedTuple):
     """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
 
@@ -242,3 +343,38 @@ class _PairDecision(NamedTuple):
     confidence: float | None = None
     same: float | None = None
     reason: str | None = None
+
+
+def _decision(cast: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
+    heard = cast_votes(cast)
+    if not heard:
+        return _PairDecision(reason="unsure" if cast else "not_judged")
+    belief = judges.belief(heard)
+    best, same = max(belief), belief[CLASSES.index("same")]
+    if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
+        return _PairDecision(None, best, same, "undecided")
+    if best < min_confidence:
+        return _PairDecision(None, best, same, "unsure")
+    return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
+
+
+def _judged(
+    rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
+) -> pl.DataFrame:
+    """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
+    cast = [votes.get(pair, []) for pair in rows[PAIR]]
+    decided = [_decision(one, judges, min_confidence) for one in cast]
+    said = [[{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in one] for one in cast]
+    words = pl.Series("judged", [one.word for one in decided], pl.String)
+    found = rows.with_columns(
+        words,
+        pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
+        pl.Series("probability", [one.same for one in decided], pl.Float32),
+        pl.Series("reason", [one.reason for one in decided], pl.String),
+        pl.Series("votes", said, VOTES),
+        (words == "same").cast(pl.Int64).alias("label"),
+    )
+    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
+    found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
+    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
+    return found.select(*first, pl.exclude(first))

@@ -1,26 +1,29 @@
-"""The whole way from sentences to a dataset: ask what is missing, then make of the answers what they give."""
+"""From sentences to a dataset: ask what is missing, then make the dataset of all answers."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from llm_labeler.clients import build
-from llm_labeler.clients.provider import Provider
+from llm_labeler.clients.function import LlmFunction
+from llm_labeler.clients.provider import Provider, build
 from llm_labeler.dataset.texts import InputTexts, read_texts
-from llm_labeler.prompts.templates import load_template
-from llm_labeler.runs.arguments import UserFunctions
-from llm_labeler.runs.asking import Asked, AskOptions, ask_everything
-from llm_labeler.runs.assemble import Assembled, assemble
-from llm_labeler.runs.labelled import Labelled
-from llm_labeler.runs.plan import Plan, check_strategy_can_work, estimate, remote_llms
-from llm_labeler.runs.tasks import ScreenedTexts
-from llm_labeler.settings.kinds import OWN
-from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import AnswerStore
-from llm_labeler.store.budget import Spending, check_prices
+from llm_labeler.dispatch.batch import run_batch
+from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
+from llm_labeler.prompts import load_template
+from llm_labeler.records import Ask, Text
+from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
+from llm_labeler.runs.plan import Plan, estimate
+from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, TextCandidates, judge_questions
+from llm_labeler.settings import STRATEGIES, LabelSettings
+from llm_labeler.store.answers import AnswerStore
+from llm_labeler.store.budget import Budget, Spending, check_prices
 from llm_labeler.store.run_folder import (
     IN_USE,
     STORE_FILE,
@@ -30,12 +33,142 @@ from llm_labeler.store.run_folder import (
     load_run,
     save_run,
 )
-from pairkit.app.errors import ConfigError, RemoteError
+from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
-from pairkit.app.terminal import say as tell
 from pairkit.dataset.in_memory import Source
 from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.folders import check_apart, held_folder, work_beside
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """How questions are asked."""
+
+    batch: bool = False
+    retry_failed: bool = False
+    keep_going: bool = False
+
+
+async def ask_everything(
+    record: RunRecord,
+    texts: Sequence[Text],
+    screened: Iterable[TextCandidates],
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+) -> Asked:
+    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
+    settings, task = record.settings, GenerationTask(record)
+    async with _asking(record, providers, store, options, show) as (ask, dead):
+        proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
+        total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+        first = await ask("proposing", proposals, total)
+        dead |= first.problems
+        judges = [name for name in settings.judges if name not in dead]
+        asked = _asked(store, record, [first], dead)
+        if not judges or asked.stopped or (asked.unanswered and not options.keep_going):
+            return asked
+        second = await ask(
+            "judging", {name: judge_questions(screened, name, record) for name in judges}, None
+        )
+        return _asked(store, record, [first, second], {**dead, **second.problems})
+
+
+async def ask_judges(
+    record: RunRecord,
+    questions: Mapping[str, Iterable[Ask]],
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+    *,
+    total: int,
+) -> Asked:
+    """Ask judges about existing pairs, as `ask_everything` asks for proposals."""
+    async with _asking(record, providers, store, options, show) as (ask, dead):
+        alive = {name: asks for name, asks in questions.items() if name not in dead}
+        outcome = await ask("judging", alive, total)
+        return _asked(store, record, [outcome], {**dead, **outcome.problems})
+
+
+_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[AskOutcome]]
+
+
+@asynccontextmanager
+async def _asking(
+    record: RunRecord,
+    providers: Mapping[str, Provider],
+    store: AnswerStore,
+    options: AskOptions,
+    show: Listener,
+) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
+    """How to ask a stage's questions, and the LLMs that can't be asked with the reasons."""
+    budget = Budget(record.settings.budget, store.spent())
+    retry, go_on = options.retry_failed, options.keep_going
+
+    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> AskOutcome:
+        where = (asks, providers, store, budget)
+        if options.batch:
+            return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
+        breaker = record.settings.breaker
+        return await ask_all(
+            *where,
+            breaker=breaker,
+            progress=show,
+            stage=stage,
+            total=total,
+            retry_final=retry,
+            keep_going=go_on,
+        )
+
+    try:
+        if not options.batch:
+            _refuse_double_payment(record, store, give_up=options.retry_failed)
+        dead = await check_all(providers)
+        if dead and (not options.keep_going or len(dead) == len(providers)):
+            raise together(list(dead.values()))
+        yield ask, dead
+    finally:
+        await asyncio.gather(*(provider.close() for provider in providers.values()))
+
+
+def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
+    """See that no question is asked beside a batch that holds it: both would be paid."""
+    waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
+    if waiting and not give_up:
+        number, llms = sum(len(batch.keys) for batch in waiting), sorted({batch.llm for batch in waiting})
+        raise ConfigError(
+            f"{number:,} questions wait in a batch of {', '.join(llms)} and would be paid twice: collect it"
+            " with batch (--batch), or give it up and ask them again with retry_failed (--retry-failed)"
+        )
+    for batch in waiting:
+        store.give_up_batch(batch)
+
+
+async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError]:
+    """By LLM that can't be asked, what to do about it."""
+    checks = (provider.check() for provider in providers.values())
+    ends = await asyncio.gather(*checks, return_exceptions=True)
+    return by_llm(dict(zip(providers, ends, strict=True)))
+
+
+def _asked(
+    store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
+) -> Asked:
+    unanswered: Counter[str] = Counter()
+    if any(outcome.failed for outcome in outcomes):
+        unanswered.update(
+            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
+        )
+    stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
+    return Asked(
+        sum(outcome.cached for outcome in outcomes),
+        sum((outcome.spent for outcome in outcomes), Spending()),
+        stopped,
+        dict(unanswered),
+        problems,
+    )
 
 
 def generate(
@@ -43,10 +176,10 @@ def generate(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     column: str | None = None,
-    options: AskOptions = AskOptions(),  # noqa: B008 - frozen
+    options: AskOptions = AskOptions(),
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
@@ -64,7 +197,9 @@ def generate(
         Display(progress) as show,
     ):
         save_run(work, record, texts.texts)
-        prepare_store(store, record, providers, notes)
+        if cut_off := store.recover():
+            notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
+        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
         asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
         asked = run_anywhere(asking)
@@ -78,18 +213,17 @@ def generate(
         if asked.stopped:
             flag = f"--{asked.stopped.replace('_', '-')}"
             notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
-        assembled = assemble(
-            store, record, texts.texts, screened, out, work, strategy=functions.strategy, show=show
+        return assemble(
+            *(store, record, texts.texts, screened, out, work, asked, notes),
+            started=start,
+            show=show,
         )
-        in_all = store.spent()
-    return _labelled(out, work, assembled, asked, in_all, start, notes)
 
 
 def parse(
     work: Path,
     out: Path,
     settings: LabelSettings,
-    functions: UserFunctions,
     *,
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -98,7 +232,6 @@ def parse(
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = load_run(work)
-    _check_own_strategy(settings, functions)
     record = _with_settings(recorded, settings)
     check_out(out, record.made_of(), fresh=fresh)
     with (
@@ -107,11 +240,11 @@ def parse(
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
-        assembled = assemble(
-            store, record, texts, screened, out, work, strategy=functions.strategy, show=show
+        return assemble(
+            *(store, record, texts, screened, out, work, Asked(), Notes(progress)),
+            started=start,
+            show=show,
         )
-        in_all = store.spent()
-    return _labelled(out, work, assembled, Asked(), in_all, start, Notes(progress))
 
 
 def plan(
@@ -119,7 +252,7 @@ def plan(
     out: Path,
     work: Path | None,
     settings: LabelSettings,
-    functions: UserFunctions,
+    functions: Mapping[str, LlmFunction],
     *,
     column: str | None = None,
 ) -> Plan:
@@ -132,81 +265,45 @@ def plan(
         return estimate(record, found.texts, providers, store)
 
 
-class Notes(list[str]):
-    """What people should know of a run: kept, and told at once where progress is shown."""
-
-    def __init__(self, progress: bool | Listener) -> None:
-        self._is_quiet = progress is not True
-
-    def add(self, words: str) -> None:
-        """Keep a note, and print it."""
-        self.append(words)
-        tell(words, quiet=self._is_quiet)
-
-    def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
-        """Which rows are not used, and which LLMs may send the others to another machine."""
-        for reason, count in texts.dropped.items():
-            self.add(
-                f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
-                " settings)"
-            )
-        if remote:
-            self.add(f"the sentences may leave this machine: {', '.join(remote)}")
-
-    def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
-        """What is not asked again by itself."""
-        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
-            self.add(
-                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
-                " (--retry-failed) asks them"
-            )
-
-
-def prepare_store(
-    store: AnswerStore, record: RunRecord, providers: Mapping[str, Provider], notes: Notes
-) -> None:
-    """Settle what an earlier session left, and see that limits can be kept, before anything is asked."""
-    if cut_off := store.recover():
-        notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
-    check_prices(record.settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
-    _keep_words(store, record)
-
-
 def prepare(
-    source: Source, column: str | None, settings: LabelSettings, functions: UserFunctions
+    source: Source, column: str | None, settings: LabelSettings, functions: Mapping[str, LlmFunction]
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
-    _check_own_strategy(settings, functions)
     check_strategy_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name], functions.llms.get(name)) for name in names}
+    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in names}
     remote_llms(settings, providers)
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
     record = RunRecord(settings, template, parameters, texts.name, texts.sha256, texts.dropped)
     return record, texts, providers
 
 
-def _check_own_strategy(settings: LabelSettings, functions: UserFunctions) -> None:
-    """See that a strategy which is a function was given."""
-    name = settings.ensemble.strategy
-    if name.startswith(OWN) and functions.strategy is None:
+def check_strategy_can_work(settings: LabelSettings) -> None:
+    """See that the strategy can give a pair at all, before anything is paid for."""
+    strategy, proposers = settings.ensemble.strategy, settings.proposers
+    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    if not (STRATEGIES[strategy].is_judged and judges_itself):
+        return
+    raise ConfigError(
+        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
+        f" {proposers[0]} alone would be asked: no pair could"
+        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
+    )
+
+
+def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
+    """The LLMs that may send text to another machine."""
+    names = [name for name, provider in providers.items() if provider.leaves_machine]
+    if settings.local_only and names:
         raise ConfigError(
-            f"strategy {name} is a function: give it from Python (strategy=your_function), or name another"
-            " (--strategy)"
+            f"local_only (--local-only): {', '.join(names)} may send text to another machine; where the "
+            f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
         )
-
-
-def _keep_words(store: AnswerStore, record: RunRecord) -> None:
-    """What the hashes in the answers' keys stand for, so that the store explains itself."""
-    for digest, words in record.parameters.values():
-        store.save_parameters(digest, words)
-    for polarity, sample in product(record.polarities, range(record.settings.samples)):
-        prompt_hash = record.template.prompt_hash(record.settings.size, polarity, sample)
-        store.save_prompt(prompt_hash, record.template.words(polarity))
+    return names
 
 
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
@@ -243,28 +340,4 @@ def _asked_for(settings: LabelSettings) -> tuple[object, ...]:
     return (
         *(settings.task, settings.size, settings.samples),
         *(prompt.template, prompt.examples, prompt.changes),
-    )
-
-
-def _labelled(
-    out: Path,
-    work: Path,
-    assembled: Assembled,
-    asked: Asked,
-    in_all: Spending,
-    start: float,
-    notes: Notes,
-) -> Labelled:
-    for warning in assembled.warnings:
-        notes.add(f"warning: {warning}")
-    return Labelled(
-        out,
-        work,
-        assembled.statistics,
-        assembled.dropped,
-        assembled.judges,
-        asked,
-        in_all,
-        time.monotonic() - start,
-        tuple(notes),
     )

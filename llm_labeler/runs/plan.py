@@ -8,13 +8,11 @@ from typing import Any
 
 from llm_labeler.clients.provider import Provider
 from llm_labeler.records import Ask, Text, TokenUsage
-from llm_labeler.runs.tasks import task_of
-from llm_labeler.settings.kinds import LLM_KINDS, strategy_of
-from llm_labeler.settings.labelling import LabelSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.settings import RULES
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import PROMISE, money
 from llm_labeler.store.run_folder import RunRecord
-from pairkit.app.errors import ConfigError
 from pairkit.app.result_table import ResultTable
 
 _BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
@@ -101,30 +99,6 @@ class Plan:
         }
 
 
-def check_strategy_can_work(settings: LabelSettings) -> None:
-    """See that the strategy can give a pair at all, before anything is paid for."""
-    strategy, proposers = settings.ensemble.strategy, settings.proposers
-    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
-    if not (strategy_of(strategy).is_judged and judges_itself):
-        return
-    raise ConfigError(
-        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
-        f" {proposers[0]} alone would be asked: no pair could"
-        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
-    )
-
-
-def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> list[str]:
-    """The LLMs that may send text to another machine."""
-    names = [name for name, provider in providers.items() if provider.leaves_machine]
-    if settings.local_only and names:
-        raise ConfigError(
-            f"local_only (--local-only): {', '.join(names)} may send text to another machine; where the "
-            f"LLM itself runs on this one, set local = true in [llm.{names[0]}]"
-        )
-    return names
-
-
 def estimate(
     record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: AnswerStore | None
 ) -> Plan:
@@ -137,7 +111,7 @@ def _of(
     record: RunRecord, texts: tuple[Text, ...], provider: Provider, store: AnswerStore | None
 ) -> Estimate:
     settings = record.settings
-    task = task_of(record)
+    task = GenerationTask(record)
     is_proposer = provider.name in settings.proposers
     questions = len(texts) * task.questions_a_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
@@ -152,7 +126,7 @@ def _of(
         share = missing / questions if questions else 1.0  # of what is still to be judged
         judging = _judging(record, texts, len(settings.proposers) - is_proposer, missing_share=share)
         prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
-    if bound_is_free := not LLM_KINDS[settings.llm[provider.name].kind].is_llm:
+    if bound_is_free := settings.llm[provider.name].kind == RULES:
         prompt = completion = prompt_bound = completion_bound = 0
     return Estimate(
         provider.name,

@@ -1,20 +1,22 @@
-"""What became of everything: reasons, yield and cost, by LLM."""
+"""What became of the answers: reasons, yield and cost by LLM, and all that is known of one sentence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from llm_labeler.judging.ensemble import label
+from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.assemble import QualityWarnings
-from llm_labeler.runs.tasks import screen_texts
-from llm_labeler.store import AnswerStore
+from llm_labeler.runs.tasks import TextCandidates, estimate_judges, screen_texts, with_votes
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, load_run, read_private
+from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
+from pairkit.app.errors import DataError
 from pairkit.app.result_table import Cell, ResultTable
-from pairkit.dataset.card import table
 
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
@@ -106,20 +108,6 @@ class Report:
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    def to_markdown(self) -> str:
-        """Three tables that people read."""
-        parts = [
-            "# Labelling report",
-            f"{self.texts:,} sentences were labelled.",
-            *(f"**Warning:** {warning}" for warning in self.warnings),
-            "## By LLM",
-            table(_HEADER, [_line(name, one) for name, one in self.llms.items()]),
-        ]
-        for title, counts in self._counts().items():
-            if counts:
-                parts += [f"## {title}", table(("reason", "number"), sorted(counts.items()))]
-        return "\n\n".join(parts) + "\n"
-
     def _counts(self) -> dict[str, Mapping[str, int]]:
         proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}
         return {
@@ -162,3 +150,107 @@ def _line(name: str, one: Yield) -> tuple[Cell, ...]:
     kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
     spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
     return (name, one.answers, one.proposals, kept, one.pairs, *spent)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shown:
+    """One sentence with all that is known of it.
+
+    Attributes:
+        prompts: By polarity: the messages as they were sent, role and words.
+        answers: All stored ones of the sentence, of earlier runs, too.
+        failures: Questions of it that have no answer.
+        gathered: What the present run makes of it; None where it has no answer yet.
+        pairs: The candidates with their labels or why they were turned down.
+    """
+
+    text: Text
+    prompts: dict[str, list[tuple[str, str]]]
+    answers: tuple[StoredAnswer, ...]
+    failures: tuple[Failure, ...]
+    gathered: TextCandidates | None
+    pairs: tuple[LabelledPair, ...]
+
+    def parts(self) -> Iterator[tuple[str, list[str]]]:
+        """Titles and what stands below each."""
+        for polarity, messages in self.prompts.items():
+            yield f"prompt, {polarity}", [f"{role}: {words}" for role, words in messages]
+        for answer in self.answers:
+            key, reply = answer.key, answer.reply
+            title = f"answer of {key.llm}, {key.task} ({reply.finish}; prompt {key.prompt_hash})"
+            yield title, [reply.raw or "(empty)"]
+        for failure in self.failures:
+            line = f"{failure.reason} after {failure.attempts} calls: {failure.detail}"
+            yield f"no answer of {failure.key.llm}, {failure.key.task}", [line]
+        if self.gathered is not None:
+            yield (
+                "proposals",
+                [
+                    f"{p.llm} {p.polarity} [{p.reason or p.change or 'kept'}] {p.candidate}"
+                    for p in self.gathered.proposals
+                ],
+            )
+        if self.pairs:
+            yield "pairs", [_pair_line(pair) for pair in self.pairs]
+
+    def tables(self) -> list[str]:
+        """For the terminal, which must not take it for markup."""
+        return [repr(self)]
+
+    def __repr__(self) -> str:
+        parts = (f"\n{title}\n{chr(10).join(lines)}" for title, lines in self.parts())
+        return "\n".join((f"{self.text.text_id}  row {self.text.row}", self.text.text, *parts))
+
+
+def _pair_line(pair: LabelledPair) -> str:
+    votes = ", ".join(f"{vote.judge}: {vote.vote}" for vote in pair.votes)
+    mark = pair.reason or f"{pair.polarity}, label {pair.label:g}"
+    return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
+
+
+def show(work: Path, wanted: str) -> Shown:
+    """Look a sentence up."""
+    record, texts = load_run(work)
+    text = find(texts, wanted, work)
+    with AnswerStore.open(work / STORE_FILE) as store:
+        one = screen_texts(store, record, {text.text_id: text})
+        about = next(with_votes(one, store, record), None)
+        return Shown(
+            text,
+            dict(_prompts(record, text)),
+            tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
+            tuple(failure for failure in store.failures() if failure.key.text_id == text.text_id),
+            about,
+            _pairs(store, record, {text.text_id: text for text in texts}, about),
+        )
+
+
+def find(texts: tuple[Text, ...], wanted: str, work: Path) -> Text:
+    """The one text that is meant."""
+    found = [text for text in texts if wanted in (text.text_id, text.text, f"row:{text.row}")]
+    found = found or [text for text in texts if wanted and text.text_id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError(f"{len(found)} sentences begin with the id {wanted!r}; give more of it", path=work)
+    raise DataError(
+        f"no sentence {wanted!r} among {len(texts):,}; give a text_id (a column of the dataset), row:N or "
+        "the sentence itself",
+        path=work,
+    )
+
+
+def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    for polarity in record.settings.prompt.polarities:
+        messages = record.template.messages(text.text, record.settings.size, polarity)
+        yield polarity, [(message.role, message.content) for message in messages]
+
+
+def _pairs(
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
+) -> tuple[LabelledPair, ...]:
+    settings = record.settings.ensemble
+    if about is None:
+        return ()
+    judges = estimate_judges(screen_texts(store, record, texts), store, record)
+    return tuple(label(about.candidates, about.votes, settings, judges))

@@ -1,4 +1,4 @@
-"""What LLMs are asked about each text, and which candidates their stored answers hold: a class for each task.
+"""What LLMs are asked about each text, and which candidates their stored answers hold.
 
 Whatever the task, its results are candidates: sentences that are a `positive` or a `negative` of a text.
 Judges, ensembles, splits and the dataset go on from there.
@@ -6,17 +6,15 @@ Judges, ensembles, splits and the dataset go on from there.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby
 from typing import Any
 
 from llm_labeler.judging.judges import Judges, fit_judges
-from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks
-from llm_labeler.judging.votes import read_votes
-from llm_labeler.parsing import parse_answer, parse_hard_negatives
+from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
+from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
     Screened,
     hard_turned_down,
@@ -24,14 +22,12 @@ from llm_labeler.parsing.filters import (
     rewrite_turned_down,
     screen,
 )
-from llm_labeler.prompts.templates import Template
-from llm_labeler.prompts.words import PAPER_NAME
+from llm_labeler.prompts import PAPER_NAME
 from llm_labeler.records import (
     POLARITIES,
     Ask,
     AskKey,
     Candidate,
-    ChangeKind,
     Item,
     JudgeVote,
     Polarity,
@@ -39,57 +35,61 @@ from llm_labeler.records import (
     StoredAnswer,
     Text,
 )
-from llm_labeler.settings.kinds import LLM_KINDS
-from llm_labeler.settings.labelling import FilterSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import RULES, FilterSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.run_folder import RunRecord
-from pairkit.system.database import scratch_database, scratch_errors
 
-# For servers that can hold an answer to a schema.
-SENTENCES: dict[str, Any] = {
-    "type": "object",
-    "properties": {"sentences": {"type": "array", "items": {"type": "string"}}},
-    "required": ["sentences"],
-    "additionalProperties": False,
-}
+
+def _schema(item: dict[str, Any]) -> dict[str, Any]:
+    """What servers are to hold an answer to: a list of sentences."""
+    return {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": item}},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+
+
+SENTENCES = _schema({"type": "string"})
 
 
 class GenerationTask:
-    """A question for each polarity; its answer is a list of sentences, in whatever shape."""
+    """A run's questions, one for each text, polarity and sample, and what their answers hold."""
 
     def __init__(self, record: RunRecord) -> None:
-        self.record = record
+        self.record, self.settings = record, record.settings
         size, samples = record.settings.size, range(record.settings.samples)
         self._hashes = {
             polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
             for polarity in record.polarities
         }
         self._proposers = frozenset(record.settings.proposers)
+        self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()
 
     def questions_a_text(self, llm: str) -> int:
         """One for each polarity and sample."""
-        return len(self._hashes) * self.samples(llm)
+        return len(self._hashes) * self._samples(llm)
 
-    def samples(self, llm: str) -> int:
-        """How often an LLM is asked the same: rules once, as they always answer alike."""
-        settings = self.record.settings
-        return settings.samples if LLM_KINDS[settings.llm[llm].kind].is_llm else 1
-
-    def asks(self, texts: Sequence[Text], llm: str) -> Iterator[Ask]:
+    def asks(self, texts: Iterable[Text], llm: str) -> Iterator[Ask]:
         """One LLM's questions, text by text, each polarity in turn."""
-        record = self.record
-        return generation_asks(
-            texts,
-            record.template,
-            record.settings.size,
-            (*self._hashes,),
-            llm,
-            record.parameters[llm][0],
-            schemas={polarity: self.schema(polarity, llm) for polarity in self._hashes},
-            labelling=record.settings.task,
-            changes=self.changes(),
-            samples=self.samples(llm),
-        )
+        template, settings = self.record.template, self.settings
+        turns = [(polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))]
+        hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
+        openings = {polarity: template.opening(polarity) for polarity in self._hashes}
+        schemas = {polarity: self._schema_of(polarity, llm) for polarity in self._hashes}
+        parameters = self.record.parameters[llm][0]
+        for text in texts:
+            for polarity, sample in turns:
+                yield Ask(
+                    AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
+                    (*openings[polarity], template.question(text.text, settings.size, polarity)),
+                    schemas[polarity],
+                    text.text,
+                    settings.size,
+                    settings.task,
+                    self._changes,
+                    sample,
+                )
 
     def is_of_run(self, key: AskKey) -> bool:
         """Whether a question is of this run's LLMs, prompts and parameters."""
@@ -102,128 +102,43 @@ class GenerationTask:
 
     def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
         """Each sentence of each answer, kept or turned down."""
-        items = [(answer.key, self.items(text, answer)) for answer in answers]
-        return screen(text, items, self.record.settings.filters, self.turned_down)
+        items = [(answer.key, self._items(text, answer)) for answer in answers]
+        return screen(text, items, self.settings.filters, self._turned_down)
 
-    def schema(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:  # noqa: ARG002 - for others
-        """What servers are to hold an answer to, where they can."""
-        return SENTENCES
+    def _samples(self, llm: str) -> int:
+        """How often an LLM is asked the same: rules once, as they always answer alike."""
+        return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
 
-    def changes(self) -> tuple[ChangeKind, ...]:
-        """The kinds of hard negatives that are asked for; none where negatives have no kinds."""
-        return ()
+    def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
+        """Hard negatives each with their kind, first; the papers' request is theirs word for word."""
+        if self.settings.task == "triplet" and polarity == "negative":
+            kinds = {"type": "string", "enum": list(self._changes)}
+            return _schema(
+                {
+                    "type": "object",
+                    "properties": {"kind": kinds, "sentence": {"type": "string"}},
+                    "required": ["kind", "sentence"],
+                    "additionalProperties": False,
+                }
+            )
+        is_papers = self.record.template.name == PAPER_NAME
+        return None if is_papers and self.settings.llm[llm].structured != "strict" else SENTENCES
 
-    def items(self, text: Text, answer: StoredAnswer) -> list[Item]:
+    def _items(self, text: Text, answer: StoredAnswer) -> list[Item]:
         """What one answer holds; where it has both polarities, of the one that was asked for."""
-        task, reply = answer.key.task, answer.reply
-        polarity = None if task == "judge" else task
-        size = self.record.settings.size
+        reply, size = answer.reply, self.settings.size
+        polarity = None if answer.key.task == "judge" else answer.key.task
+        if self.settings.task == "triplet" and polarity == "negative":
+            return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
         return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
 
-    def turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    def _turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
         """Why a sentence is no candidate; None: it is one."""
+        if self.settings.task == "query":
+            return query_turned_down(item.text, text, polarity, settings)
+        if self.settings.task == "triplet" and polarity == "negative":
+            return hard_turned_down(item, text, settings, self._changes)
         return rewrite_turned_down(item, text, polarity, settings)
-
-
-class PapersTask(GenerationTask):
-    """Under the papers' prompt the request is the papers', word for word: no schema goes along."""
-
-    def schema(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
-        """None with the papers' prompt, unless a schema is demanded of this LLM."""
-        is_papers = self.record.template.name == PAPER_NAME
-        demanded = self.record.settings.llm[llm].structured == "strict"
-        return None if is_papers and not demanded else super().schema(polarity, llm)
-
-
-class QueryTask(GenerationTask):
-    """The text is a passage; both polarities are questions about it."""
-
-    def turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-        """A query has to ask, and to share words with its passage; it may be much shorter."""
-        return query_turned_down(item.text, text, polarity, settings)
-
-
-class TripletTask(GenerationTask):
-    """Positives as in the papers' task; each negative is asked for with the kind of its change."""
-
-    def schema(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
-        """Sentences; of negatives each with its kind, which is written first and so thought of first."""
-        return super().schema(polarity, llm) if polarity == "positive" else _of_kinds(self.changes())
-
-    def changes(self) -> tuple[ChangeKind, ...]:
-        """The kinds in the settings."""
-        return self.record.settings.prompt.changes
-
-    def items(self, text: Text, answer: StoredAnswer) -> list[Item]:
-        """As of the papers' task, negatives with their kinds."""
-        if answer.key.task != "negative":
-            return super().items(text, answer)
-        reply, size = answer.reply, self.record.settings.size
-        return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
-
-    def turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-        """A negative has to keep words of its text as well."""
-        if polarity == "positive":
-            return rewrite_turned_down(item, text, polarity, settings)
-        return hard_turned_down(item, text, settings, self.changes())
-
-
-def _of_kinds(changes: tuple[ChangeKind, ...]) -> dict[str, Any]:
-    one = {
-        "type": "object",
-        "properties": {"kind": {"type": "string", "enum": list(changes)}, "sentence": {"type": "string"}},
-        "required": ["kind", "sentence"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"sentences": {"type": "array", "items": one}},
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }
-
-
-_TASKS: Mapping[str, type[GenerationTask]] = {
-    "papers": PapersTask,
-    "triplet": TripletTask,
-    "query": QueryTask,
-}
-
-
-def task_of(record: RunRecord) -> GenerationTask:
-    """The task that a run's settings name."""
-    return _TASKS[record.settings.task](record)
-
-
-def generation_asks(
-    texts: Iterable[Text],
-    template: Template,
-    size: int,
-    polarities: tuple[Polarity, ...],
-    llm: str,
-    parameters: str,
-    *,
-    schemas: Mapping[Polarity, dict[str, Any] | None] | None = None,
-    labelling: str = "papers",
-    changes: tuple[ChangeKind, ...] = (),
-    samples: int = 1,
-) -> Iterator[Ask]:
-    """One LLM's questions, text by text, each polarity in turn."""
-    turns = [(polarity, sample) for polarity in polarities for sample in range(samples)]
-    hashes = {turn: template.prompt_hash(size, *turn) for turn in turns}
-    openings = {polarity: template.opening(polarity) for polarity in polarities}
-    for text in texts:
-        for polarity, sample in turns:
-            yield Ask(
-                AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
-                (*openings[polarity], template.question(text.text, size, polarity)),
-                SENTENCES if schemas is None else schemas[polarity],
-                text.text,
-                size,
-                labelling,
-                changes,
-                sample,
-            )
 
 
 @dataclass(slots=True)
@@ -242,7 +157,7 @@ def screen_texts(
     store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
 ) -> Iterator[TextCandidates]:
     """Each text that has an answer of this run, not of an earlier one in the folder, in order of text_id."""
-    task = task_of(record)
+    task = GenerationTask(record)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
         if answers := [answer for answer in group if task.is_of_run(answer.key)]:
@@ -252,34 +167,22 @@ def screen_texts(
 
 
 class ScreenedTexts:
-    """`screen_texts` for several readers at once: each judge's questions, and both passes over the votes.
-
-    Each answer is parsed once; of a run with judges, the candidates are kept in a scratch database.
-    """
+    """`screen_texts` for several readers at once: of a run with judges, texts are kept, and parsed once."""
 
     def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
-        self._screened, self._kept = screen_texts(store, record, texts), 0
-        table = "CREATE TABLE texts (place INTEGER PRIMARY KEY, pickled BLOB);"
-        self._scratch = scratch_database(table) if record.settings.judges else None
+        self._screened = screen_texts(store, record, texts)
+        self._kept: list[TextCandidates] | None = [] if record.settings.judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
-        if self._scratch is None:
+        if self._kept is None:
             yield from self._screened
             return
         for place in count():
-            if place < self._kept:
-                with scratch_errors():
-                    ((pickled,),) = self._scratch.execute(
-                        "SELECT pickled FROM texts WHERE place = ?", (place,)
-                    )
-                yield pickle.loads(pickled)  # noqa: S301 - our own, in a file without a name
-            elif (text := next(self._screened, None)) is not None:
-                with scratch_errors():
-                    self._scratch.execute("INSERT INTO texts VALUES (?, ?)", (place, pickle.dumps(text)))
-                self._kept += 1
-                yield text
-            else:
-                return
+            if place == len(self._kept):
+                if (text := next(self._screened, None)) is None:
+                    return
+                self._kept.append(text)
+            yield replace(self._kept[place], votes={}, unjudged=0)
 
 
 def with_votes(

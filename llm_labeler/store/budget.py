@@ -21,7 +21,7 @@ from math import ceil
 
 from llm_labeler.clients.provider import Prices
 from llm_labeler.records import TokenUsage
-from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 
 PROMISE = (
@@ -175,10 +175,7 @@ class Budget:
         return Reservation(llm, wanted, plain)
 
     async def room(self, llm: str, bound: TokenUsage, cost: float | None) -> Reservation:
-        """Hold room for a call, as soon as it fits; see `reserve`.
-
-        Whoever gets it settles or releases it however the call ends: others wait for that.
-        """
+        """Hold room for a call, as soon as it fits; see `reserve`."""
         while (reservation := self.reserve(llm, bound, cost)) is None:
             await self.change()
         return reservation

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.prompts.templates import Template
+from llm_labeler.prompts import Template
 from llm_labeler.records import POLARITIES, AskKey, Polarity, Text
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
@@ -65,11 +65,7 @@ def run_record(
 
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
-    """Refuse an output folder that holds what a run must not replace.
-
-    A dataset made of the same input, settings and LLMs is not refused: what replaces it is the same, or more
-    of it.
-    """
+    """Refuse an output folder that holds what a run must not replace."""
     there = made_there(out, _COMMAND, "input")
     if there is not None and not fresh and _made_of(there) != _made_of(run):
         raise ConfigError(
@@ -149,7 +145,7 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
 
 def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """The run that last worked in this folder, and its sentences."""
-    return load_run_record(work), tuple(Text(*row) for row in _texts(work, *_TEXTS).iter_rows())
+    return load_run_record(work), tuple(Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows())
 
 
 def load_run_record(work: Path) -> RunRecord:
@@ -173,16 +169,6 @@ def load_run_record(work: Path) -> RunRecord:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
 
 
-def _texts(work: Path, *columns: str) -> pl.DataFrame:
-    path = work / TEXTS_FILE
-    try:
-        return read_private(path).select(*columns)
-    except pl.exceptions.ColumnNotFoundError as error:
-        raise DataError(
-            f"damaged (no column {error!s:.60}): run `label generate` again", path=path
-        ) from error
-
-
 def _kept(template: Template) -> dict[str, Any]:
     kept = {"name": template.name, "system": template.system, "user": dict(template.user)}
     return {**kept, "examples": template.examples} if template.examples else kept
@@ -200,10 +186,7 @@ def read_private(path: Path) -> pl.DataFrame:
     """Read a table of ours."""
     if not path.exists():
         raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first")
-    try:
-        return read_parquet(path)
-    except (DataError, OSError) as error:
-        raise DataError(f"damaged ({error}): run `label generate` again", path=path) from error
+    return read_parquet(path)
 
 
 def format_counts(values: Mapping[str, Any]) -> str:

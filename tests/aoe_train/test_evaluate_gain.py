@@ -18,9 +18,10 @@ from aoe_train.evaluation.binary import Binary
 from aoe_train.evaluation.correlation import Correlation
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.resample import Comparison, Interval
-from llm_labeler.judging.judges import CLASSES, cast_votes, fit_judges
+from llm_labeler.judging.ensemble import cast_votes
+from llm_labeler.judging.judges import CLASSES, fit_judges
 from llm_labeler.records import JudgeVote, Vote
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 from tests.aoe_train.tiny import save_bert
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)

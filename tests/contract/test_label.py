@@ -265,8 +265,7 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     report = reported.result
     assert report["llms"]["llama"]["answers"] == 30
     assert report["llms"]["llama"]["cost"] > 0
-    assert run_label("report", "--work", work, "--out", str(tmp_path / "r.md")).code == 0
-    assert "| llama |" in (tmp_path / "r.md").read_text()
+    assert "llama" in run_label("report", "--work", work).out
     rows = pl.concat(read_pairs(tmp_path / "out").splits.values()).head(20)
     gold = tmp_path / "gold.csv"
     rows.select("text1", "text2", "label").write_csv(gold)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler.parsing import parse_answer
+from llm_labeler.parsing.answer import parse_answer
 from llm_labeler.records import Polarity
 
 FOLDER = Path(__file__).with_name("answers")

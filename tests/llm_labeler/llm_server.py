@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.clients.server import ServerProvider
 from llm_labeler.records import Ask, AskKey, LlmReply, Message, digest
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 
 T = TypeVar("T")
 

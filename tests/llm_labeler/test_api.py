@@ -170,46 +170,12 @@ def test_a_plan_asks_nobody_and_is_a_table(tmp_path: Path) -> None:
 
 
 def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
-    made = generate(TEXTS, tmp_path / "out", strategy=keep_long, llms={"first": counting([])})
+    made = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
-    assert run["settings"]["ensemble"]["strategy"] == f"python:{__name__}.keep_long"
-    assert f"`python:{__name__}.keep_long`" in (tmp_path / "out" / "README.md").read_text()
-    assert made.positives == 6
-    assert made.dropped["own_strategy"] == 6
-    labels = pl.concat(made.pairs.splits.values())["label"]
-    assert set(labels.round(6)) == {0.75}
-    with pytest.raises(ConfigError, match="is a function: give it from Python"):
-        llm_labeler.parse(made.work, out=tmp_path / "again", progress=False)
-    again = llm_labeler.parse(made.work, out=tmp_path / "again", strategy=keep_long, progress=False)
+    again = llm_labeler.parse(made.work, out=tmp_path / "again", progress=False)
     assert tree(again.out) == tree(made.out)
-    assert llm_labeler.parse(made.work, out=tmp_path / "u", strategy="union", progress=False).negatives == 6
-    assert llm_labeler.show("row:1", work=made.work).pairs == ()
-
-
-def keep_long(pair: llm_labeler.Proposed) -> float | bool:
-    assert pair.text in TEXTS
-    assert (pair.llms, dict(pair.votes)) == (("first",), {})
-    return 0.75 if pair.polarity == "positive" else False
-
-
-def test_a_strategy_of_ones_own_hears_the_judges_that_are_named(tmp_path: Path) -> None:
-    heard: list[dict[str, str]] = []
-
-    def confirmed(pair: llm_labeler.Proposed) -> bool:
-        heard.append(dict(pair.votes))
-        return "same" in pair.votes.values()
-
-    def judge(prompt: str) -> str:
-        return json.dumps({str(number): "same" for number in range(1, 9)})
-
-    made = generate(TEXTS, tmp_path / "out", strategy=confirmed, judges=judge)
-    assert (made.positives, made.negatives) == (6, 6)
-    assert all(votes == {"judge": "same"} for votes in heard)
-    assert made.judges is not None
-    with pytest.raises(DataError, match="expected True, False, None or a label"):
-        generate(TEXTS, tmp_path / "bad", strategy=lambda pair: 7)
 
 
 def test_progress_goes_to_a_function_and_nothing_to_the_terminal(

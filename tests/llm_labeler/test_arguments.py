@@ -10,7 +10,8 @@ import pytest
 
 import llm_labeler
 from llm_labeler.api import generate, judge, parse
-from llm_labeler.runs.arguments import is_async, read_arguments
+from llm_labeler.clients.function import is_async
+from llm_labeler.runs.arguments import read_arguments
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import setting_keys
 
@@ -88,10 +89,10 @@ def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> N
 def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
     found, functions = read_arguments(KEYS, {"llms": llms})
     assert found.proposers == names
-    entries = {name: found.llm[name] for name in functions.llms}
+    entries = {name: found.llm[name] for name in functions}
     assert {entry.kind for entry in entries.values()} <= {"function"}
     for name, entry in entries.items():
-        function = functions.llms[name]
+        function = functions[name]
         assert entry.model.startswith("python:")
         assert entry.model.endswith(getattr(function, "__qualname__", type(function).__qualname__))
         assert entry.concurrency == (16 if is_async(function) else 1)
@@ -111,6 +112,7 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
         ({"llms": {"a b": answer}}, "'a b' is not a name"),
         ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
         ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
+        ({"llms": "wordnet", "strategy": answer}, "strategy"),
         ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )

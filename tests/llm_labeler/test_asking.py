@@ -13,7 +13,7 @@ import pytest
 import llm_labeler
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import TokenUsage
-from llm_labeler.store import AnswerStore, SubmittedBatch
+from llm_labeler.store.answers import AnswerStore, SubmittedBatch
 from pairkit.app.errors import ConfigError, RemoteError
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]

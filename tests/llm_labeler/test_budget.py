@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.clients.provider import Prices
 from llm_labeler.records import TokenUsage
-from llm_labeler.settings.labelling import BudgetSettings
+from llm_labeler.settings import BudgetSettings
 from llm_labeler.store.budget import (
     Budget,
     BudgetSpent,

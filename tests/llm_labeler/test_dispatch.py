@@ -12,8 +12,8 @@ import pytest
 
 from llm_labeler.clients.provider import CallFailed, Prices
 from llm_labeler.records import Ask, LlmReply, StoredAnswer
-from llm_labeler.settings.labelling import BreakerSettings, BudgetSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import BreakerSettings, BudgetSettings
+from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
@@ -355,13 +355,13 @@ def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store:
 
     async def main() -> None:
         heart = asyncio.create_task(beat())
-        assert (await ask_in(store, Scripted(concurrency=1), count=5000)).cached == 5000
+        assert (await ask_in(store, Scripted(concurrency=1), count=3000)).cached == 3000
         heart.cancel()
 
-    for ask in asks(5000):
+    for ask in asks(3000):
         store.save_answer(StoredAnswer(ask.key, LlmReply("x"), None))
     run(main())
-    assert beats >= 5000 // 256
+    assert beats >= 3000 // 256
 
 
 _MEMORY = """
@@ -401,5 +401,5 @@ def peak_kb(path: Path, count: int) -> int:
 
 
 def test_memory_is_flat(tmp_path: Path) -> None:
-    few, many = peak_kb(tmp_path / "few", 500), peak_kb(tmp_path / "many", 8000)
-    assert many - few < 4000, (few, many)
+    few, many = peak_kb(tmp_path / "few", 500), peak_kb(tmp_path / "many", 4000)
+    assert many - few < 3000, (few, many)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from llm_labeler.records import StoredAnswer
-from llm_labeler.store import AnswerStore
+from llm_labeler.store.answers import AnswerStore
 
 from .scripted_provider import ACTUAL, BOUND, an_ask
 
@@ -101,7 +101,7 @@ def check(tmp_path: Path, kills: int) -> None:
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:
-    check(tmp_path, kills=3)
+    check(tmp_path, kills=2)
 
 
 @pytest.mark.slow

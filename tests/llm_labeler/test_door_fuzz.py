@@ -15,9 +15,9 @@ from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
 from llm_labeler.records import LlmReply, TokenUsage
-from llm_labeler.store import SubmittedBatch
+from llm_labeler.store.answers import SubmittedBatch
 from pairkit.app.errors import BadReply
-from pairkit.openai_api.refusals import LONGEST_WAIT_S, Refusal, RefusedCall, retry_after_s
+from pairkit.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
@@ -52,18 +52,6 @@ BATCH = {
     "errors": {"data": [{"message": "m"}]},
 }
 LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}
-HEADERS = ("retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens")
-WAITS = [
-    "9" * 400,
-    "1e400",
-    "1_0",
-    "٣",
-    "6m0s" * 20,
-    "9" * 20_000,
-    "Mon, 99 Xxx 99999 99:99:99 GMT",
-    "0" * 65,
-    "-",
-]
 
 
 def as_bytes(value: Any, draw: random.Random) -> bytes:
@@ -120,14 +108,6 @@ def lines(draw: random.Random) -> None:
     assert all(isinstance(answer.reply, LlmReply) for answer in results.answers.values())
 
 
-def waits(draw: random.Random) -> None:
-    junk = [*WAITS, *(value for value in JUNK if isinstance(value, str))]
-    headers = {name: draw.choice(junk) for name in HEADERS if draw.random() < 0.5}
-    headers |= {"x-ratelimit-remaining-tokens": "0"}
-    wait_s = retry_after_s(headers, 1e9)
-    assert wait_s is None or 0 <= wait_s <= LONGEST_WAIT_S
-
-
 PROVIDER = provider("http://127.0.0.1:1/v1", kind="openai", temperature=1.0, price_in=1.0, price_out=2.0)
 
 
@@ -142,9 +122,7 @@ class _Offline:
         return await PROVIDER.explain(refused)
 
 
-@pytest.mark.parametrize(
-    "door", [reply, refusal, models, batches, lines, waits], ids=lambda door: door.__name__
-)
+@pytest.mark.parametrize("door", [reply, refusal, models, batches, lines], ids=lambda door: door.__name__)
 @pytest.mark.parametrize("inputs", [300, pytest.param(50_000, marks=pytest.mark.slow)])
 def test_no_door_gives_way(door: Callable[[random.Random], None], inputs: int) -> None:
     for seed in range(inputs):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judge, Judges
 from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
-from llm_labeler.settings.labelling import EnsembleSettings
+from llm_labeler.settings import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}

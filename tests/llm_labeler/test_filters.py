@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from llm_labeler.parsing.filters import REASONS, turned_down
 from llm_labeler.parsing.scripts import differing, fold, is_other_script, sameness, shares, stem, words
 from llm_labeler.records import Polarity
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 TEXT = "The doctor gave the child two tablets yesterday."
 DEFAULT = FilterSettings()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.parsing.filters import asks, is_question, shared, turned_down
 from llm_labeler.records import Polarity
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 QUESTION = "How many words should a personal essay have?"
 

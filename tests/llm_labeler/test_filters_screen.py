@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llm_labeler.parsing.filters import screen
 from llm_labeler.parsing.scripts import fold
 from llm_labeler.records import AskKey, Candidate, Item, Task, Text
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.settings import FilterSettings
 
 TEXT = Text.of("A man plays a guitar.", 1)
 DEFAULT = FilterSettings()
@@ -138,7 +138,7 @@ keys = st.builds(
 answers = st.lists(st.tuples(keys, items), max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(answers, st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_order_changes_nothing(
     given_answers: list[Answer], chance: random.Random

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.judging.questions import judge_asks, judge_batches
 from llm_labeler.records import VOTES, Ask, Candidate, Text
-from llm_labeler.settings.labelling import JudgeSettings
+from llm_labeler.settings import JudgeSettings
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
 FOUR = JudgeSettings(candidates_per_call=4)

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.judging.questions import judge_asks
-from llm_labeler.judging.votes import read_votes
+from llm_labeler.judging.questions import judge_asks, read_votes
 from llm_labeler.records import VOTES, Candidate, Text
-from llm_labeler.settings.labelling import JudgeSettings
+from llm_labeler.settings import JudgeSettings
 from tests.support.linear import assert_linear, repeated
 
 TEXT = Text.of("The drug lowers blood pressure.", 1)
@@ -151,27 +150,8 @@ def test_an_answer_that_holds_the_question_is_read() -> None:
     assert read(json.dumps(raw)) == "os"
 
 
-PIECES = st.sampled_from(
-    [
-        "1",
-        "2",
-        "same",
-        "opposite",
-        ":",
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        "\n",
-        "<think>",
-        "</think>",
-        "```",
-        " ",
-        "id",
-    ]
-)
+MARKS = '1 2 same opposite : " { } [ ] , <think> </think> ``` id'
+PIECES = st.sampled_from([*MARKS.split(), "\n", " "])
 
 
 @given(

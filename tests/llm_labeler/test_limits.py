@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings.labelling import BreakerSettings
-from llm_labeler.store import AnswerStore
+from llm_labeler.settings import BreakerSettings
+from llm_labeler.store.answers import AnswerStore
 from pairkit.app.errors import RateLimited, RemoteError
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, run

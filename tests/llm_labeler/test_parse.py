@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llm_labeler.parsing import REASONS, parse_answer
+from llm_labeler.parsing.answer import REASONS, parse_answer
 from llm_labeler.records import Item
 
 TEXT = "A man is playing a guitar."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.parsing import parse_hard_negatives
+from llm_labeler.parsing.answer import parse_hard_negatives
 
 TEXT = "The old pump may leak in winter."
 NOT, SUMMER = "The old pump may not leak in winter.", "The old pump may leak in summer."

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from llm_labeler.parsing import parse_answer
+from llm_labeler.parsing.answer import parse_answer
 
 from .answer_formats import NAMES, Format, precision_and_recall, read
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.parsing import MAX_CHARS, REASONS, parse_answer
+from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
-from llm_labeler.parsing.sentence import _LINK, without_emphasis
-from llm_labeler.parsing.words import _THINKS, CORRECTS, SourceText
+from llm_labeler.parsing.phrases import CORRECTS, THINKS
+from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
 from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."
@@ -164,55 +164,13 @@ def test_one_line_of_several_sentences(said: list[str]) -> None:
         assert found == [tidy(sentence) for sentence in said]
 
 
-PIECES = [
-    "\n",
-    "\n\n",
-    " ",
-    "1. ",
-    "2) ",
-    "- ",
-    "* ",
-    "**",
-    '"',
-    "“",
-    "”",
-    "'",
-    "`",
-    "```",
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    ", ",
-    "|",
-    "\\",
-    "<li>",
-    "</s>",
-    "[INST]",
-    "[/INST]",
-    "<think>",
-    "</think>",
-    "Sentence 1: ",
-    "Original: ",
-    "Output:",
-    "Sure! ",
-    "Here are synonymous sentences: ",
-    "I'm sorry, but I can't generate that.",
-    "I hope this helps!",
-    "Note: ",
-    "->",
-    "(note ",
-    ")",
-    "\x00",
-    "\ud83d",
-    "好的，以下是同义句：",
-    "The cat sat.",
-    "A dog",
-    "3.5",
-    ".",
-    TEXT,
-]
+LINES = (
+    "\n¦\n\n¦ ¦1. ¦2) ¦- ¦* ¦**¦\"¦“¦”¦'¦`¦```¦[¦]¦{¦}¦:¦, ¦|¦\\¦<li>¦</s>¦[INST]¦[/INST]¦<think>¦</think>",
+    "Sentence 1: ¦Original: ¦Output:¦Sure! ¦Here are synonymous sentences: ",
+    "I'm sorry, but I can't generate that.¦I hope this helps!¦Note: ¦->¦(note ¦)¦\x00¦\ud83d",
+    "好的，以下是同义句：¦The cat sat.¦A dog¦3.5¦.",
+)
+PIECES = [*(piece for line in LINES for piece in line.split("¦")), TEXT]
 rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=30).map("".join)
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
@@ -281,7 +239,7 @@ ADVERSARIES = {
     "inline": "1. A. 2. B. " * (LONG // 12),
     "stops": ". " * (LONG // 2),
     "initials": "A. " * (LONG // 3),
-    "a gap behind an and": f"1) the man sings. 2) and{' ' * 49_000}the man plays.",
+    "a gap behind an and": f"1) the man sings. 2) and{' ' * 23_000}the man plays.",
     "chinese": "中。" * (LONG // 2),
     "backslashes": '"' + "\\" * LONG + '"',
     "python": "[" + "'x', " * (LONG // 5) + "]",
@@ -309,8 +267,7 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
     def parse(answer: str) -> object:
         return parse_answer(answer, text=TEXT, size=3)
 
-    assert parse(ADVERSARIES[name][:50_000])
-    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 50_000)
+    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 24_000)
 
 
 @pytest.mark.parametrize(
@@ -318,8 +275,8 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
     [
         (CORRECTS, "hmmm, ", "x"),
         (CORRECTS, "oh well no ", "x"),
-        (_THINKS, "ok... hmmm ", "x"),
-        (_THINKS, "to write a b ", "x"),
+        (THINKS, "ok... hmmm ", "x"),
+        (THINKS, "to write a b ", "x"),
         (_LINK, "--> ", " "),
         (_LINK, "vs. - *_ ", " "),
         (_RULE, "-", "x|"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.clients import build
-from llm_labeler.prompts.templates import Template
+from llm_labeler.clients.provider import build
+from llm_labeler.prompts import Template
 from llm_labeler.records import Text
-from llm_labeler.runs.plan import check_strategy_can_work, estimate
-from llm_labeler.settings.labelling import LabelSettings
+from llm_labeler.runs.label import check_strategy_can_work
+from llm_labeler.runs.plan import estimate
+from llm_labeler.settings import LabelSettings
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
 

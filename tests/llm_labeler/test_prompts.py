@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.prompts.templates import Template, load_template
+from llm_labeler.prompts import Template, load_template
 from llm_labeler.records import POLARITIES, Text
-from llm_labeler.runs.tasks import generation_asks
-from llm_labeler.settings.labelling import PromptSettings
+from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.settings import LabelSettings, PromptSettings
+from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
 
 BOTH = POLARITIES
@@ -70,11 +71,12 @@ def test_the_hash_stands_for_template_and_size_and_not_for_the_text() -> None:
 def test_asks_are_known_by_what_they_say() -> None:
     texts = [Text.of("One.", 1), Text.of("Two.", 2)]
     template = load_template(PromptSettings())
-    asks = list(generation_asks(texts, template, 3, BOTH, "llama", "p"))
+    record = RunRecord(LabelSettings(llms=("llama",)), template, {"llama": ("p", "{}")}, "", "", {})
+    asks = list(GenerationTask(record).asks(texts, "llama"))
     assert [(ask.key.text_id, ask.key.task) for ask in asks] == [
         (text.text_id, polarity) for text in texts for polarity in BOTH
     ]
-    turned = list(generation_asks(texts[::-1], template, 3, BOTH, "llama", "p"))
+    turned = list(GenerationTask(record).asks(texts[::-1], "llama"))
     assert {ask.key for ask in turned} == {ask.key for ask in asks}
 
 
@@ -89,7 +91,6 @@ def test_templates_of_ones_own(tmp_path: Path) -> None:
     template = load_template(PromptSettings(template=str(table)))
     system, user = template.messages('"x"', 2, "negative")
     assert (system.content, user.content) == ("S", '2 other "\\"x\\""')
-    assert template.words("positive") == "S\n\n{size} same {text}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from llm_labeler.clients.provider import CallFailed
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
-from pairkit.openai_api.refusals import Refusal
 from tests.llm_labeler.llm_server import (
     KEY,
     an_ask,
@@ -201,28 +200,10 @@ def test_a_cut_body_of_the_wrong_encoding() -> None:
 
 def test_through_all_faults_everything_is_answered_and_nothing_again() -> None:
     with serve(faults=Faults(0.3, seed=1)) as server:
-        found = run(replies(provider(server.base_url), map(an_ask, range(300))))
+        found = run(replies(provider(server.base_url), map(an_ask, range(150))))
         stats = server.stats
-    assert len(found) == len({reply.raw for reply in found}) == 300
-    assert stats.answered == len(stats.asked) == 300
+    assert len(found) == len({reply.raw for reply in found}) == 150
+    assert stats.answered == len(stats.asked) == 150
     assert stats.asked_again == 0
     assert len(stats.faults) == 7
-    assert 60 <= stats.requests - 300 <= 220  # 0.3 / 0.7 of 300: 129
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ('{"error": {"message": "m", "code": 7, "param": null}}', "m"),
-        ('{"error": "m"}', "m"),
-        ('{"detail": "m"}', "m"),
-        ('{"object": "error", "message": "m"}', "m"),
-        ("m\n", "m"),
-        ('"m"', "m"),
-        ("", ""),
-        ('{"detail": [{"loc": ["body"]}]}', '[{"loc": ["body"]}]'),
-        ("x" * 9000, "x" * 299 + "…"),
-    ],
-)
-def test_reading_a_refusal(body: str, message: str) -> None:
-    assert Refusal.of(400, body).message == message
+    assert 25 <= stats.requests - 150 <= 110  # 0.3 / 0.7 of 150: 64

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from llm_labeler.clients.local import BatchQueue, LocalProvider, find_folder
+from llm_labeler.clients.local import BatchQueue, Completion, LocalProvider, TokenizedPrompt
 from llm_labeler.clients.local_model import LocalModel, sampling
-from llm_labeler.clients.provider import CallFailed, Completion, Prices, Provider, TokenizedPrompt
+from llm_labeler.clients.provider import CallFailed, Prices, Provider
 from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 TEMPLATE = (
@@ -355,22 +355,14 @@ def test_pickled_weights_are_refused(bare_model: Path, tmp_path: Path) -> None:
         answers(entry(folder), [])
 
 
-def test_code_of_the_hub_needs_a_commit() -> None:
-    for revision in (None, "main", "abc123"):
-        with pytest.raises(ConfigError, match="40 hexadecimal digits"):
-            LocalProvider("mine", entry("some/model", trust_remote_code=True, revision=revision))
-    LocalProvider("mine", entry("some/model", trust_remote_code=True, revision="a" * 40))
-
-
-def test_code_of_another_repository_is_refused(bare_model: Path, tmp_path: Path) -> None:
+def test_a_model_with_code_of_its_own_is_refused(bare_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "m"
     shutil.copytree(bare_model, folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(
-        json.dumps(config | {"auto_map": {"AutoModelForCausalLM": "other/repo--m.M"}})
-    )
-    with pytest.raises(ConfigError, match="in another repository"):
-        find_folder("mine", entry(folder, trust_remote_code=True))
+    config = {"model_type": "own", "auto_map": {"AutoConfig": "own.C", "AutoModelForCausalLM": "own.M"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text("raise SystemExit('it was run')")
+    with pytest.raises(ConfigError, match="needs code of its own, which is not run here"):
+        answers(entry(folder), [])
 
 
 @pytest.mark.parametrize(

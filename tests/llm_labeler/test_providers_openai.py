@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.clients import build
-from llm_labeler.clients.provider import CallFailed, Provider
+from llm_labeler.clients.provider import CallFailed, Provider, build
 from llm_labeler.clients.server import ServerProvider
 from llm_labeler.records import Ask, Message, TokenUsage
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import (
     ENVIRON,

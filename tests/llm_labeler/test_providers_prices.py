@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.clients.prices import find_prices
 from llm_labeler.clients.provider import Prices
 from llm_labeler.clients.server import _find_address as find_address
-from llm_labeler.settings.labelling import BUILT_IN_LLMS, LlmSettings
+from llm_labeler.clients.server import find_prices
+from llm_labeler.settings import BUILT_IN_LLMS, LlmSettings
 from pairkit.app.errors import ConfigError
 
 OWN = {"kind": "openai_compatible", "model": "m", "local": True}

@@ -11,9 +11,9 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.chat_completions import Dialect
-from llm_labeler.prompts.templates import MOST, MOST_CHARACTERS, Template, load_template, read_examples
+from llm_labeler.prompts import MOST, MOST_CHARACTERS, Template, load_template, read_examples
 from llm_labeler.records import Ask, AskKey, Message
-from llm_labeler.settings.labelling import LlmSettings, PromptSettings
+from llm_labeler.settings import LlmSettings, PromptSettings
 from llm_labeler.store.run_folder import load_run
 from pairkit.app.errors import ConfigError
 

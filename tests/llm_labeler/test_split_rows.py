@@ -1,4 +1,4 @@
-"""Rows split_rows in shards are those that would be made of everything in memory."""
+"""The rows that a dataset has of collected candidates, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.rows import ROWS, DatasetRows
-from llm_labeler.dataset.write import DatasetShards, write
+from llm_labeler.dataset import card
+from llm_labeler.dataset.card import write
+from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_rows
 from pairkit.dataset.records import SPLITS
 from tests.llm_labeler.test_dataset import record
-from tests.pairkit.peak import peak_mib
 
-Frames = Mapping[str, Mapping[str, pl.DataFrame]]
 Drawn = list[list[tuple[Any, ...]]]
 Collected = list[tuple[Text, list[LabelledPair]]]
 
@@ -59,8 +58,8 @@ def collected(drawn: Drawn) -> Collected:
     return found
 
 
-def rows_of(run: Collected, *, triplets: bool = False, shard: int = ROWS) -> DatasetRows:
-    rows = DatasetRows("union", 3, triplets=triplets, shard=shard)
+def rows_of(run: Collected, *, triplets: bool = False) -> DatasetRows:
+    rows = DatasetRows("union", 3, triplets=triplets)
     for text, pairs in run:
         rows.add(text, pairs)
     return rows
@@ -70,35 +69,15 @@ def splits_of(run: Collected) -> dict[str, str]:
     return {text.text_id: SPLITS[text.row % 3] for text, _ in run}
 
 
-def together(split_rows: DatasetShards) -> Frames:
-    """The shards of each configuration and split, one behind the other."""
-    found: dict[str, dict[str, list[pl.DataFrame]]] = {config: {} for config in split_rows.sizes}
-    for config, splits in found.items():
-        for split, place, count, rows in split_rows.shards(config):
-            shards = splits.setdefault(split, [])
-            assert (place, len(shards) < count) == (len(shards), True)
-            shards.append(rows)
-    return {config: {split: pl.concat(s) for split, s in splits.items()} for config, splits in found.items()}
-
-
-@settings(max_examples=60)
-@given(RUNS, st.integers(1, 9), st.booleans())
-def test_shards_together_are_the_rows_of_one_shard_which_are_counted(
-    drawn: Drawn, shard: int, triplets: bool
-) -> None:
+@settings(max_examples=40)
+@given(RUNS, st.booleans())
+def test_rows_are_counted(drawn: Drawn, triplets: bool) -> None:
     run = collected(drawn)
-    whole, parted = (
-        DatasetShards(rows_of(run, triplets=triplets, shard=size), splits_of(run), graded=False)
-        for size in (ROWS, shard)
-    )
-    frames, found, counts = together(whole), together(parted), whole.counts()
-    assert (found.keys(), parted.counts()) == (frames.keys(), counts)
-    for config, splits in frames.items():
-        assert found[config].keys() == splits.keys()
-        assert all(found[config][split].equals(rows, null_equal=True) for split, rows in splits.items())
+    made = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=False)
+    counts = made.counts()
     for split in SPLITS:
-        rows, counted = frames.get("default", {}).get(split), counts["splits"][split]
-        assert counted["triplets"] == len(frames.get("triplet", {}).get(split, ()))
+        rows, counted = made.frames.get("default", {}).get(split), counts["splits"][split]
+        assert counted["triplets"] == len(made.frames.get("triplet", {}).get(split, ()))
         if rows is not None:
             assert counted["texts"] == rows["text_id"].n_unique()
             assert [counted[name] for name in POLARITIES] == [
@@ -106,11 +85,11 @@ def test_shards_together_are_the_rows_of_one_shard_which_are_counted(
             ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(RUNS, st.booleans())
 def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: Drawn, triplets: bool) -> None:
     run = collected(drawn)
-    frames = together(DatasetShards(rows_of(run, triplets=triplets), splits_of(run), graded=True))
+    frames = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=True).frames
     for text, pairs in run:
         kept: dict[str, LabelledPair] = {}
         for pair in pairs:
@@ -153,9 +132,11 @@ def a_run(texts: int) -> Collected:
     )
 
 
-def written(out: Path, run: Collected, shard: int = ROWS) -> Path:
-    rows = rows_of(run, shard=shard)
-    write(out, rows, splits_of(run), graded=False, statistics={"texts": len(run)}, run=record())
+def written(out: Path, run: Collected, shard: int = card.SHARD_ROWS) -> Path:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(card, "SHARD_ROWS", shard)
+        statistics = {"texts": len(run)}
+        write(out, rows_of(run), splits_of(run), graded=False, statistics=statistics, run=record())
     return out
 
 
@@ -176,8 +157,8 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path: Path) ->
 def test_what_fails_half_way_leaves_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = written(tmp_path / "out", a_run(3))
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
-    rows, run = rows_of(a_run(30), shard=12), a_run(30)
-    monkeypatch.setattr(DatasetShards, "_positives", lambda *_: pl.DataFrame({"other": [1]}))
+    rows, run = rows_of(a_run(30)), a_run(30)
+    monkeypatch.setattr(DatasetSplits, "_positives", lambda _: pl.DataFrame({"other": [1], "split": [0]}))
     with pytest.raises(ConfigError, match="no column anchor"):
         write(out, rows, splits_of(run), graded=False, statistics={}, run=record())
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
@@ -193,8 +174,7 @@ def test_sentences_are_texts_and_what_was_not_turned_down(drawn: Drawn) -> None:
     run = collected(drawn)
     expected = [text.text for text in texts_of(run)]
     expected += [pair.candidate.candidate for _, pairs in run for pair in pairs if pair.reason is None]
-    found = rows_of(run).emitted(texts_of(run))
-    assert [*iter(found)] == expected == [found[place] for place in range(len(found))]
+    assert rows_of(run).emitted(texts_of(run)).to_list() == expected
 
 
 KILLED = """
@@ -225,35 +205,3 @@ def test_a_kill_between_two_shards_leaves_no_half_dataset(tmp_path: Path) -> Non
     files = [path.relative_to(again) for path in sorted(again.rglob("*.*"))]
     assert len(files) > 20
     assert all((again / name).read_bytes() == (undisturbed / name).read_bytes() for name in files)
-
-
-MANY = """
-import random, sys
-from pathlib import Path
-from llm_labeler.dataset.write import write
-from llm_labeler.records import Candidate, LabelledPair, Text
-from llm_labeler.dataset.rows import DatasetRows
-from tests.llm_labeler.test_dataset import record
-
-rows = DatasetRows("union", 3, shard=10_000)
-for number in range(25_000):
-    text = Text.of(f"Text {number}.", number)
-    rows.add(text, [
-        LabelledPair(
-            Candidate(text.text_id, f"{number} {each} " + "long " * 120, polarity, ("x",)), polarity, 1.0
-        )
-        for each in range(3) for polarity in ("positive", "negative")
-    ])
-rows.write_candidates(Path(sys.argv[1]).with_name("candidates.parquet"))
-splits = {text.text_id: "train" for text in rows.texts}
-write(Path(sys.argv[1]), rows, splits, graded=False, statistics={"texts": 25_000}, run=record())
-"""
-
-
-def test_rows_take_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    (program := tmp_path / "program.py").write_text(MANY)
-    code = "sys.argv[1] = sys.argv[1] + '.out'; runpy.run_path(sys.argv[1][:-4])"
-    says, mib = peak_mib("import runpy\nimport tests.llm_labeler.test_dataset", code, program)
-    assert says == "done"
-    assert mib < 215  # 173, and 180 of twice as many; 288 with all rows in frames

@@ -13,8 +13,8 @@ from llm_labeler.parsing.filters import hard_turned_down, query_turned_down
 from llm_labeler.records import CHANGES, Item
 from llm_labeler.runs.arguments import read_arguments
 from llm_labeler.runs.label import prepare
-from llm_labeler.runs.tasks import task_of
-from llm_labeler.settings.labelling import FilterSettings
+from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.settings import FilterSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.flag import setting_keys
 from pairkit.dataset.reader import read_pairs, read_rows
@@ -132,7 +132,7 @@ def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
             settings=given.pop("settings", None),
         )
         record, texts, _ = prepare(SENTENCES, None, found, functions)
-        return [ask.schema for ask in task_of(record).asks(texts.texts[:1], "llama")]
+        return [ask.schema for ask in GenerationTask(record).asks(texts.texts[:1], "llama")]
 
     assert schemas(prompt="paper") == [None, None]
     assert None not in schemas(prompt="paper", settings={"llm.llama.structured": "strict"})

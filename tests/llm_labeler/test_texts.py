@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.dataset.texts import InputTexts, read_texts, tidy, why_unusable
 from llm_labeler.records import digest
-from llm_labeler.settings.labelling import InputSettings
+from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]

@@ -20,7 +20,7 @@ from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.queries import queries
 from llm_labeler.records import Ask, LlmReply, Polarity, TokenUsage, digest
-from llm_labeler.settings.labelling import LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 
 VERSION = 2  # of the rules; another one's answers are asked for anew

@@ -268,10 +268,7 @@ _SHORTEST, _LONGEST = 4, 40  # tokens
 
 
 def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[tuple[ChangeKind, str]]:
-    """Up to `size` sentences that keep most words of a text and say something else, each with its kind.
-
-    The surest of each kind come before the second of any.
-    """
+    """Up to `size` sentences that keep most words of a text and say something else, each with its kind."""
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []

@@ -225,11 +225,7 @@ _GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 
 def main_verb(sentence: TaggedSentence) -> int | None:
-    """The place of the finite verb of the main clause; None where it can't be told.
-
-    An opening clause that begins with a subordinator ends at its comma. A relative pronoun owes one verb
-    before the main one may come.
-    """
+    """The place of the finite verb of the main clause; None where it can't be told."""
     codes, start, owed = sentence.codes, main_start(sentence), 0
     if start is None:
         return None

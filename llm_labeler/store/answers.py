@@ -7,28 +7,108 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_labeler.records import Ask, AskKey, Failure, StoredAnswer, Task, TokenUsage
+from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
 from llm_labeler.store.budget import MOST, Spending, charge, picodollars
-from llm_labeler.store.rows import (
-    ANSWER,
-    FAILURE,
-    KEY,
-    SAME_KEY,
-    SCHEMA,
-    answer_row,
-    blob,
-    failure_row,
-    key_row,
-    row_answer,
-    row_failure,
-    row_key,
-    text,
-)
-from pairkit.system.database import database_errors, open_database, transaction
+from pairkit.system.database import Schema, database_errors, open_database, transaction
+
+_APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
+
+# Also the order in which answers are read: it does not depend on when they came.
+KEY = "text_id, task, llm, prompt_hash, parameters"
+_KEY_COLUMNS = ", ".join(f"{column} TEXT NOT NULL" for column in KEY.split(", "))
+
+# What servers and people wrote is a BLOB: UTF-8 that may hold lone surrogates, which TEXT can't.
+_TABLES = f"""
+CREATE TABLE answers (
+  {_KEY_COLUMNS}, raw BLOB NOT NULL, finish BLOB NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
+  model BLOB NOT NULL, cost REAL, estimated INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+CREATE TABLE failures (
+  {_KEY_COLUMNS}, reason TEXT NOT NULL, detail BLOB NOT NULL, attempts INTEGER NOT NULL,
+  final INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+-- calls that have left and not come back, at the most they can take; after a kill, what may be on the bill
+CREATE TABLE in_flight (
+  attempt INTEGER PRIMARY KEY, {_KEY_COLUMNS}, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER
+);
+CREATE TABLE spending (
+  llm TEXT PRIMARY KEY, requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER NOT NULL, unpriced INTEGER NOT NULL,
+  estimated INTEGER NOT NULL
+) WITHOUT ROWID;
+-- questions that a server answers within a day; prompt_tokens … picodollars: the most they can take; `files`
+-- holds nothing
+CREATE TABLE batches (
+  batch_id TEXT PRIMARY KEY, llm TEXT NOT NULL, state TEXT NOT NULL, files TEXT NOT NULL, keys TEXT NOT NULL,
+  requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+  picodollars INTEGER
+);
+"""
+
+SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
+Row = tuple[Any, ...]
+
+ANSWER = f"{KEY}, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated"
+FAILURE = f"{KEY}, reason, detail, attempts, final"
+SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
+
+
+def blob(text: str) -> bytes:
+    """UTF-8 that keeps lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text(data: bytes) -> str:
+    """The text of a `blob`."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def key_row(key: AskKey) -> Row:
+    """The columns of `KEY`."""
+    return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
+
+
+def row_key(row: Row) -> AskKey:
+    """The key of a row that begins with `KEY`."""
+    text_id, task, llm, prompt_hash, parameters = row[:5]
+    return AskKey(text_id, llm, task, prompt_hash, parameters)
+
+
+def answer_row(answer: StoredAnswer) -> Row:
+    """The columns of `ANSWER`."""
+    reply, usage = answer.reply, answer.reply.usage
+    tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
+    return (
+        *key_row(answer.key),
+        *(blob(reply.raw), blob(reply.finish), *tokens, blob(reply.model)),
+        *(answer.cost, int(answer.estimated)),
+    )
+
+
+def row_answer(row: Row) -> StoredAnswer:
+    """The answer of a row with the columns of `ANSWER`."""
+    raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
+    usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
+    return StoredAnswer(
+        row_key(row), LlmReply(text(raw), text(finish), usage, text(model)), cost, bool(estimated)
+    )
+
+
+def failure_row(failure: Failure) -> Row:
+    """The columns of `FAILURE`."""
+    return (*key_row(failure.key), failure.reason, blob(failure.detail), failure.attempts, int(failure.final))
+
+
+def row_failure(row: Row) -> Failure:
+    """The failure of a row with the columns of `FAILURE`."""
+    reason, detail, attempts, final = row[5:]
+    return Failure(row_key(row), reason, text(detail), attempts, bool(final))
+
 
 _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
 
@@ -121,13 +201,6 @@ _OF_TEXTS = (
     f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
     f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
 )
-
-
-def _each_once(text_ids: Iterable[str]) -> Iterator[str]:
-    """In order; without a set, as there may be millions."""
-    return (text_id for text_id, _ in groupby(sorted(text_ids)))
-
-
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
 _FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
@@ -205,10 +278,7 @@ class AnswerStore:
             self._connection.execute(_SAVE_FAILURE, failure_row(failure))
 
     def recover(self) -> int:
-        """Charge, at their bound, the calls that an earlier process left in flight; how many there were.
-
-        For the process that holds the run's folder, before its first call.
-        """
+        """Charge, at their bound, the calls that an earlier process left in flight; how many there were."""
         with self._writing() as connection:
             for llm, spent in _summed(connection, (_CUT_OFF,)).items():
                 _add_spending(connection, llm, spent)
@@ -219,14 +289,10 @@ class AnswerStore:
     def answers(
         self, tasks: Collection[Task], text_ids: Collection[str] | None = None
     ) -> Iterator[StoredAnswer]:
-        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in.
-
-        Those of a few texts are in memory at a time, and nothing is left open between two chunks: SQLite
-        could not fold its log in while calls go on.
-        """
+        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         wanted = json.dumps(sorted(tasks))
         with database_errors(self.path):
-            for chunk in self._answered() if text_ids is None else chunks(_each_once(text_ids), _TEXTS):
+            for chunk in self._answered() if text_ids is None else chunks(sorted(set(text_ids)), _TEXTS):
                 yield from map(
                     row_answer, self._connection.execute(_OF_TEXTS, (json.dumps(chunk), wanted)).fetchall()
                 )
@@ -262,24 +328,6 @@ class AnswerStore:
         """The same by LLM, in order of names."""
         with database_errors(self.path):
             return _summed(self._connection, (_SPENT, _CUT_OFF, _WAITING))
-
-    # What answers were made from.
-
-    def save_prompt(self, prompt_hash: str, template: str) -> None:
-        """Keep the template that a prompt hash stands for."""
-        self._put("INSERT OR REPLACE INTO prompts VALUES (?, ?)", prompt_hash, template)
-
-    def prompt(self, prompt_hash: str) -> str | None:
-        """The template that a prompt hash stands for."""
-        return self._text("SELECT template FROM prompts WHERE prompt_hash = ?", prompt_hash)
-
-    def save_parameters(self, digest: str, json: str) -> None:
-        """Keep what a digest of parameters stands for."""
-        self._put("INSERT OR REPLACE INTO parameters VALUES (?, ?)", digest, json)
-
-    def parameters(self, digest: str) -> str | None:
-        """The JSON that a digest of parameters stands for."""
-        return self._text("SELECT json FROM parameters WHERE digest = ?", digest)
 
     # Batches.
 
@@ -321,14 +369,6 @@ class AnswerStore:
         """Strike out a batch that brought nothing and cost nothing."""
         with self._writing() as connection:
             connection.execute(_FORGET_BATCH, (batch_id,))
-
-    def _put(self, sql: str, key: str, value: str) -> None:
-        with database_errors(self.path):
-            self._connection.execute(sql, (key, blob(value)))
-
-    def _text(self, sql: str, key: str) -> str | None:
-        row = self._one(sql, key)
-        return None if row is None else text(row[0])
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         with database_errors(self.path):

@@ -1,16 +1,67 @@
-"""All settings of a labelling run in one tree; each section belongs to the stage it is named after."""
+"""All settings of a labelling run, and the kinds of LLMs, strategies and tasks that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
-from llm_labeler.settings.kinds import LLM_KINDS, OWN, STRATEGIES, TASKS, strategy_of
 from pairkit.app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleStrategy:
+    """How proposals and judgements become labels."""
+
+    meaning: str
+    is_judged: bool = False
+    is_graded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabellingKind:
+    """A labelling task: what LLMs are asked about each text, and what is read out of their answers."""
+
+    triplets: bool = True
+    is_judged: bool = False
+
+
+RULES = "wordnet"  # the kind that is no LLM
+LLM_KINDS = (
+    *("openai", "openai_compatible", "glm", "anthropic", "gemini"),  # behind servers
+    *("local", "function", RULES),
+)
+
+STRATEGIES: Mapping[str, EnsembleStrategy] = {
+    "union": EnsembleStrategy("every proposal that passed the filters, whoever made it"),
+    "vote": EnsembleStrategy(
+        "proposals that more judges confirmed than denied, each judging blind and none its own",
+        is_judged=True,
+    ),
+    "weighted": EnsembleStrategy(
+        "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
+        " judges' estimated accuracy; the label follows from the probabilities that result",
+        is_judged=True,
+        is_graded=True,
+    ),
+}
+
+TASKS: Mapping[str, LabellingKind] = {
+    "papers": LabellingKind(triplets=False, is_judged=True),
+    "triplet": LabellingKind(is_judged=True),
+    "query": LabellingKind(),
+}
+
+
+def own_name(function: Any) -> str:
+    """How a function of somebody's is named in records: `python:module.qualified_name`."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"python:{named.__module__}.{named.__qualname__}"
+
 
 Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
@@ -19,11 +70,11 @@ _SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", 
 
 
 def _one_of(*names: str) -> AfterValidator:
-    """One of a table's names, or a function that a person gave where those may be."""
+    """One of a table's names."""
 
     def check(name: str) -> str:
-        if name not in names and not (OWN in names and name.startswith(OWN)):
-            *most, last = (repr(known) for known in names if known != OWN)
+        if name not in names:
+            *most, last = map(repr, names)
             raise ValueError(f"expected {', '.join(most)}{' or ' if most else ''}{last}")
         return name
 
@@ -87,7 +138,6 @@ class LlmSettings(Settings):
     structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
     revision: str | None = None  # local: a commit of the model on the Hub
-    trust_remote_code: bool = False  # local: run the model's own code; needs a revision
     load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
     batch_size: int = Field(default=8, ge=1)  # local: questions at a time
 
@@ -147,9 +197,7 @@ class EnsembleSettings(Settings):
     """How several LLMs' proposals become labels."""
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Annotated[str, _one_of(*STRATEGIES, OWN)] = (
-        "union"  # union, vote, weighted, or a function from Python
-    )
+    strategy: Annotated[str, _one_of(*STRATEGIES)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # what happens to positives judged opposite, and negatives judged same
     reversed_pairs: Literal["drop", "swap"] = "drop"
@@ -260,7 +308,7 @@ class LabelSettings(Settings):
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
         strategy = self.ensemble.strategy
-        if strategy_of(strategy).is_judged and not TASKS[self.task].is_judged:
+        if STRATEGIES[strategy].is_judged and not TASKS[self.task].is_judged:
             raise ValueError(
                 f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
                 " pairs texts that never say the same; use union"
@@ -275,7 +323,7 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
                     f"describe it as [llm.{name}] in a file for config (--config)"
                 )
-        if strategy_of(self.ensemble.strategy).is_judged and self.llms and not self.judges:
+        if STRATEGIES[self.ensemble.strategy].is_judged and self.llms and not self.judges:
             raise ValueError(
                 f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
@@ -307,12 +355,8 @@ class LabelSettings(Settings):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; none where the strategy asks for no judgement.
-
-        A function that a person gave as the strategy is told of judgements where judges are named.
-        """
-        strategy = self.ensemble.strategy
-        named = self.judge.llms or (() if strategy.startswith(OWN) else self.proposers)
-        if not (strategy_of(strategy).is_judged or strategy.startswith(OWN)):
+        """The LLMs that judge; none where the strategy asks for no judgement."""
+        if not STRATEGIES[self.ensemble.strategy].is_judged:
             return ()
-        return tuple(name for name in named if LLM_KINDS[self.llm[name].kind].is_llm)  # rules can't judge
+        named = self.judge.llms or self.proposers
+        return tuple(name for name in named if self.llm[name].kind != RULES)  # rules can't judge

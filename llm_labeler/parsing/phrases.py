@@ -7,10 +7,6 @@ and the pattern is ignored.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-
-from llm_labeler.parsing.scripts import UNSPACED, fold, words
-from llm_labeler.records import Polarity
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
@@ -31,10 +27,10 @@ _OPENER = (
     r"|voici|次の)"
 )
 # An introduction: to the colon, or all of "Sure!".
-_LEAD = _any(
+LEAD = _any(
     rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
 )
-_COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
+COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # What an introduction is about.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
@@ -90,14 +86,14 @@ LABEL = _any(
     r"(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*"
 )
 BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
-_NOTE = _any(
+NOTE = _any(
     r"(?:please )?(?:key |brief )?(?:note|explanation|disclaimer|remark|comment|reason(?:ing)?|rationale"
     r"|translation",
     r"changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence|score)s?(?: \d{1,2})?"
     r"[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足|hinweis|erklärung|notas?"
     r"|remarque)s? ?[:：]",
 )
-_CLOSING = _any(
+CLOSING = _any(
     r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank"
     r"|would you|keep in mind",
     r"(?:i )?hope (?:this|these|that|you)|if (?:that|you (?:need|have|would|want|['’]d|require))"
@@ -134,12 +130,12 @@ REFUSAL = _any(
     r"mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)|there is no"
     r"|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
 )
-_NOTHING = _any(
+NOTHING = _any(
     r"[\W_]*(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无|no (?:further|more"
     r"|other)[\w\s-]{0,60})?[\W_]*"
 )
 _MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
-_THINKS = _any(
+THINKS = _any(
     r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*(?:let me (?!know)"
     r"|let['’]s (?:see"
     rf"|think|try)|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}|the user (?:wants"
@@ -152,11 +148,11 @@ CORRECTS = _any(
     r"(?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*(?:oops|wait|hold on|scratch that|correction\b"
     r"|let me (?:correct|fix|redo))|等等|不对|更正"
 )
-_ECHO_NAME = _any(
+ECHO_NAME = _any(
     r"(?:the )?(?:original|input|source|given|prompt|question|query|instruction|premise|user|原|输入|问"
     r"|入力|entrada)"
 )
-_SIDE_NAME = _any(
+SIDE_NAME = _any(
     r"(?:explanation|explain|notes?\b|reason|rationale|why|id\b|index|number|no\b|#|nr\b|label|type|kind"
     r"|lang|polarity",
     r"score|similarity|confidence|rank|difference|change|comment|remark|title|status|error|message|detail"
@@ -166,131 +162,17 @@ _SIDE_NAME = _any(
     r"date|key\b|usage|context|translation|pinyin|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung"
     r"|hinweis|nota\b)",
 )
-_SENTENCE_NAME = _any(
+SENTENCE_NAME = _any(
     r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version"
     r"|variation",
     r"variant|alternative|option|opposite|negat|positive|candidate|statement|句|义|文本|输出|结果|内容"
     r"|改写|答案|satz|frase",
 )
-_POSITIVE = _any(
+POSITIVE = _any(
     r"synonym|sin[óo]nim|paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
     r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え"
 )
-_NEGATIVE = _any(
+NEGATIVE = _any(
     r"antonym|ant[óo]nim|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
     r"|反対|対義"
 )
-
-
-def side_of(name: str) -> str | None:
-    """Why what has this name, a JSON key or a column, is not a sentence; "" if it is one, None if unknown."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
-    if _ECHO_NAME.match(plain):
-        return "echo"
-    if _SIDE_NAME.match(plain):
-        return "side_field"
-    return "" if _SENTENCE_NAME.search(plain) else None
-
-
-def polarity_of(name: str) -> Polarity | None:
-    """The polarity that a name or heading speaks of; None for neither or both."""
-    positive, negative = _POSITIVE.search(name[:200]) is not None, _NEGATIVE.search(name[:200]) is not None
-    return None if positive == negative else "positive" if positive else "negative"
-
-
-def tidy(piece: str) -> str:
-    """A piece with single spaces."""
-    return " ".join(piece.split())
-
-
-def has_words(piece: str) -> bool:
-    """Whether a piece has a letter or a digit."""
-    return any(character.isalnum() for character in piece)
-
-
-def size_of(piece: str) -> int:
-    """Length in words, or in characters for scripts without spaces."""
-    unspaced = 0 if piece.isascii() else len(UNSPACED.findall(piece))
-    return unspaced + len((UNSPACED.sub(" ", piece) if unspaced else piece).split())
-
-
-@dataclass(frozen=True, slots=True)
-class SourceText:
-    """The text asked about."""
-
-    text: str
-    folded: str
-    words: frozenset[str]
-    size: int
-
-    @classmethod
-    def of(cls, text: str) -> SourceText:
-        """The text with what is compared computed once."""
-        text = tidy(text)
-        return cls(text, fold(text), frozenset(words(text)), size_of(text))
-
-    def is_said_by(self, piece: str) -> bool:
-        """Whether a piece is this text but for case, spaces and punctuation."""
-        return bool(self.folded) and len(piece) < 3 * len(self.text) + 50 and fold(piece) == self.folded
-
-    def is_like(self, piece: str) -> bool:
-        """Whether half of the words of a piece are this text's: then it speaks of the same things."""
-        found = {*words(piece[:2000])}
-        return bool(found) and 2 * len(found & self.words) >= len(found)
-
-    def is_as_long_as(self, piece: str) -> bool:
-        """Whether a piece is long enough for a rewrite."""
-        return 5 * size_of(piece) >= 2 * self.size
-
-    def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
-        """The match at the beginning of a piece of what this text doesn't begin with."""
-        match = pattern.match(piece)
-        return None if match is None or pattern.match(self.text) else match
-
-    def lacks(self, signs: str | re.Pattern[str]) -> bool:
-        """Whether this text has none of these signs, or nothing of this pattern."""
-        if isinstance(signs, str):
-            return not any(sign in self.text for sign in signs)
-        return signs.search(self.text) is None
-
-    def is_remark(self, piece: str) -> bool:
-        """Whether a piece speaks of words and sentences, as this text doesn't."""
-        return META.search(piece[:500]) is not None and self.lacks(META) and not self.is_like(piece)
-
-
-def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
-    """Why a tidy piece is not a sentence, by its words; None if they don't tell."""
-    bare = piece.lstrip("#*_>[(（ ")
-    if _NOTHING.fullmatch(piece[:120]) or (source.begins(REFUSAL, bare) and not source.is_like(piece)):
-        return "refusal" if has_words(piece) else "unparsable"
-    if source.begins(ECHO, bare) or source.is_said_by(bare.strip("\"'“”*_ ")):
-        return "echo"
-    if source.begins(_NOTE, bare):
-        return "closing_note"
-    if in_list:
-        return None
-    if source.begins(_THINKS, bare):
-        return "thinking"
-    if source.begins(_CLOSING, bare) and not source.is_like(piece):
-        return "closing_note"
-    return "preamble" if is_heading(piece, source) else None
-
-
-def is_heading(piece: str, source: SourceText) -> bool:
-    """Whether all of a piece introduces what follows."""
-    bare = piece.strip("#*_ ")
-    if bare.endswith((":", "：")) and not source.text.endswith((":", "：")):
-        return size_of(bare) <= 12 or ABOUT.search(bare) is not None
-    if re.match(r"#{1,6} ", piece) or (
-        re.fullmatch(r"\*\*[^*]+\*\*", piece) and not source.is_as_long_as(bare)
-    ):
-        return True
-    return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
-
-
-def lead_end(piece: str, source: SourceText) -> int:
-    """Where the sentences begin in a piece that introduces them first; 0 if it doesn't."""
-    match = None if LABEL.match(piece) or _COUNTED.match(piece) else source.begins(_LEAD, piece)
-    if match is None or (match.group().endswith((":", "：")) and not ABOUT.search(match.group())):
-        return 0
-    return match.end()

@@ -1,1 +1,0 @@
-"""Prompts: templates, their words and few-shot examples."""

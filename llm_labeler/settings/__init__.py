@@ -1,1 +1,0 @@
-"""Settings of a labelling run, and the kinds of LLMs and strategies."""
