@@ -158,14 +158,14 @@ def units(count: int, seed: int) -> list[str]:
 
 
 def _words() -> Iterable[str]:
-    from gis_builder.detection.lexicon import WORDS
+    from gis_builder.detection.tokens import WORDS
 
     return WORDS
 
 
 def _phrase_parts() -> Iterator[str]:
     """The words that phrases are spelt with, alone and in a row."""
-    from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
+    from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES
 
     for _, rule in (*PHRASES, *UNSPACED_PHRASES):
         words = re.findall(r"(?<!\\)[^\W\d_]{2,}", rule)
@@ -184,7 +184,7 @@ def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
 
 
 def _words_by_code() -> dict[str, list[str]]:
-    from gis_builder.detection.lexicon import WORDS
+    from gis_builder.detection.tokens import WORDS
 
     by_code = {"REFERENCE": ["#1", "#2"], "TARGETS": ["#1", "#2"], "SUBJECT": ["#1"], "QUESTION": ["?"]}
     by_code |= {"FAVOUR": ["in favour of"], "SAME_AS": ["same issue as"], "SAME": ["the same issue"]}

@@ -203,8 +203,8 @@ def crawl(
     from gis_builder.crawling.status import read_status
     from gis_builder.results import Crawled, IncompleteCrawlError
     from gis_builder.store import RepoOutcome
-    from gis_builder.store.folders import held_store
     from gis_builder.store.repos import read_repos
+    from gis_builder.store.store import held_store
 
     merged = _merged(crawl, locals())
     names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
@@ -257,7 +257,7 @@ def import_tracker(
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import read_status
     from gis_builder.results import Crawled
-    from gis_builder.store.folders import held_store
+    from gis_builder.store.store import held_store
 
     place, saved = _path("work", work), _path("folder", folder)
     with _display(progress) as show, held_store(place) as store:
@@ -276,7 +276,7 @@ def status(work: Work) -> Status:
         DataError: Its store is damaged.
     """
     from gis_builder.crawling.status import read_status
-    from gis_builder.store.folders import open_store
+    from gis_builder.store.store import open_store
 
     with open_store(_path("work", work)) as store:
         return read_status(store)
@@ -303,10 +303,10 @@ def detect(
         ConfigError: A setting is wrong, or there is no crawl in that folder.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.run import detect as detect_duplicates
-    from gis_builder.detection.verdicts import FILE
+    from gis_builder.detection.detector import FILE
+    from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.results import detected
-    from gis_builder.store.folders import held_store
+    from gis_builder.store.store import held_store
 
     merged, place = _merged(detect, locals()), _path("work", work)
     with _display(progress) as show, held_store(place, create=False) as store:
@@ -333,9 +333,9 @@ def explain(
         ConfigError: There is no crawl in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.run import explain_thread
+    from gis_builder.detection.detector import explain_thread
     from gis_builder.results import explanation
-    from gis_builder.store.folders import open_store
+    from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
     merged, name = _merged(explain, locals()), argument("issue", issue, str)
@@ -495,7 +495,7 @@ def render(
     """
     from gis_builder.pairing.render import render_store
     from gis_builder.results import Rendered
-    from gis_builder.store.folders import open_store
+    from gis_builder.store.store import open_store
 
     place, file = _path("work", work), _path("out", out)
     with _display(progress) as show, open_store(place) as store:
@@ -530,10 +530,9 @@ def suggest(
         ConfigError: Neither an issue nor a title, or both; no crawl or index there.
         DataError: No such issue in the crawl, or the index is damaged.
     """
-    from gis_builder.store.crawled import site_of
-    from gis_builder.store.folders import open_store
     from gis_builder.store.records import IssueRef
     from gis_builder.store.repos import read_repos
+    from gis_builder.store.store import open_store
     from gis_builder.suggestions import suggest_for, suggest_new
     from pairkit.app.settings import argument
 
@@ -545,7 +544,7 @@ def suggest(
     folder = _path("index", index)
     with open_store(_path("work", work)) as store:
         if title is not None:
-            return suggest_new(name, title, body, folder, top, site_of(store))
+            return suggest_new(name, title, body, folder, top, store.site)
         return suggest_for(store, IssueRef(name, argument("issue", issue, int)), folder, top)
 
 
@@ -573,8 +572,8 @@ def backtest(
         ConfigError: There is no crawl.
         DataError: No verdicts, no such hits, or hits that are not older than their issue.
     """
-    from gis_builder.detection.verdicts import FILE, read_duplicates
-    from gis_builder.store.folders import open_store
+    from gis_builder.detection.detector import FILE, read_duplicates
+    from gis_builder.store.store import open_store
     from gis_builder.suggestions import backtest as judge
 
     merged = _merged(backtest, locals())
@@ -584,6 +583,10 @@ def backtest(
         return judge(_path("hits", hits), store, duplicates, merged.pair.relations, since)
 
 
+_PACKAGE = Path(__file__).resolve().parent
+_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, a source tree
+
+
 def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
     """Build a dataset from the sample trackers: no token, no network.
 
@@ -591,11 +594,13 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
         out: The dataset's folder.
         progress: See `build`.
     """
-    from gis_builder.store.folders import sample_folder
     from pairkit.system.folders import work_beside
 
     work = work_beside(_path("out", out))
-    import_tracker(sample_folder(), work, progress=progress)
+    sample = next((place for place in _SAMPLES if place.is_dir()), None)
+    if sample is None:
+        raise ConfigError("the sample tracker is not part of this installation; reinstall aoe-toolkit")
+    import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
     return pair(work, out, progress=progress)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.crawling.status import Status, outcome_lines
-from gis_builder.detection.verdicts import count_verdicts, read_verdicts
+from gis_builder.detection.detector import count_verdicts, read_verdicts
 from gis_builder.store import RepoOutcome, RepoRow, Usage
 from gis_builder.store.records import Verdict, VerdictOutcome
 from pairkit.app.errors import RemoteError

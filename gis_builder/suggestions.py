@@ -17,10 +17,9 @@ import numpy as np
 import polars as pl
 from msgspec.json import Decoder
 
-from gis_builder.detection import clusters
+from gis_builder.pairing.positives import find_clusters
 from gis_builder.pairing.text import render
 from gis_builder.store import Store, full_names
-from gis_builder.store.crawled import site_of
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
 from gis_builder.store.records import Issue, IssueRef, Relation, Verdict
 from pairkit.app.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
@@ -161,7 +160,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
             " crawl, or give its title and body",
             path=store.path,
         )
-    return _suggested(issue, str(ref), issue.created_at, index, top, site_of(store))
+    return _suggested(issue, str(ref), issue.created_at, index, top, store.site)
 
 
 def suggest_new(repo: str, title: str, body: str, index: Path, top: int, site: str) -> Suggested:
@@ -235,7 +234,7 @@ def backtest(
     _check(table, opened, hits)
     group = {
         str(member): cluster.id
-        for cluster in clusters(verdict for verdict in duplicates if verdict.relation in relations)
+        for cluster in find_clusters(verdict for verdict in duplicates if verdict.relation in relations)
         for member in cluster.members
     }
     own = table["id_1"].str.split("#").list.first() == table["id_2"].str.split("#").list.first()

@@ -12,12 +12,10 @@ from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.sources.archive import archive_files, read_candidates
 from gis_builder.crawling.sources.dump import import_dump
 from gis_builder.detection import might_matter
-from gis_builder.detection.run import Detector
-from gis_builder.detection.verdicts import KeptVerdict
+from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
-from gis_builder.store.crawled import remember, stored_record
 from gis_builder.store.records import IssueRef, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
 
@@ -64,7 +62,7 @@ def update(
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
     """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
-    strategy = stored_record(store).get("strategy")
+    strategy = store.crawl_record().get("strategy")
     if strategy in _GIVEN:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = _crawlable(github.check(repos))
@@ -89,7 +87,7 @@ def crawl_archive(
     record = crawl_record(settings) | {"strategy": "archive"}
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    remember(store, record)
+    store.set_crawl_record(record)
     scan = read_candidates(archive_files(hours), names, might_matter)
     for words in scan.warnings:
         show.say(words)
@@ -112,7 +110,7 @@ def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> li
     record = {"strategy": "dump"}
     _must_agree(store, record)
     rows = import_dump(folder, store, say)
-    remember(store, record)
+    store.set_crawl_record(record)
     return rows
 
 
@@ -133,7 +131,7 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
     record = crawl_record(settings)
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    remember(store, record)
+    store.set_crawl_record(record)
     fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
     fetch(names)
     return names
@@ -144,7 +142,7 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
 
     A sweep may follow a search, since it fetches everything anyway. Private repositories may be let in later.
     """
-    old = stored_record(store)
+    old = store.crawl_record()
     free = {"include_private"}
     if record.get("strategy") == "sweep" and old.get("strategy") in ("search", "archive"):
         free = _CONTENT_SETTINGS

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gis_builder.detection.claims import Claim, ClaimKind, KindOf, Stance, could_be_meant
-from gis_builder.detection.statements import ONE_CLICK, Role, Statement, instant
-from gis_builder.store.records import IssueRef
+from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.rules import ClaimKind
+from gis_builder.detection.statements import (
+    ONE_CLICK,
+    Role,
+    Statement,
+    TrackerMarks,
+    claims_over_limit,
+    instant,
+    read_statements,
+    text_over_limit,
+)
+from gis_builder.store.records import GITHUB, IssueRef, Kind, Thread
+
+KindOf = Callable[[IssueRef], Kind]
+
 
 _ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What counts as a duplicate beyond the thread's own words.
+
+    `former_names` are what the thread's repository was called before, as owner/name. `site` is the root
+    of the tracker's pages, for the links of the evidence.
+    """
+
+    allow_cross_repository: bool = False
+    former_names: frozenset[str] = frozenset()
+    site: str = GITHUB
+
+
+DEFAULT_RULES = Rules()
 
 
 class ClaimState(StrEnum):
@@ -154,7 +184,7 @@ class ClaimTracker:
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         is_called_pull = ref in statement.reading.pulls
-        return ref != self.issue and could_be_meant(
+        return ref != self.issue and _could_be_meant(
             ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
         )
 
@@ -304,3 +334,41 @@ def _is_same(login: str, other: str | None) -> bool:
 def _is_principal(statement: Statement) -> bool:
     """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
     return statement.role is not Role.OTHER
+
+
+def _could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: bool) -> bool:
+    """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
+
+    What turned out to be missing was meant all the same, and so was an issue of another repository, whatever
+    is known of it: were they passed over, an older reference would be taken for what was meant.
+    """
+    if ref.repo != home:
+        return not is_called_pull
+    return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
+
+
+def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
+    """Follow a thread's claims through its statements, reopenings and marks that were taken back.
+
+    Of a thread beyond the limits nothing is read.
+    """
+    tracker = ClaimTracker(
+        thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
+    )
+    tracker.over_limit = text_over_limit(thread)
+    if tracker.over_limit is not None:
+        return tracker
+    found = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
+    tracker.over_limit = claims_over_limit(found)
+    if tracker.over_limit is not None:
+        return tracker
+    for statement in found:
+        tracker.add(statement)
+    for tracked in tracker.claims:
+        when = (tracked.confirmed_by or tracked.statement).when
+        if marks.reopened_at is not None and when < marks.reopened_at:
+            tracked.state = ClaimState.REOPENED
+        for event in marks.unmarked:
+            if (event.target is None or event.target in tracked.targets) and when <= event.created_at:
+                tracked.state = ClaimState.UNMARKED
+    return tracker

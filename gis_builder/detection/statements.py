@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.claims import TextReading
 from gis_builder.detection.page import might_guess, might_matter
-from gis_builder.detection.reading import MOST_CLAIMS, read, read_body
+from gis_builder.detection.reading import MOST_CLAIMS, TextReading, read, read_body
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})

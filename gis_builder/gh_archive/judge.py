@@ -17,13 +17,13 @@ import polars as pl
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection import clusters as find_clusters
-from gis_builder.detection.run import judge_thread
+from gis_builder.detection.detector import judge_thread
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.barred import Exclusions, template_authors
 from gis_builder.gh_archive.maps import damaged, digest_of
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build import grounds_of, mentions_of
+from gis_builder.pairing.positives import find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.records import (

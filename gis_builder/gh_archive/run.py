@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from gis_builder.crawling.github import GitHub
-from gis_builder.detection.run import CODE, code_digest
+from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
 from gis_builder.gh_archive.judge import Judged, ToppedRepo, judge_bucket, pack, unpack
@@ -40,13 +40,13 @@ from gis_builder.gh_archive.settle import (
 )
 from gis_builder.gh_archive.topup import top_up
 from gis_builder.gh_archive.write import write_archive
-from gis_builder.pairing.build import DROPPED_FILE, check_missing, checked
+from gis_builder.pairing.build import DROPPED_FILE, check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
 from gis_builder.progress.display import RunDisplay
 from gis_builder.results import ArchiveBuilt
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store import Store
-from gis_builder.store.folders import check_out, held_store, working_folder
+from gis_builder.store.store import held_store, working_folder
 from pairkit import __version__
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import write_bytes
@@ -62,7 +62,7 @@ JUDGE = (
     *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
 )
 DRAW = (
-    *("pairing", "settings/strategies.py", "store/records.py", "store/ref_table.py"),
+    *("pairing", "settings/strategies.py", "store/records.py"),
     *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
 )
 # Settings that the second map does not depend on.

@@ -23,12 +23,12 @@ from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
 from gis_builder.pairing.positives import Positives, make_positives
+from gis_builder.pairing.ref_table import RefTable, Together
 from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, split_groups
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
 from gis_builder.settings.pairs import SPLITS
 from gis_builder.store.records import DroppedPair, IssuePair, IssueRef
-from gis_builder.store.ref_table import RefTable, Together
 from pairkit.similarity.groups import Places, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 from pairkit.system.records_on_disk import Scratch

@@ -14,25 +14,22 @@ from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import read_status
-from gis_builder.detection import clusters as find_clusters
-from gis_builder.detection.run import detect, judged_rows
+from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
 from gis_builder.detection.tokens import find_references
-from gis_builder.detection.verdicts import FILE, count_verdicts, read_duplicates
 from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.negatives import Link, make_negatives
-from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
 from gis_builder.pairing.text import render_issues
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.results import Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.crawled import site_of, stored_record
-from gis_builder.store.folders import check_out, held_store
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.app.errors import ConfigError
-from pairkit.system.folders import check_apart
+from pairkit.system.folders import check_apart, made_there
 
 DROPPED_FILE = "dropped.parquet"
 _LOG = logging.getLogger(__name__)
@@ -97,7 +94,7 @@ def assemble(
             **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
         },
         run=run_record(store, rows, settings, crawled),
-        site=site_of(store),
+        site=store.site,
     )
 
 
@@ -240,12 +237,29 @@ def pair(
     check_apart(out, work)
     with held_store(work, create=False) as store:
         rows = judged_rows(store, settings.detect)
-        crawled = stored_record(store)
+        crawled = store.crawl_record()
         names = [row.name for row in rows]
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
         usage = sum(store.usage().values(), Usage())
     return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+
+
+def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse an output folder that holds what a build must not replace.
+
+    A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
+    in its last moments, or that is run once more, and what replaces it is the same or newer.
+    """
+    run = made_there(out, "gis")
+    if run is None:
+        return
+    same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
+    if not same and not fresh:
+        raise ConfigError(
+            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it "
+            "(fresh=True), or another folder"
+        )
 
 
 def checked(out: Path) -> AuditReport:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from gis_builder.store.markdown import Span, fences
+from gis_builder.detection.page import fences
+from gis_builder.detection.tokens import Span
 
 # Say nothing without what follows them.
 _JOINTS = frozenset((

@@ -10,7 +10,6 @@ import polars as pl
 from gis_builder.pairing.text import render
 from gis_builder.progress.display import SILENT, RunDisplay
 from gis_builder.store import Store, full_names
-from gis_builder.store.crawled import site_of
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import parquet_bytes
 from pairkit.system.files import write_bytes
@@ -30,7 +29,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
-    site = site_of(store)
+    site = store.site
     known = {repository.full_name: repository.issue_count for repository in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gis_builder.pairing.ref_table import RefTable, Together
 from gis_builder.settings.pairs import SPLITS, SplitSettings
 from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
-from gis_builder.store.ref_table import RefTable, Together
 from pairkit.app.errors import ConfigError
 from pairkit.similarity.groups import Places
 from pairkit.similarity.near_duplicates import near_identical

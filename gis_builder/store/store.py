@@ -1,11 +1,11 @@
-"""Writing a crawl's store, page by page, and the questions that the crawl asks it to go on."""
+"""A crawl's store: opened, written page by page, and read."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 
 from gis_builder.store import tables
 from gis_builder.store.decoding import Malformed, decode
-from gis_builder.store.records import Issue, IssueRef, Kind, Thread
+from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread
 from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
@@ -27,7 +27,10 @@ from gis_builder.store.rows import (
     Usage,
 )
 from gis_builder.store.tables import REPO_COLUMNS, StoredThread, readable_rows, repo_row, save_page
+from pairkit.app.errors import ConfigError
+from pairkit.system.address import is_loopback
 from pairkit.system.database import Schema, database_errors, open_database, transaction
+from pairkit.system.folders import held_folder
 
 VERSION = 1
 _APPLICATION = 0x47495331  # "GIS1": tells our file from any other SQLite file
@@ -80,11 +83,13 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 """
 
+_STORE_FILE = "store.sqlite"
 SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
 
 
 T = TypeVar("T")
 _RATE_LIMIT = Decoder(RateLimit)
+_CRAWL = Decoder(dict[str, Any])
 
 
 class Store:
@@ -260,6 +265,20 @@ class Store:
         with readable_rows(self.path):
             return None if text is None else decode(text.encode(), decoder)
 
+    def crawl_record(self) -> dict[str, Any]:
+        """The record of the crawl that filled this store; empty if none has begun."""
+        return self.meta_json("crawl", _CRAWL) or {}
+
+    def set_crawl_record(self, record: Mapping[str, Any]) -> None:
+        """Keep the record of a crawl."""
+        self.set_meta("crawl", json.dumps(record))
+
+    @property
+    def site(self) -> str:
+        """The root of the issues' pages, see `site_at`; for a saved tracker, GitHub's."""
+        host = self.crawl_record().get("server")
+        return site_at(host) if host else GITHUB
+
     def set_meta(self, key: str, value: str) -> None:
         """Remember a fact about the server."""
         with self._transaction() as connection:
@@ -290,3 +309,35 @@ class Store:
         rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
         with readable_rows(self.path):
             return [repo_row(row) for row in rows]
+
+
+@contextmanager
+def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
+    if not create and not work.is_dir():
+        raise ConfigError(
+            f"{work}: no such working folder; run the crawl first or choose another working folder"
+        )
+    with held_folder(work, "another gis process works in it; wait for it or choose another working folder"):
+        yield
+
+
+@contextmanager
+def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
+    """The store of a working folder, which is this process's alone meanwhile."""
+    with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
+        yield store
+
+
+def open_store(work: Path) -> Store:
+    """The store of a working folder, to be read; another process may be writing to it."""
+    return Store.open(work / _STORE_FILE)
+
+
+def site_at(host: str) -> str:
+    """The root of the pages that people see of a server's issues, without a slash at its end.
+
+    `api.HOST` serves the API of `HOST` (github.com, and companies at ghe.com); any other server has its pages
+    beside its API. A test server on this machine stands for github.com.
+    """
+    return GITHUB if is_loopback(host) else f"https://{host.removeprefix('api.')}"

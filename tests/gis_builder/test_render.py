@@ -10,7 +10,7 @@ import pytest
 import gis_builder
 from gis_builder.pairing.render import COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
-from gis_builder.store.folders import open_store
+from gis_builder.store.store import open_store
 from pairkit.app.errors import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from msgspec.json import Decoder
 
 import gis_builder
-from gis_builder.store.crawled import remember, site_at, site_of, stored_record
+from gis_builder.pairing.build import check_out
+from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.decoding import (
     MOST_NUMBER,
     DecimalId,
@@ -25,10 +26,9 @@ from gis_builder.store.decoding import (
     convert,
     decode,
 )
-from gis_builder.store.folders import check_out, open_store, working_folder
 from gis_builder.store.records import IssueRef
-from gis_builder.store.ref_table import RefTable
 from gis_builder.store.repos import read_repos
+from gis_builder.store.store import open_store, site_at, working_folder
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.folders import check_apart, work_beside
 
@@ -204,9 +204,9 @@ def test_every_link_of_a_company_s_server_leads_there(tmp_path: Path) -> None:
     work = tmp_path / "gis.work"
     gis_builder.import_tracker(SAMPLE, work, progress=False)
     with open_store(work) as store:
-        assert site_of(store) == "https://github.com"  # a saved tracker names no server
-        remember(store, stored_record(store) | {"server": "github.example.com"})
-        assert site_of(store) == "https://github.example.com"
+        assert store.site == "https://github.com"  # a saved tracker names no server
+        store.set_crawl_record(store.crawl_record() | {"server": "github.example.com"})
+        assert store.site == "https://github.example.com"
     gis_builder.detect(work, progress=False)
     rows = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False)

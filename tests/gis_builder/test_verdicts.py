@@ -5,22 +5,25 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gis_builder.crawling.crawl import crawl, crawl_archive, import_tracker, stored_record, update
+from gis_builder.crawling.crawl import crawl, crawl_archive, import_tracker, update
 from gis_builder.crawling.github import CrawlSettings, GitHub, Token
-from gis_builder.detection.run import Detector, detect, explain_thread, judged_rows
-from gis_builder.detection.verdicts import (
+from gis_builder.detection.detector import (
     KEPT_FILE,
+    Detector,
     KeptVerdict,
     KeptVerdicts,
     count_verdicts,
+    detect,
+    explain_thread,
+    judged_rows,
     read_duplicates,
-    write_verdicts,
 )
 from gis_builder.progress.display import RunDisplay
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import write_parquet
 from tests.support.github import serve
 
 from .conftest import judge
@@ -47,7 +50,7 @@ def write(path: Path, *verdicts: Verdict) -> None:
     kept = KeptVerdicts(path.with_name(KEPT_FILE))
     for written in verdicts:
         kept.add(KeptVerdict(written, "", ()))
-    write_verdicts(path, kept.write({"a/b"}))
+    write_parquet(path, kept.write({"a/b"}))
 
 
 def test_verdicts_survive_the_file(tmp_path: Path) -> None:
@@ -71,12 +74,9 @@ def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
     assert read_duplicates(tmp_path / "v.parquet") == []
 
 
-def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
+def test_absent_verdicts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="run `gis detect` first"):
         read_duplicates(tmp_path / "none.parquet")
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(DataError, match="not a file of verdicts"):
-        count_verdicts(tmp_path / "bad.parquet")
 
 
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
@@ -141,14 +141,10 @@ def test_a_target_that_turns_out_otherwise_is_judged_again(own_store: Store) -> 
     assert ref not in {verdict.ref for verdict in read_duplicates(own_store.path.with_name("v.parquet"))}
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 not really"])
-def test_what_can_not_be_read_is_judged_again(own_store: Store, content: bytes) -> None:
+def test_verdicts_of_another_version_are_made_again(own_store: Store) -> None:
     threads = judged_anew(own_store)
     kept = own_store.path.with_name(KEPT_FILE)
-    kept.write_bytes(content)
-    assert judged_anew(own_store) == threads
-    rows = pl.read_parquet(kept).with_columns(verdict=pl.lit("perhaps"))
-    rows.write_parquet(kept)
+    pl.read_parquet(kept).drop("asked").write_parquet(kept)
     assert judged_anew(own_store) == threads
 
 
@@ -200,7 +196,7 @@ def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path, capfd: pytest
 
 
 def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
-    assert stored_record(store) == {"strategy": "dump"}
+    assert store.crawl_record() == {"strategy": "dump"}
 
 
 def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) -> None:
@@ -269,4 +265,4 @@ def test_an_update_goes_on_as_the_crawl_was_begun(tmp_path: Path) -> None:
         with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:
             crawl(github, crawled, [REPO], swept)
             update(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-        assert stored_record(crawled)["strategy"] == "sweep"
+        assert crawled.crawl_record()["strategy"] == "sweep"
