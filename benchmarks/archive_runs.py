@@ -103,7 +103,7 @@ def measure(home: Path) -> dict[str, Any]:
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     events = sum(month["issue_events"] for month in built.months.values())
-    return seconds | {"judged": built.judged_anew, "mib": peak, "events": events}
+    return seconds | {"mib": peak, "events": events}
 
 
 def fill(home: Path, hours: list[Path], count: int) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gis_builder.settings import BuildSettings
     from gis_builder.settings.strategies import Rank
     from gis_builder.store import Store
-    from gis_builder.suggestions import Backtested, Suggested
+    from gis_builder.suggestions import Suggested
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -167,7 +167,6 @@ def crawl(
     work: Work,
     *,
     update: Annotated[bool, Flag(main=True)] = False,
-    archive: Annotated[str | Path | Sequence[str | Path], Flag(metavar="FILE", repeat=True)] = (),
     strategy: Strategy = None,
     api_url: ApiUrl = None,
     token: TokenGiven = None,
@@ -183,7 +182,6 @@ def crawl(
         repos: See `build`.
         work: The crawl's folder. It is created if it is missing.
         update: Bring a finished crawl up to date.
-        archive: An hour of GH Archive with candidates, instead of a search; repeatable.
         strategy: See `build`.
         api_url: See `build`.
         token: See `build`.
@@ -207,16 +205,13 @@ def crawl(
     from gis_builder.store.store import held_store
 
     merged = _merged(crawl, locals())
-    names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
+    names, folder = read_repos(repos), _path("work", work)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
         with held_store(folder) as store:
             with opened(store) as github:
-                if hours:
-                    rows = _crawl.crawl_archive(github, store, names, hours, merged, show)
-                else:
-                    fetch = _crawl.update if update else _crawl.crawl
-                    rows = fetch(github, store, names, merged, show)
+                fetch = _crawl.update if update else _crawl.crawl
+                rows = fetch(github, store, names, merged, show)
             crawled = Crawled(folder, rows, read_status(store))
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise IncompleteCrawlError(crawled)
@@ -239,8 +234,7 @@ def import_tracker(
     If there are no such files, it reads every JSON file and recognises it by what it holds: arrays of REST
     objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
-    github-backup (issues/N.json with comment_data and event_data) and of github-metadata-backup
-    (issues/N.json and pulls/N.json with events); archive.json of i-d-template.
+    github-backup (issues/N.json with comment_data and event_data).
 
     Each file may be gzipped. Files of JSON lines may be larger than memory. A file that is one JSON document
     may have 512 MiB and is read as a whole.
@@ -393,8 +387,6 @@ def archive(
     *,
     work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
     exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
-    top_up: Annotated[bool, Flag(main=True)] = False,
-    token: TokenGiven = None,
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
@@ -406,9 +398,8 @@ def archive(
 ) -> ArchiveBuilt:
     """Make a dataset of all public repositories from hours of GH Archive. The same call continues.
 
-    GitHub is asked for nothing without `top_up`, which takes a token from GITHUB_TOKEN. Runs with other hours
-    or settings but the same `work` share all results that they have in common. Workers and engine don't
-    change the dataset.
+    GitHub is asked for nothing. Runs with other hours or settings but the same `work` share all results that
+    they have in common. Workers and engine don't change the dataset.
 
     Args:
         hours: The first and the last day, or hour of a day, in UTC. Such as `2015-01-01..2015-12-31` or
@@ -417,8 +408,6 @@ def archive(
         out: The dataset's folder.
         work: The folder for results of tasks. Default: OUT.work.
         exclude: A file of what to leave out: owner/name, owner/*, owner/name#12 or @login, one a line.
-        top_up: Ask GitHub for originals that are not in these hours.
-        token: See `build`.
         workers: Number of processes. Default: the cores.
         engine: local, or ray for a cluster. Its machines share `source`, `out` and `work`.
         address: The Ray cluster's address, which ray start prints.
@@ -431,7 +420,6 @@ def archive(
     Raises:
         ConfigError: A setting or a folder can't be used.
         DataError: None of the hours is there, or they hold no pair.
-        RemoteError: GitHub failed for good; called again, it continues.
         LeakError: The audit found a leak; the dataset is left for inspection.
     """
     from typing import Literal
@@ -442,7 +430,7 @@ def archive(
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.maps import runner_of
     from gis_builder.gh_archive.run import Job, build_archive
-    from gis_builder.settings import ArchiveSettings, BuildSettings, CrawlSettings
+    from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
 
@@ -460,9 +448,6 @@ def archive(
             work_beside(folder) if work is None else _path("work", work),
             merged,
             () if exclude is None else read_exclusions(_path("exclude", exclude)),
-            _opener(BuildSettings(crawl=CrawlSettings(api_url=merged.api_url)), token, None, show)
-            if argument("top_up", top_up, bool)
-            else None,
         )
         with runner:
             return build_archive(job, folder, runner, show, fresh=fresh)
@@ -548,41 +533,6 @@ def suggest(
         return suggest_for(store, IssueRef(name, argument("issue", issue, int)), folder, top)
 
 
-def backtest(
-    hits: Annotated[str | Path, Flag(metavar="HITS", positional=True)],
-    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
-    *,
-    since: Annotated[str | None, Flag(metavar="TIME", main=True)] = None,
-    relations: Relations = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-) -> Backtested:
-    """Measure on a tracker's past how often a search finds what an issue repeats (R@k).
-
-    Args:
-        hits: What `aoe search INDEX --every --before created_at` wrote. The index is of `gis render`'s table.
-        work: The crawl's folder. It has the verdicts of `gis detect`.
-        since: Judge only issues opened from this time on, such as 2015-01-01T00:00:00Z. For a model that was
-            trained on older issues.
-        relations: duplicate, same, reported, superseded, tracked, part-of; or all.
-        config: See `build`.
-        settings: See `build`.
-
-    Raises:
-        ConfigError: There is no crawl.
-        DataError: No verdicts, no such hits, or hits that are not older than their issue.
-    """
-    from gis_builder.detection.detector import FILE, read_duplicates
-    from gis_builder.store.store import open_store
-    from gis_builder.suggestions import backtest as judge
-
-    merged = _merged(backtest, locals())
-    place = _path("work", work)
-    with open_store(place) as store:
-        duplicates = read_duplicates(place / FILE)
-        return judge(_path("hits", hits), store, duplicates, merged.pair.relations, since)
-
-
 _PACKAGE = Path(__file__).resolve().parent
 _SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, a source tree
 
@@ -624,13 +574,6 @@ def _path(name: str, given: str | Path) -> Path:
     if _SCHEME.match(str(place)):  # a folder called s3: would be made
         raise ConfigError(f"{name} = {place}: is a URL, where a path is expected")
     return place
-
-
-def _paths(name: str, given: str | Path | Sequence[str | Path]) -> list[Path]:
-    from pairkit.app.settings import argument
-
-    places: list[Path] = argument(name, [given] if isinstance(given, str | Path) else given, list[Path])
-    return places
 
 
 def _display(progress: _Progress) -> RunDisplay:

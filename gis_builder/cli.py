@@ -33,7 +33,7 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
     from gis_builder.results import IncompleteCrawlError
 
     try:
-        return crawl(**{**given, "archive": given["archive"] or ()})
+        return crawl(**given)
     except IncompleteCrawlError as error:
         show(error.crawled, json=json, quiet=quiet)
         raise
@@ -96,7 +96,6 @@ add_command(
     api.crawl,
     "gis crawl --repos repos.txt --work gis.work",
     "gis crawl --repos repos.txt --work gis.work --update",
-    "gis crawl --repos repos.txt --work gis.work --archive 2025-01-01-0.json.gz",
     run=_crawl,
     settings=_BUILD,
 )
@@ -104,7 +103,7 @@ add_command(
     app,
     api.import_tracker,
     "gis import saved-tracker --work gis.work",
-    "gis import archive.json --work gis.work",
+    "gis import issues.json --work gis.work",
     name="import",
 )
 add_command(app, api.status, "gis status --work gis.work")
@@ -131,13 +130,11 @@ add_command(
     "gis suggest --repo owner/name --title 'Crash on save' --body-file body.md --index index",
     run=_suggest,
 )
-add_command(app, api.backtest, "gis backtest hits.parquet --work gis.work", settings=_BUILD)
 add_command(
     app,
     api.archive,
     "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
     "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
-    "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
     "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     settings=_ARCHIVE,
 )

@@ -136,10 +136,7 @@ class ArchiveBuilt(_Dataset):
         statistics: All counts, as in statistics.json.
         audit: What the audit found; a dataset that leaks is never returned.
         seconds: How long this run took.
-        judged_anew: How many repositories were judged; the verdicts of the others were kept.
     """
-
-    judged_anew: int
 
     @property
     def months(self) -> Mapping[str, Mapping[str, Any]]:

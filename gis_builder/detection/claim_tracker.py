@@ -30,11 +30,7 @@ _FEW_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as a duplicate beyond the thread's own words.
-
-    `former_names` are what the thread's repository was called before, as owner/name. `site` is the root
-    of the tracker's pages, for the links of the evidence.
-    """
+    """What counts as a duplicate beyond the thread's own words."""
 
     allow_cross_repository: bool = False
     former_names: frozenset[str] = frozenset()
@@ -257,11 +253,7 @@ class ClaimTracker:
         return None
 
     def _accepts(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
-        """Whether a statement takes the last claim for true without saying so.
-
-        By "thanks", "oh, I missed that" of whom it concerns; or because somebody who called the issue a
-        duplicate says no more than that it can be closed.
-        """
+        """Whether a statement takes the last claim for true without saying so."""
         reading = statement.reading
         if reading.thanks and _is_principal(statement) and self._is_near(last):
             is_for_a_fix = (
@@ -287,11 +279,7 @@ class ClaimTracker:
         return len(self.statements) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about this issue, and somebody's.
-
-        A bot's suggestion is nobody's claim; a bot that closes says what a person told it. "I meant #2" takes
-        a claim of the same speaker to be one.
-        """
+        """Whether a claim is about this issue, and somebody's."""
         if (
             claim.about_others
             or self._is_aside(claim, statement)
@@ -306,11 +294,7 @@ class ClaimTracker:
         return claim.kind is ClaimKind.DUPLICATE and is_action
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2".
-
-        Said to nobody by name, it is said to the bystander who spoke last, or else to the author. After the
-        closing, what is said to somebody who spoke up only then is about what that person told.
-        """
+        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2"."""
         others = [
             earlier
             for earlier in self.statements
@@ -348,10 +332,7 @@ def _could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: boo
 
 
 def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
-    """Follow a thread's claims through its statements, reopenings and marks that were taken back.
-
-    Of a thread beyond the limits nothing is read.
-    """
+    """Follow a thread's claims through its statements, reopenings and marks that were taken back."""
     tracker = ClaimTracker(
         thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
     )

@@ -148,10 +148,7 @@ def _is_closers_guess(tracked: TrackedClaim) -> bool:
 
 
 def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
-    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for.
-
-    "Done. The rest is tracked in #1", "by design (the message is covered by #1)" say something else first.
-    """
+    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for."""
     claim, reading = tracked.claim, statement.reading
     if claim.is_partial or (reading.says_otherwise and not claim.is_closing):
         return False

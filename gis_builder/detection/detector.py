@@ -96,11 +96,7 @@ _DECODER = Decoder(_Basis)
 def detect(
     store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
 ) -> int:
-    """Judge these repositories and write the verdicts; the store notes what they rest on.
-
-    Returns:
-        How many threads were judged anew; of the others the verdicts were kept.
-    """
+    """Judge these repositories and write the verdicts; the store notes what they rest on."""
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
@@ -184,10 +180,7 @@ class Detector:
         return self._kept.write(self._judged)
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
-        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of.
-
-        With all of it fetched, the verdict is the one that a store of the whole tracker gives.
-        """
+        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of."""
         rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
         return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
 

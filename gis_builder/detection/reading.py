@@ -235,10 +235,7 @@ def _left_open(claim: Claim, *also: Stance) -> Claim:
 
 
 def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
-    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses.
-
-    A guess speaks of "this" and of a duplicate; it is no more than hedged, and closes nothing.
-    """
+    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses."""
     if not might_guess(text):
         references = find_references(mask(text), issue.repo, former_names)
         return TextReading(mentions=tuple(dict.fromkeys(reference.ref for reference in references)))

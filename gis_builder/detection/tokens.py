@@ -78,10 +78,7 @@ def could_refer(lower_text: str) -> bool:
 
 
 def find_references(text: str, home: str, former_names: Collection[str] = ()) -> list[Reference]:
-    """List the references in a masked text in order of place.
-
-    A repository with the name of `home` under another owner is taken for `home` before it moved.
-    """
+    """List the references in a masked text in order of place."""
     if not could_refer(text.lower()):
         return []
     homes = {name.lower() for name in former_names}

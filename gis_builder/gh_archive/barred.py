@@ -24,11 +24,7 @@ _FILLED = re.compile(r'https?://\S+|`[^`]*`|"[^"]*"|\b(?=[0-9a-f]*[0-9])[0-9a-f]
 
 
 def read_exclusions(path: Path) -> tuple[str, ...]:
-    """The entries of a file, in lower case and in order: one a line; after `#` and a blank comes a comment.
-
-    An entry is `owner/name`, `owner/*` (all repositories of an owner), `owner/name#12`, or `@login` (what a
-    person wrote).
-    """
+    """The entries of a file, in lower case and in order: one a line; ` # ` begins a comment."""
     entries: set[str] = set()
     for row, line in read_text_lines(path):
         entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()

@@ -84,11 +84,7 @@ _HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
-    """The rows of an hour, with its ledger, as a file.
-
-    A line that is malformed, cut off or too long is counted in the ledger and left out. If a file breaks off,
-    everything before that point is kept.
-    """
+    """The rows of an hour, with its ledger, as a file."""
     reading = _Reading(hour)
     tally = reading.tally
     try:

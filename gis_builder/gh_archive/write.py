@@ -36,25 +36,16 @@ _NAMED = 100  # repositories of a split that the statistics name
 
 _SOURCE = """
 Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
-recorded their events, in the hours {hours}. {asked}
+recorded their events, in the hours {hours}. GitHub was asked for nothing.
 
 * Each text is that of the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: comments and closings decide.
-{originals}
+* An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
 * Left out are issues that bots opened ({bots:,}), issues of authors who write nearly everything in a
   repository from a template ({template_bots:,}), and repositories with fewer closed issues than
   {min_closed:,}.
 {limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out by request.
 """
-_NOT_ASKED = "GitHub was asked for nothing."
-_NO_ORIGINALS = """
-* An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
-""".strip()
-_ASKED = "GitHub was asked for originals without an event in these hours."
-_ORIGINALS = """
-* Of the numbers named as originals that have no event in these hours, GitHub had {issues:,} issues, with the
-  texts of today; {pull_requests:,} are pull requests, and {missing:,} do not exist.
-""".strip()
 _COVERAGE = """
 {table}
 {incomplete}
@@ -171,10 +162,8 @@ def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
 def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """The card with its sections on the archive."""
     limits, hours = settings["limits"], settings["hours"]
-    rejected, topped = statistics["rejected_issues"], statistics.get("topped_up")
+    rejected = statistics["rejected_issues"]
     source = _SOURCE.format(
-        asked=_ASKED if topped else _NOT_ASKED,
-        originals=_ORIGINALS.format(**topped) if topped else _NO_ORIGINALS,
         hours=hours,
         bots=rejected.get("bot_author", 0),
         template_bots=rejected.get("template_author", 0),

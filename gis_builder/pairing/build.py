@@ -44,11 +44,7 @@ def assemble(
     out: Path,
     show: RunDisplay = SILENT,
 ) -> dict[str, Any]:
-    """Make the dataset of these repositories and write it to `out`.
-
-    `crawled` is the crawl's own record of its settings. Beside the verdicts goes `dropped.parquet`: every
-    issue and pair that was left out, with its reason.
-    """
+    """Make the dataset of these repositories and write it to `out`."""
     seed = settings.seed
     duplicates = read_duplicates(verdicts)
     clusters = find_clusters(duplicates)
@@ -186,24 +182,7 @@ def build(
     *,
     fresh: bool = False,
 ) -> Built:
-    """Build the dataset of these repositories; called again after whatever happened, it continues.
-
-    Args:
-        repos: `owner/name` each.
-        out: The dataset's folder.
-        work: The folder of store and verdicts.
-        settings: Everything that can be set.
-        open_github: Makes the crawl's client once the store is open.
-        show: Told of each stage.
-        fresh: Replace a dataset that stands at `out`.
-
-    Raises:
-        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
-        DataError: nothing to crawl, no duplicates, a damaged store.
-        LeakError: the audit found a leak, which is a bug of ours; the dataset is left for inspection.
-        IncompleteCrawlError: some repositories failed; running again continues.
-        RemoteError: the server failed for all.
-    """
+    """Build the dataset of these repositories; called again after whatever happened, it continues."""
     start = time.monotonic()
     crawled = crawl_record(settings)
     check_apart(out, work)
@@ -226,13 +205,7 @@ def build(
 def pair(
     out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
 ) -> Built:
-    """Make a dataset from what `work` holds; the server is not asked for anything.
-
-    Raises:
-        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
-        DataError: no verdicts, or verdicts that do not fit the crawl; no duplicates; a damaged store.
-        LeakError: see `build`.
-    """
+    """Make a dataset from what `work` holds; the server is not asked for anything."""
     start = time.monotonic()
     check_apart(out, work)
     with held_store(work, create=False) as store:

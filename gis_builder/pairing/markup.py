@@ -150,10 +150,7 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def checklists(text: str) -> list[Span]:
-    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them.
-
-    Other task lists are the issue's own content and stay.
-    """
+    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them."""
     return [match.span() for match in _CHECKLIST.finditer(text)]
 
 

@@ -25,11 +25,7 @@ Edge = tuple[IssueRef, IssueRef]
 
 
 def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
-    """Join chains, cycles and stars of duplicates into clusters, ordered by repository and lowest number.
-
-    The canonical issue is the one that is itself a duplicate of none; of several such, and in a cycle, the
-    lowest. The result doesn't depend on the order of the verdicts.
-    """
+    """Join chains, cycles and stars of duplicates into clusters, ordered by repository and lowest number."""
     edges = sorted(
         {
             (verdict.ref, target)
@@ -69,16 +65,7 @@ def make_positives(
     settings: PairSettings,
     seed: int,
 ) -> Positives:
-    """Turn clusters into pairs of usable texts, each two issues at most once.
-
-    By default a pair is an edge: the duplicate first, then the issue that the verdict named. With
-    `all_within_cluster` the other pairs of the cluster follow, up to `cluster_cap` pairs in all; the seed
-    chooses which. An edge of a relation that `relations` leaves out ties its issues into one cluster but
-    makes no pair, nor do two issues that only such edges join.
-
-    Dropped pairs have one of the reasons `self`, `relation_` with the relation, `relation_indirect`,
-    `repeated`, `cluster_cap`, `same_text`, `not_fetched`, or the reason why a text was rejected.
-    """
+    """Turn clusters into pairs of usable texts, each two issues at most once."""
     made = Positives()
     seen: set[frozenset[IssueRef]] = set()
     for cluster in sorted(clusters, key=lambda c: c.id):

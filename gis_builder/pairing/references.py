@@ -71,10 +71,7 @@ class IssueMention:
 
 
 def find_references(text: str) -> list[IssueMention]:
-    """Every reference in order of place; where finders overlap (`issue #12`) the one that starts first stays.
-
-    Of `[words](link)` two spans are found, around the words, which stay.
-    """
+    """Every reference in order of place; of those that overlap (`issue #12`), the first stays."""
     found: list[IssueMention] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:
         found += _links(text)

@@ -98,10 +98,7 @@ def unusable(text: str, settings: TextSettings) -> str | None:
 
 
 def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
-    """Apply the rule until nothing changes, so that cleaning a clean text changes nothing.
-
-    Taking something out can bring two halves of something together; one pass is nearly always enough.
-    """
+    """Apply the rule until nothing changes, so that cleaning a clean text changes nothing."""
     removed = Counter() if removed is None else removed
     for _ in range(_MOST_PASSES):
         before = removed.total()

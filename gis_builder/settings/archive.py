@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from gis_builder.settings.crawl import read_root
 from gis_builder.settings.pairs import DetectSettings, PairSettings, PoolSettings, SplitSettings, TextSettings
 from gis_builder.settings.strategies import STRATEGIES
 from pairkit.app.settings import Settings
@@ -25,18 +24,12 @@ class ArchiveSettings(Settings):
     """A dataset from GH Archive."""
 
     seed: int = 42  # decides every random choice
-    api_url: str = "https://api.github.com"  # the root of the API that --top-up (top_up=True) asks
     limits: LimitSettings = LimitSettings()
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()
     text: TextSettings = TextSettings()
     pair: PairSettings = PairSettings()
     split: SplitSettings = SplitSettings()
-
-    @field_validator("api_url")
-    @classmethod
-    def _is_root(cls, url: str) -> str:
-        return read_root(url).url
 
     @model_validator(mode="after")
     def _check(self) -> Self:

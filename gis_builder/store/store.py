@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.store import tables
-from gis_builder.store.decoding import Malformed, decode
+from gis_builder.store.decoding import decode
 from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread
 from gis_builder.store.rows import (
     RATE_LIMIT,
@@ -26,7 +26,7 @@ from gis_builder.store.rows import (
     TopUp,
     Usage,
 )
-from gis_builder.store.tables import REPO_COLUMNS, StoredThread, readable_rows, repo_row, save_page
+from gis_builder.store.tables import REPO_COLUMNS, StoredThread, repo_row, save_page
 from pairkit.app.errors import ConfigError
 from pairkit.system.address import is_loopback
 from pairkit.system.database import Schema, database_errors, open_database, transaction
@@ -159,8 +159,7 @@ class Store:
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
         """The numbers that turned out to have no issue, and why."""
         rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
-        with readable_rows(self.path):
-            return {number: (Absence(status), detail) for number, status, detail in rows}
+        return {number: (Absence(status), detail) for number, status, detail in rows}
 
     def usage(self) -> dict[str, Usage]:
         """What was spent, by repository; under "" what was not for one alone."""
@@ -172,11 +171,8 @@ class Store:
         return tables.tallies(self.path)
 
     def rate_limit(self) -> RateLimit | None:
-        """What the server said last of its limit; None where it said nothing that can be read."""
-        try:
-            return decode((self.meta(RATE_LIMIT) or "").encode(), _RATE_LIMIT)
-        except Malformed:
-            return None
+        """What the server said last of its limit; None if it said nothing."""
+        return self.meta_json(RATE_LIMIT, _RATE_LIMIT)
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and words of all that a person should know about how complete the crawl is."""
@@ -213,11 +209,10 @@ class Store:
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
-        with readable_rows(self.path):
-            tasks = [
-                CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
-                for key, cursor, state, is_done in rows
-            ]
+        tasks = [
+            CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
+            for key, cursor, state, is_done in rows
+        ]
         return [task for task in tasks if done is None or task.done == done]
 
     def pending(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
@@ -262,8 +257,7 @@ class Store:
     def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
         """The same where it was written as JSON."""
         text = self.meta(key)
-        with readable_rows(self.path):
-            return None if text is None else decode(text.encode(), decoder)
+        return None if text is None else decode(text.encode(), decoder)
 
     def crawl_record(self) -> dict[str, Any]:
         """The record of the crawl that filled this store; empty if none has begun."""
@@ -307,8 +301,7 @@ class Store:
 
     def _repo_rows(self) -> list[RepoRow]:
         rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        with readable_rows(self.path):
-            return [repo_row(row) for row in rows]
+        return [repo_row(row) for row in rows]
 
 
 @contextmanager

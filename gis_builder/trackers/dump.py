@@ -132,10 +132,7 @@ class Dump:
 
 
 class SavedDump(Dump):
-    """A folder, or a file, of JSON that other tools saved.
-
-    A file may mix all kinds: each reader reads it anew, and holds the whole of its text meanwhile.
-    """
+    """A folder, or a file, of JSON that other tools saved."""
 
     @cached_property
     def has_events(self) -> bool:

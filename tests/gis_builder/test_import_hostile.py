@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.crawling.import_dump import import_dump
 from gis_builder.crawling.status import read_status
 from gis_builder.store import Store
 from pairkit.app.errors import DataError

@@ -154,12 +154,6 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
         assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
 
 
-@pytest.mark.parametrize("number", [-1, 1 << 24, 1 << 40, 1 << 70])
-def test_a_number_that_would_be_taken_for_another_is_refused(number: int) -> None:
-    with pytest.raises(DataError, match=f"b/b#{number}: an issue's number is at most"):
-        RefTable([IssueRef("a/a", 1), IssueRef("b/b", number)])
-
-
 def test_repositories_are_told_by_their_rank() -> None:
     table = RefTable([IssueRef("b/b", 1), IssueRef("a/a", 3), IssueRef("b/b", 2)])
     assert table.repos == ["a/a", "b/b"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gis_builder.crawling.crawl import crawl, crawl_archive, import_tracker, update
+from gis_builder.crawling.crawl import crawl, import_tracker, update
 from gis_builder.crawling.github import CrawlSettings, GitHub, Token
 from gis_builder.detection.detector import (
     KEPT_FILE,
@@ -18,7 +18,6 @@ from gis_builder.detection.detector import (
     judged_rows,
     read_duplicates,
 )
-from gis_builder.progress.display import RunDisplay
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
@@ -165,34 +164,6 @@ def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
 def test_only_issues_can_be_explained(store: Store, name: str) -> None:
     with pytest.raises(ConfigError, match=r"^issue = "):
         explain_thread(store, name, DetectSettings())
-
-
-def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    import gzip
-    import json
-
-    hour = tmp_path / "2023-01-01-0.json.gz"
-    event = {
-        "type": "IssueCommentEvent",
-        "repo": {"name": REPO},
-        "payload": {
-            "action": "created",
-            "issue": {"number": 58, "state": "closed"},
-            "comment": {"body": "Closing in favor of #41"},
-        },
-    }
-    with gzip.open(hour, "wt") as file:
-        file.write(json.dumps(event) + "\n{broken\n")
-    with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as store:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
-        with GitHub(settings.crawl, [Token("any", server.url)], store) as github, RunDisplay() as show:
-            rows = crawl_archive(github, store, [REPO], [hour], settings, show)
-        found = judge(store, [REPO], settings.detect)
-    assert [row.outcome for row in rows] == ["ok"]
-    assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
-        (58, VerdictOutcome.DUPLICATE, (IssueRef(REPO, 41),))
-    ]
-    assert "1 candidates in 1 events" in capfd.readouterr().err
 
 
 def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:

@@ -44,10 +44,7 @@ class Window:
 
 
 def cut(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
-    """Cut a window that holds `count` results into adjoining ones; none where it is one second long.
-
-    Open sides stay open, so whatever `first` and `last` are, every moment is in exactly one part.
-    """
+    """Cut a window that holds `count` results into adjoining ones; none where it is one second long."""
     start = window.start if window.start is not None else min(first, _begin_before(window.end, first))
     end = window.end if window.end is not None else max(last, start + 1)
     if end <= start:

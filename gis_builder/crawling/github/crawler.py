@@ -164,10 +164,7 @@ class GitHub:
         return self._over(repos, "update", lambda worker, row: worker.update(row))
 
     def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool = False) -> None:
-        """Fetch issues by number, of any repository, that the store does not know yet.
-
-        What is not there is stored as missing, with the reason. A repository that fails stops no other.
-        """
+        """Fetch issues by number, of any repository, that the store does not know yet."""
         unknown = {ref for ref in refs if self._is_unknown(ref, with_thread=with_thread)}
         impossible = {ref for ref in unknown if not may_be_repository(ref.repo)}
         nowhere = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)

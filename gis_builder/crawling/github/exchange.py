@@ -220,10 +220,7 @@ class _Session(requests.Session):
 
 
 def _open_session(address: Address) -> tuple[requests.Session, Deadline]:
-    """A session without cookies that follows no redirect, and the deadline that its exchanges keep.
-
-    Its requests need an authentication object, lest a `.netrc` file signs them.
-    """
+    """A session without cookies that follows no redirect, and the deadline that its exchanges keep."""
     session, deadline = _Session(), Deadline()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
     session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})

@@ -124,10 +124,7 @@ class Fetcher:
         return settings.thread_batch if with_thread else settings.issue_batch
 
     def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
-        """Fetch every one of `refs`, however many requests that takes.
-
-        The page holds each as a thread, an issue, a pull request or an absence; it is not stored yet.
-        """
+        """Fetch every one of `refs`, however many requests that takes."""
         page, failures = Page(), Counter[IssueRef]()
         waiting = sorted(set(refs))
         while waiting:

@@ -26,10 +26,7 @@ _PROBE = "reason:duplicate"  # not every server knows it
 
 
 def search(crawl: Crawl, row: RepoRow) -> None:
-    """Find and fetch the repository's candidates; goes on where it was stopped.
-
-    One that takes fewer queries to sweep is swept, unless its search has begun.
-    """
+    """Find and fetch the repository's candidates; goes on where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
     if not has_begun and is_cheaper_swept(row.full_name, row.issue_count, row.labels, crawl.settings):
         sweep(crawl, row)
