@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gis_builder.crawling.github import GitHub, Token
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Status
-    from gis_builder.progress.display import RunDisplay
+    from gis_builder.progress import RunDisplay
     from gis_builder.results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered
     from gis_builder.settings import BuildSettings
     from gis_builder.settings.strategies import Rank
@@ -100,7 +100,7 @@ def build(
             first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too
             similar are still excluded. The run records the function's qualified name; a run with the same
             name counts as the same.
-        match: What negatives share with positives: time, template (also headings) or none.
+        match: What negatives share with positives: time or none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
         cluster_cap: Maximum number of positives from one cluster.
@@ -297,15 +297,15 @@ def detect(
         ConfigError: A setting is wrong, or there is no crawl in that folder.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.detector import FILE
+    from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
-    from gis_builder.results import detected
+    from gis_builder.results import Detected
     from gis_builder.store.store import held_store
 
     merged, place = _merged(detect, locals()), _path("work", work)
     with _display(progress) as show, held_store(place, create=False) as store:
         judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
-    return detected(place / FILE, judged_anew)
+    return Detected(place / FILE, count_verdicts(place / FILE), judged_anew)
 
 
 def explain(
@@ -328,13 +328,17 @@ def explain(
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
-    from gis_builder.results import explanation
+    from gis_builder.results import Explanation
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
     merged, name = _merged(explain, locals()), argument("issue", issue, str)
     with open_store(_path("work", work)) as store:
-        return explanation(*explain_thread(store, name, merged.detect))
+        verdict, text = explain_thread(store, name, merged.detect)
+    targets = tuple(map(str, verdict.targets))
+    return Explanation(
+        *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
+    )
 
 
 def pair(
@@ -426,8 +430,8 @@ def archive(
 
     from pydantic import Field
 
-    from gis_builder.gh_archive.barred import read_exclusions
     from gis_builder.gh_archive.hours import hours_between
+    from gis_builder.gh_archive.judge import read_exclusions
     from gis_builder.gh_archive.maps import runner_of
     from gis_builder.gh_archive.run import Job, build_archive
     from gis_builder.settings import ArchiveSettings
@@ -478,7 +482,7 @@ def render(
         >>> gis_builder.render("gis.work", "issues.parquet", progress=False).counts["written"] > 50
         True
     """
-    from gis_builder.pairing.render import render_store
+    from gis_builder.pairing.build import render_store
     from gis_builder.results import Rendered
     from gis_builder.store.store import open_store
 
@@ -577,7 +581,7 @@ def _path(name: str, given: str | Path) -> Path:
 
 
 def _display(progress: _Progress) -> RunDisplay:
-    from gis_builder.progress.display import RunDisplay
+    from gis_builder.progress import RunDisplay
 
     return RunDisplay(progress)
 

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.json import Decoder
 
 from gis_builder.pairing.text import render
+from gis_builder.results import Tabled
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
 from gis_builder.store.records import Issue, IssueRef
@@ -38,7 +39,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, repr=False)
-class Suggested:
+class Suggested(Tabled):
     """What an issue may repeat.
 
     Attributes:
@@ -66,12 +67,6 @@ class Suggested:
             scores = (None if score is None else f"{score:.2f}" for score in (one.cosine, one.words))
             table.add_row(f"#{one.number}", *scores, one_line(one.title, _SHOWN))
         return table
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 class _IssueRow(Node, frozen=True):

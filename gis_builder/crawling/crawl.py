@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.detection.detector import Detector, KeptVerdict
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
 from gis_builder.store.records import IssueRef, VerdictOutcome

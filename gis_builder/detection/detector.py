@@ -25,7 +25,7 @@ from msgspec.json import Decoder
 from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
 from gis_builder.store.decoding import Node

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +18,6 @@ from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.detection.detector import judge_thread
 from gis_builder.gh_archive import rows as r
-from gis_builder.gh_archive.barred import Exclusions, template_authors
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build import grounds_of, mentions_of
 from gis_builder.pairing.positives import find_clusters
@@ -31,14 +32,17 @@ from gis_builder.store.records import (
     Thread,
     VerdictOutcome,
 )
+from pairkit.app.errors import DataError
+from pairkit.system.lines import read_text_lines
 from pairkit.system.seeded import keyed_hash
 
 _SPARSE = 100  # if fewer than one number in so many is known, a list of all numbers is not made
 WITH_DUPLICATES, WITHOUT_DUPLICATES, EXCLUDED = "with_duplicates", "without_duplicates", "excluded"
 TOO_FEW = "too_few_closed_issues"
 OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
-_BY_BOT, _BY_TEMPLATE = "bot_author", "template_author"
+_BY_BOT = "bot_author"
 _Link = tuple[IssueRef, IssueRef]
+_EXCLUSION = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
 
 
 class JudgedRepo(msgspec.Struct, omit_defaults=True):
@@ -78,6 +82,45 @@ def pack(value: object) -> bytes:
 def unpack(path: Path, kind: type[_Kind]) -> _Kind:
     """The records of a file."""
     return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
+
+
+def read_exclusions(path: Path) -> tuple[str, ...]:
+    """The entries of a file, in lower case and in order: one a line; ` # ` begins a comment."""
+    entries: set[str] = set()
+    for row, line in read_text_lines(path):
+        entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
+        if entry and not _EXCLUSION.fullmatch(entry):
+            raise DataError("expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row)
+        entries.add(entry.lower().removesuffix("[bot]"))  # as authors are called here
+    return tuple(sorted(entries - {""}))
+
+
+class Exclusions:
+    """What entries of a takedown list keep out; a name that a repository had before counts too."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._entries = frozenset(entries)
+
+    def has_repo(self, *names: str) -> bool:
+        """Whether a repository of these names is left out as a whole."""
+        lower = [name.lower() for name in names]
+        return any(name in self._entries or f"{name.partition('/')[0]}/*" in self._entries for name in lower)
+
+    def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
+        """Whether an issue is left out, by its number or its author."""
+        if self._has_person(issue.author):
+            return True
+        names = (issue.repo, *former_names)
+        return any(f"{name.lower()}#{issue.number}" in self._entries for name in names)
+
+    def without_comments(self, thread: Thread) -> Thread:
+        """The thread without the comments of people whose words stay out, so that none is evidence."""
+        if not self._entries:
+            return thread
+        return replace(thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author)))
+
+    def _has_person(self, login: str | None) -> bool:
+        return login is not None and f"@{login.lower()}" in self._entries
 
 
 def judge_bucket(files: Sequence[Path], settings: str, excluded: Sequence[str]) -> Iterator[bytes]:
@@ -143,19 +186,15 @@ class _Judging:
         members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
         pool = islice(sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool))
         wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.threads.get(n))]
-        issues = (thread.issue for thread in repo.threads.values())
-        bots = template_authors(issues, settings.limits.template_bots)
-        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo, bots))}
+        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo))}
         texts = render_issues((issue for issue in wanted if issue.ref not in barred), clusters, settings.text)
         texts.rejected |= barred
         return texts
 
-    def _why_barred(self, issue: Issue, repo: RepoThreads, bots: Collection[str]) -> str | None:
+    def _why_barred(self, issue: Issue, repo: RepoThreads) -> str | None:
         if self._excluded.has_issue(issue, repo.former_names):
             return EXCLUDED
-        if issue.is_bot:
-            return _BY_BOT
-        return _BY_TEMPLATE if issue.author in bots else None
+        return _BY_BOT if issue.is_bot else None
 
 
 def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:

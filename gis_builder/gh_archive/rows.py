@@ -64,8 +64,6 @@ class HourTally(msgspec.Struct):
     issue_events: int = 0
     broken: dict[str, int] = {}
     broke_off: str = ""
-    first_id: int = 0
-    last_id: int = 0
     without_association: int = 0
 
     def note_broken(self, reason: str) -> None:
@@ -73,12 +71,6 @@ class HourTally(msgspec.Struct):
         if reason not in self.broken and len(self.broken) >= _MOST_REASONS:
             reason = _OTHER
         self.broken[reason] = self.broken.get(reason, 0) + 1
-
-    def note_id(self, number: int) -> None:
-        """Count an event by its id."""
-        self.events += 1
-        self.first_id = min(self.first_id or number, number)
-        self.last_id = max(self.last_id, number)
 
 
 @lru_cache(1 << 16)

@@ -39,7 +39,7 @@ from gis_builder.gh_archive.settle import (
 from gis_builder.gh_archive.write import write_archive
 from gis_builder.pairing.build import DROPPED_FILE, check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
-from gis_builder.progress.display import RunDisplay
+from gis_builder.progress import RunDisplay
 from gis_builder.results import ArchiveBuilt
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.store import working_folder
@@ -55,7 +55,7 @@ EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.
 JUDGE = (
     *CODE,
     *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
-    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
+    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge")),
 )
 DRAW = (
     *("pairing", "settings/strategies.py", "store/records.py"),

@@ -41,8 +41,7 @@ recorded their events, in the hours {hours}. GitHub was asked for nothing.
 * Each text is that of the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: comments and closings decide.
 * An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
-* Left out are issues that bots opened ({bots:,}), issues of authors who write nearly everything in a
-  repository from a template ({template_bots:,}), and repositories with fewer closed issues than
+* Left out are issues that bots opened ({bots:,}), and repositories with fewer closed issues than
   {min_closed:,}.
 {limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out by request.
 """
@@ -50,8 +49,6 @@ _COVERAGE = """
 {table}
 {incomplete}
 *Missing* hours are not in the archive or were not given; of an hour that *broke off* the beginning was read.
-GitHub numbers all events in turn, including others than these. If a month has many more ids per event than
-others, the archive lost events of that month.
 {without}
 """
 _INCOMPLETE = """
@@ -145,16 +142,13 @@ def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
     broken: Counter[str] = Counter()
     for row in rows:
         broken.update(row.broken)
-    events = sum(row.events for row in rows)
-    spanned = sum(row.last_id - row.first_id + 1 for row in rows if row.events)
     return {
         "hours": len(hours),
         "missing_hours": [hour for hour in hours if hour not in found],
         "hours_broken_off": {row.hour: row.broke_off for row in rows if row.broke_off},
-        "events": events,
+        "events": sum(row.events for row in rows),
         "issue_events": sum(row.issue_events for row in rows),
         "broken_lines": dict(sorted(broken.items())),
-        "ids_for_each_event": round(spanned / events, 2) if events else None,
         "events_without_association": sum(row.without_association for row in rows),
     }
 
@@ -166,7 +160,6 @@ def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[st
     source = _SOURCE.format(
         hours=hours,
         bots=rejected.get("bot_author", 0),
-        template_bots=rejected.get("template_author", 0),
         min_closed=limits["min_closed"],
         limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
         if limits["per_repo_max"]
@@ -187,11 +180,10 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
             len(month["hours_broken_off"]),
             sum(month["broken_lines"].values()),
             month["events"],
-            "–" if month["ids_for_each_event"] is None else f"{month['ids_for_each_event']:.2f}",
         )
         for name, month in months.items()
     ]
-    heads = ["month", "hours", "missing", "broke off", "broken lines", "events", "ids per event"]
+    heads = ["month", "hours", "missing", "broke off", "broken lines", "events"]
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
@@ -20,15 +22,17 @@ from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, 
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.text import render_issues
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.pairing.text import render, render_issues
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import parquet_bytes
+from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, made_there
 
 DROPPED_FILE = "dropped.parquet"
@@ -240,3 +244,42 @@ def checked(out: Path) -> AuditReport:
     report = audit(out)
     report.check()
     return report
+
+
+RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
+    "id": pl.String,
+    "repo": pl.String,
+    "number": pl.Int64,
+    "url": pl.String,
+    "text": pl.String,
+    "created_at": pl.String,
+}
+
+
+def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
+    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too."""
+    rows: list[tuple[str, str, int, str, str, str]] = []
+    counts: Counter[str] = Counter()
+    repositories = store.repos()
+    site = store.site
+    known = {repository.full_name: repository.issue_count for repository in repositories}
+    for repo in full_names(repositories):
+        issues = list(store.issues(repo))
+        if len(issues) < known[repo]:
+            show.say(
+                f"{repo}: {len(issues):,} of its {known[repo]:,} issues are in the crawl; the strategy sweep"
+                " has all"
+            )
+        for issue in show.counted("rendering texts", issues, len(issues)):
+            text = render(issue).text
+            counts["written" if text else "text_empty"] += 1
+            if text:
+                ref = issue.ref
+                rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
+    if not rows:
+        raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
+    table = parquet_bytes(pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row"))
+    if out.exists() and not (out.is_file() and out.read_bytes() == table):
+        raise ConfigError(f"{out}: already exists, with other rows; choose another file, or move it away")
+    write_bytes(out, table)
+    return counts

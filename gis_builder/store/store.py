@@ -215,21 +215,12 @@ class Store:
         ]
         return [task for task in tasks if done is None or task.done == done]
 
-    def pending(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
-        """Issues still to be fetched, by number; of any repository where `repo` is None."""
+    def pending(self, repo: str, limit: int) -> list[IssueRef]:
+        """Issues whose threads are still to be fetched, by number."""
         rows = self._ask(
-            "SELECT repo, number FROM wishes WHERE (?1 IS NULL OR repo = ?1) AND with_thread = ?2 "
-            "ORDER BY repo, number LIMIT ?3",
-            repo,
-            int(with_thread),
-            limit,
+            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?", repo, limit
         )
         return [IssueRef(*row) for row in rows]
-
-    def has_thread(self, ref: IssueRef) -> bool:
-        """Whether the issue's thread is stored, whole or in part, or can't be, since it is a pull request."""
-        sql = "SELECT 1 FROM issues WHERE repo = ? AND number = ? AND (depth > 0 OR is_pull)"
-        return bool(self._ask(sql, self.full_name(ref.repo), ref.number))
 
     def count_pending(self, repo: str) -> int:
         """How many issues of the repository are still to be fetched."""

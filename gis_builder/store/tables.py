@@ -275,12 +275,10 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
 def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     """Queue what is not stored yet, and strike out what this page fulfils."""
     connection.executemany(
-        "INSERT INTO wishes SELECT ?1, ?2, ?3 "
-        "WHERE NOT EXISTS (SELECT 1 FROM issues WHERE repo = ?1 AND number = ?2 "
-        "AND (depth >= ?3 OR is_pull)) "
-        "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2) "
-        "ON CONFLICT DO UPDATE SET with_thread = max(with_thread, excluded.with_thread)",
-        [(*fetch.ref, int(fetch.with_thread)) for fetch in page.pending],
+        "INSERT OR IGNORE INTO wishes SELECT ?1, ?2, 1 "
+        "WHERE NOT EXISTS (SELECT 1 FROM issues WHERE repo = ?1 AND number = ?2 AND (depth > 0 OR is_pull)) "
+        "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2)",
+        page.pending,
     )
     connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.granted)
 

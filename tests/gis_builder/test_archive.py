@@ -227,7 +227,7 @@ def test_half_written_files_of_killed_processes_are_removed_once_they_are_old(
     [
         (EXTRACT, ["extract", "rows"]),
         (SORT, ["rows"]),
-        (JUDGE, ["rows", "threads", "judge", "barred"]),
+        (JUDGE, ["rows", "threads", "judge"]),
         (DRAW, ["settle", "stored"]),
     ],
     ids=["extract", "sort", "judge", "draw"],
@@ -283,21 +283,6 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert "gives more than 5 positives" in (other.out / "README.md").read_text()
     with pytest.raises(DataError, match="no pairs"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
-
-
-def test_bots_by_their_texts(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
-    own = next(iter(threads.values()))
-    made_up = [
-        replace(own[0], issue=replace(own[0].issue, number=number, title=f"Build {number}", author="ci"))
-        for number in range(80_001, 80_012)
-    ]
-    write_hours(tmp_path / "hours", lines_of(events_of(1, [*own, *made_up])), HOURS)
-    sets = {"pool.at_least": 10_000}
-    made = build(tmp_path / "hours", tmp_path / "gis", settings=sets)
-    assert made.statistics["rejected_issues"]["template_author"] == len(made_up)
-    assert f"template ({len(made_up)})" in (made.out / "README.md").read_text().replace("\n  ", " ")
-    other = build(tmp_path / "hours", tmp_path / "all", settings={**sets, "limits.template_bots": 0})
-    assert "template_author" not in other.statistics["rejected_issues"]
 
 
 def test_of_two_repositories_of_one_name_the_later_has_it(

@@ -91,7 +91,7 @@ def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
             event(10, "WatchEvent", {"action": "started"}),
         ],
     )
-    assert tally == HourTally(HOUR, lines=4, events=4, issue_events=3, first_id=1, last_id=10)
+    assert tally == HourTally(HOUR, lines=4, events=4, issue_events=3)
     assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
     said, done, shown, named = rows
     assert (said["number"], said["id"], said["author"], said["body"]) == (3, 52, "bob", "Duplicate of #1")
@@ -301,13 +301,11 @@ def test_real_hours(tmp_path: Path) -> None:
 
 def test_months_say_what_is_missing() -> None:
     rows = [
-        HourTally("2015-01-31-23", lines=5, events=4, first_id=11, last_id=30, broken={"x": 1}),
+        HourTally("2015-01-31-23", lines=5, events=4, broken={"x": 1}),
         HourTally("2015-02-01-1", broke_off="not readable"),
     ]
     months = by_month(["2015-01-31-23", "2015-02-01-0", "2015-02-01-1"], rows)
     assert list(months) == ["2015-01", "2015-02"]
-    assert months["2015-01"]["ids_for_each_event"] == 5.0
     assert months["2015-01"]["broken_lines"] == {"x": 1}
     assert months["2015-02"]["missing_hours"] == ["2015-02-01-0"]
     assert months["2015-02"]["hours_broken_off"] == {"2015-02-01-1": "not readable"}
-    assert months["2015-02"]["ids_for_each_event"] is None

@@ -12,7 +12,7 @@ from gis_builder.crawling.github.batches import BatchSize, ask_sized
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress.events import Waiting
+from gis_builder.progress import Waiting
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store.decoding import Node
 from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gis_builder.crawling.github import Advanced, Finished, GitHub
-from gis_builder.crawling.github.crawler import Worker
+from gis_builder.crawling.github import sweep as sweeping
+from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
@@ -178,8 +179,6 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
         before = tiny.stats.requests
         github.fetch(refs)
         assert tiny.stats.requests == before
-        github.fetch([IssueRef(ROCKET, 4), IssueRef(ROCKET, 3)], with_thread=True)
-    assert len(store.thread(IssueRef(ROCKET, 4)).comments) == 120
 
 
 def test_what_can_be_no_repository_is_missing_without_a_request(tiny: Server, store: Store) -> None:
@@ -288,14 +287,14 @@ def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
     tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[object] = []
-    sweep = Worker.sweep
+    sweep = sweeping.sweep
 
-    def fail_on_rocket(worker: Worker, row: RepoRow) -> None:
+    def fail_on_rocket(crawl: Crawl, row: RepoRow) -> None:
         if row.full_name == ROCKET:
             raise RemoteError("the moon is down")
-        sweep(worker, row)
+        sweep(crawl, row)
 
-    monkeypatch.setattr(Worker, "sweep", fail_on_rocket)
+    monkeypatch.setattr(sweeping, "sweep", fail_on_rocket)
     with open_github(quick(tiny.url), store, heard.append) as github:
         github.check([ROCKET, FUEL])
         rows = {row.name: row for row in github.sweep([ROCKET, FUEL])}
@@ -303,7 +302,7 @@ def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
         assert store.count_threads(FUEL) == 2
         assert Finished(ROCKET, "sweep", "the moon is down") in heard
         assert any(isinstance(event, Advanced) and event.repo == FUEL for event in heard)
-        monkeypatch.setattr(Worker, "sweep", sweep)
+        monkeypatch.setattr(sweeping, "sweep", sweep)
         github.check([ROCKET, FUEL])
         assert [row.outcome.value for row in github.sweep([ROCKET, FUEL])] == ["ok", "ok"]
     assert store.count_threads(ROCKET) == 6

@@ -19,7 +19,7 @@ from .import_fuzz import fuzz_import
 from .test_saved import HOME, ISSUES, listed
 
 HUGE = "9" * 5000
-LISTED = listed(ISSUES[0], plain=False)
+LISTED = listed(ISSUES[0])
 
 
 def import_into(folder: Path, store: Path) -> list[str]:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.pairing.render import COLUMNS
+from gis_builder.pairing.build import RENDERED_COLUMNS as COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.store import open_store
 from pairkit.app.errors import ConfigError

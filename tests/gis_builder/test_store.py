@@ -18,7 +18,6 @@ from gis_builder.store import (
     Absence,
     CrawlTask,
     Page,
-    PendingFetch,
     RepoOutcome,
     RepoRow,
     Store,
@@ -130,9 +129,9 @@ def test_kinds(store: Store) -> None:
 
 def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
-    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=False) for n in (1, 2, 5)]))
-    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=True) for n in (1, 2, 3, 5)]))
-    wished = store.pending(REPO, with_thread=True, limit=9)
+    for numbers in ((1, 2, 5), (1, 2, 3, 5)):
+        store.save(Page(pending=[IssueRef(REPO, number) for number in numbers]))
+    wished = store.pending(REPO, limit=9)
     assert [ref.number for ref in wished] == [2, 5]
     store.save(Page(granted=wished))
     assert store.count_pending(REPO) == 0

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gis_builder.crawling.github.client import Client, HttpReply, TooHeavy
 from gis_builder.crawling.github.queries import GraphQuery, Queries
-from gis_builder.progress.events import Advanced, Listener
+from gis_builder.progress import Advanced, CrawlListener
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.decoding import MOST_NUMBER
@@ -124,7 +124,7 @@ class Crawl:
     settings: CrawlSettings
     client: Client
     store: Store
-    listener: Listener
+    listener: CrawlListener
     queries: Queries
 
     def save(self, repo: str, page: Page) -> None:
