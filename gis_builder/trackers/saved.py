@@ -1,15 +1,7 @@
-"""What other tools save of a tracker, as rows of REST objects.
+"""What other tools save of a tracker, as rows of REST objects (docs/formats/dump.md has the layouts).
 
-Every JSON file of a folder is read, and each value recognised by its content, whatever the file's name:
-
-* REST objects (issues, comments, events, timelines) of `gh api --paginate`, whose arrays may follow one
-  another as `][`, and of anything else that saves answers as they come;
-* `gh issue list --state all --limit 99999 --json FIELDS`, the fields being number, title, body, state,
-  stateReason, author, createdAt, updatedAt, closedAt, labels, comments and url;
-* github-backup: `issues/12.json`, a REST issue with `comment_data` and `event_data`.
-
-A backup also holds labels, milestones and notes of its own: a file of a folder whose first value is none of
-these is passed over as a whole, and told of.
+Every JSON file of a folder is read, and each value recognised by its content. A file whose first value is of
+no known layout, such as a backup's labels, is passed over as a whole and reported.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Began, Finished, GitHub, Waiting
+from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
 from gis_builder.crawling.status import read_status
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Crawled
@@ -35,13 +34,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store) -> str:
     return " ".join(repr(read_status(store)).split())
-
-
-def test_before_anything(store: Store) -> None:
-    status = read_status(store)
-    assert status.to_dict()["repositories"] == []
-    assert status.eta_s == 0.0
-    assert shown(store)
 
 
 @pytest.mark.parametrize("strategy", ["search", "sweep"])
@@ -80,26 +72,6 @@ def test_stopped_half_way(store: Store) -> None:
     assert status.eta_s == pytest.approx(10.0)  # one of two searches is done
     assert "about 0.2 min to go" in shown(store)
     assert "a/b: odd" in shown(store)
-
-
-def test_while_another_thread_crawls(station: Server, store: Store) -> None:
-    def crawl(github: GitHub) -> None:
-        github.check([STATION])
-        github.sweep([STATION])
-
-    with open_github(quick(station.url, thread_batch=2), store) as github:
-        worker = Thread(target=crawl, args=(github,))
-        worker.start()
-        stages, begun = set(), [0]
-        while worker.is_alive():
-            with Store.open(store.path) as reader:
-                for repo in read_status(reader).repositories:
-                    stages.add(repo.stage)
-                    begun.append(repo.tally.begun)
-            time.sleep(0.005)
-        worker.join()
-    assert "sweeping" in stages
-    assert begun == sorted(begun)
 
 
 def test_the_rate_limit(store: Store) -> None:
