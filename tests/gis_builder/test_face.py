@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 import gis_builder
 from gis_builder.settings import BuildSettings
+from gis_builder.settings.strategies import Rank, strategy_of
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.flag import setting_keys
 from pairkit.app.progress import Progress
@@ -29,16 +28,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gis_builder.import_tracker(SAMPLE, folder, progress=False)
     gis_builder.detect(folder, progress=False)
     return folder
-
-
-def test_importing_loads_nothing_heavy() -> None:
-    """Names are there at once; what they need comes when they are called."""
-    code = (
-        "import sys, gis_builder; gis_builder.build; "
-        "print([name for name in ('polars', 'pydantic', 'rich', 'requests', 'numpy') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_every_flag_sets_what_is_there() -> None:
@@ -162,11 +151,9 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
         (lambda texts: [["best"] for _ in texts], "a list of places"),
     ],
 )
-def test_a_strategy_that_gives_no_ranking_is_told(
-    work: Path, tmp_path: Path, rank: object, words: str
-) -> None:
+def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        gis_builder.pair(work, tmp_path / "own", negatives=rank, progress=False)
+        strategy_of(rank).ranking(["one", "two"])(0)
 
 
 def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:

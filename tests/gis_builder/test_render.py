@@ -19,7 +19,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 
 def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
-    gis_builder.import_tracker(SAMPLE, work, progress=False)
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
     gis_builder.detect(work, progress=False)
     pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     counts = gis_builder.render(work, file, progress=False).counts

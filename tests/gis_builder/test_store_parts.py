@@ -168,7 +168,7 @@ def test_pages_lie_beside_the_api_or_one_name_above_it(host: str, site: str) -> 
 
 def test_every_link_of_a_company_s_server_leads_there(tmp_path: Path) -> None:
     work = tmp_path / "gis.work"
-    gis_builder.import_tracker(SAMPLE, work, progress=False)
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
     with open_store(work) as store:
         assert store.site == "https://github.com"  # a saved tracker names no server
         store.set_crawl_record(store.crawl_record() | {"server": "github.example.com"})
@@ -179,5 +179,5 @@ def test_every_link_of_a_company_s_server_leads_there(tmp_path: Path) -> None:
     evidence = rows.filter(pl.col("label") == 1)["evidence"].struct.field("url")
     links = [rows["url1"], rows["url2"], evidence, pl.read_parquet(rendered.out)["url"]]
     found = pl.concat([link.alias("url") for link in links])
-    assert found.len() > 100
+    assert found.len() > 50
     assert found.str.starts_with("https://github.example.com/").all()

@@ -102,10 +102,10 @@ def test_former_names_are_home(store: Store) -> None:
 
 
 @pytest.fixture
-def own_store(store: Store, tmp_path: Path) -> Iterator[Store]:
-    """A copy of the sample that a test may change."""
+def own_store(tmp_path: Path) -> Iterator[Store]:
+    """One sample tracker that a test may change."""
     with Store.open(tmp_path / "store.sqlite", create=True) as copy:
-        import_tracker(copy, SAMPLE, lambda _words: None)
+        import_tracker(copy, SAMPLE / "quarryhq", lambda _words: None)
         yield copy
 
 
