@@ -492,12 +492,10 @@ def render(
 
 def suggest(
     repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    issue: Annotated[int | None, Flag(metavar="N", main=True)] = None,
+    issue: Annotated[int, Flag(metavar="N")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
     work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
-    title: Annotated[str | None, Flag(metavar="TEXT", main=True)] = None,
-    body: Annotated[str, PYTHON_ONLY] = "",
     top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
     """List older issues that an issue may repeat.
@@ -507,33 +505,27 @@ def suggest(
 
     Args:
         repo: The repository.
-        issue: The number of an issue of the crawl. None for a new text, which `title` and `body` give.
+        issue: The number of an issue of the crawl.
         index: What `aoe index` made of `gis render`'s table.
         work: The crawl's folder.
-        title: The title of a new text, instead of an issue.
-        body: Its body.
         top: Number of suggestions, at most 50.
 
     Raises:
-        ConfigError: Neither an issue nor a title, or both; no crawl or index there.
+        ConfigError: There is no crawl or no index.
         DataError: No such issue in the crawl, or the index is damaged.
     """
     from gis_builder.store.records import IssueRef
     from gis_builder.store.repos import read_repos
     from gis_builder.store.store import open_store
-    from gis_builder.suggestions import suggest_for, suggest_new
+    from gis_builder.suggestions import suggest_for
     from pairkit.app.settings import argument
 
     (name,) = read_repos([repo])
-    if (issue is None) == (title is None):
-        raise ConfigError("expected --issue (issue=) with a number, or --title (title=) with a new text")
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
-    folder = _path("index", index)
+    ref, folder = IssueRef(name, argument("issue", issue, int)), _path("index", index)
     with open_store(_path("work", work)) as store:
-        if title is not None:
-            return suggest_new(name, title, body, folder, top, store.site)
-        return suggest_for(store, IssueRef(name, argument("issue", issue, int)), folder, top)
+        return suggest_for(store, ref, folder, top)
 
 
 _PACKAGE = Path(__file__).resolve().parent

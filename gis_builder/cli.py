@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from gis_builder import api
 from pairkit.app.application import application
 from pairkit.app.commands import add_command, show
-from pairkit.app.errors import ConfigError
 from pairkit.app.flag import RUN, Flag
 from pairkit.app.terminal import run
 
@@ -52,25 +49,6 @@ def _detect(
         return detect(**given)
     given.pop("progress")
     return api.explain(issue=explain, **given).text
-
-
-def _suggest(
-    suggest: Any,
-    given: Any,
-    *,
-    body_file: Annotated[
-        Path | None, Flag(metavar="FILE", main=True, help="The body of a new text; - reads it from stdin.")
-    ] = None,
-) -> Any:
-    return suggest(**given, body="" if body_file is None else _read_body(Path(body_file)))
-
-
-def _read_body(path: Path) -> str:
-    try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: can't be read ({error.strerror}); give another file") from error
-    return data.decode("utf-8", "replace")
 
 
 _BUILD, _ARCHIVE = "gis_builder.settings:BuildSettings", "gis_builder.settings:ArchiveSettings"
@@ -127,8 +105,6 @@ add_command(
     app,
     api.suggest,
     "gis suggest --repo owner/name --issue 123 --index index",
-    "gis suggest --repo owner/name --title 'Crash on save' --body-file body.md --index index",
-    run=_suggest,
 )
 add_command(
     app,

@@ -18,7 +18,7 @@ from gis_builder.pairing.text import render
 from gis_builder.results import Tabled
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
-from gis_builder.store.records import Issue, IssueRef
+from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable
@@ -43,7 +43,7 @@ class Suggested(Tabled):
     """What an issue may repeat.
 
     Attributes:
-        issue: `owner/name#number`, or the repository alone for a new text.
+        issue: `owner/name#number`.
         suggestions: The most similar first. `cosine` compares embeddings, `words` is the share of BM25's
             score; the one that the index does not have is None.
     """
@@ -93,43 +93,31 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     issue = next((one for one in store.issues(ref.repo) if one.ref == ref), None)
     if issue is None or issue.is_pull:
         raise DataError(
-            f"{ref}: no such issue in the crawl (new, deleted or a pull request); update the"
-            " crawl, or give its title and body",
+            f"{ref}: no such issue in the crawl (new, deleted or a pull request); update the crawl",
             path=store.path,
         )
-    return _suggested(issue, str(ref), issue.created_at, index, top, store.site)
-
-
-def suggest_new(repo: str, title: str, body: str, index: Path, top: int, site: str) -> Suggested:
-    """What a new text may repeat."""
-    issue = Issue(repo, 1, title, body, "open", None, None, "NONE", "", "", None, None)
-    return _suggested(issue, repo, None, index, top, site)
-
-
-def _suggested(issue: Issue, name: str, before: str | None, index: Path, top: int, site: str) -> Suggested:
     text = render(issue).text
     if not text.strip():
-        raise DataError(f"{name}: no text is left to search for; it needs a title or a body")
+        raise DataError(f"{ref}: no text is left to search for")
     suggestions = tuple(
         Suggestion(
             hit.row.number,
             hit.text.partition("\n\n")[0],
-            IssueRef(hit.row.repo, hit.row.number).page(site),
+            IssueRef(hit.row.repo, hit.row.number).page(store.site),
             hit.cosine,
             hit.words,
         )
-        for hit in _search(index, text, issue.repo, before, top)
+        for hit in _search(index, text, ref.repo, issue.created_at, top)
     )
-    return Suggested(name, suggestions)
+    return Suggested(str(ref), suggestions)
 
 
-def _search(index: Path, text: str, repo: str, before: str | None, top: int) -> list[_Hit]:
+def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_Hit]:
     # -P: no file of the folder that the user works in is imported as a library. The index is resolved, so
     # that no name is read as a flag.
     command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve()), "-", "--json"]
     command += ["--top", str(top), "--where", f"repo={repo}"]
-    if before is not None:
-        command += ["--before", f"created_at={before}"]
+    command += ["--before", f"created_at={before}"]
     done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),

@@ -54,10 +54,6 @@ class RefTable:
         """The place of each one's repository among `repos`; (place,)."""
         return self._keys[places] >> _BITS
 
-    def numbers_at(self, places: Places) -> npt.NDArray[np.int64]:
-        """The number of each one; (place,)."""
-        return self._keys[places] & _NUMBER
-
     def of_repo(self, repo: str) -> Places:
         """The places of all references to a repository, ascending."""
         rank = self._rank.get(repo)

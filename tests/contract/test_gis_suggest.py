@@ -30,5 +30,3 @@ def test_suggestions_are_the_hits_of_a_search(tmp_path: Path) -> None:
         assert own[name].to_list() == pytest.approx(
             [getattr(one, name) for one in found.suggestions], abs=1e-5
         )
-    new = gis_builder.suggest(REPO, title="A new issue", index=tmp_path / "index", work=tmp_path / "work")
-    assert len(new.suggestions) == 5

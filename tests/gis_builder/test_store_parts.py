@@ -121,7 +121,6 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
     assert [table[place] for place in range(len(table))] == expected
     assert list(table.at(np.arange(len(table)))) == expected
     assert table.places(refs).tolist() == [expected.index(ref) for ref in refs]
-    assert table.numbers_at(np.arange(len(table))).tolist() == [ref.number for ref in expected]
     for repo in {"a/b", "z/z", "none/here"}:
         assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
 
