@@ -64,53 +64,6 @@ def test_prices_by_hand(query: str, expected: tuple[int, int, int]) -> None:
     assert (cost.requests, cost.points, cost.nodes) == expected
 
 
-def test_an_issue_with_its_thread(tiny: Server) -> None:
-    found = rocket(
-        tiny,
-        """i: issueOrPullRequest(number: 6) { ... on Issue { title stateReason author { __typename login }
-        told: stateReason(enableDuplicate: true) duplicateOf { repository { nameWithOwner } }
-        comments(last: 9) { nodes { body fullDatabaseId } }
-        timelineItems(last: 9, itemTypes: [CLOSED_EVENT]) { totalCount nodes { __typename
-        ... on ClosedEvent { actor { login } duplicateOf { ... on Issue { number } } } } } } }""",
-    )["i"]
-    assert (found["stateReason"], found["told"]) == ("NOT_PLANNED", "DUPLICATE")
-    assert found["author"] == {"__typename": "Bot", "login": "helper"}
-    assert found["duplicateOf"]["repository"]["nameWithOwner"] == "acme/fuel"
-    assert found["comments"]["nodes"] == [{"body": "same as acme/fuel#1", "fullDatabaseId": "13"}]
-    event = {"__typename": "ClosedEvent", "actor": {"login": "max"}, "duplicateOf": {"number": 1}}
-    assert found["timelineItems"] == {"totalCount": 1, "nodes": [event]}
-
-
-def test_numbers_that_are_deleted_or_moved(tiny: Server) -> None:
-    asked = " ".join(
-        f"i{n}: issueOrPullRequest(number: {n}) {{ __typename ... on Issue {{ number }} }}" for n in (3, 7, 8)
-    )
-    answer = post(tiny, f"{{ {ROCKET} {{ {asked} }} }}").json()
-    moved = {"__typename": "Issue", "number": 2}
-    assert answer["data"]["repository"] == {"i3": {"__typename": "PullRequest"}, "i7": None, "i8": moved}
-    (error,) = answer["errors"]
-    assert (error["type"], error["path"]) == ("NOT_FOUND", ["repository", "i7"])
-
-
-def test_pages_from_either_end(tiny: Server) -> None:
-    def page(arguments: str) -> dict[str, Any]:
-        fields = f"""i: issueOrPullRequest(number: 4) {{ ... on Issue {{ comments({arguments}) {{
-            pageInfo {{ hasNextPage hasPreviousPage startCursor endCursor }}
-            nodes {{ fullDatabaseId }} }} }} }}"""
-        return rocket(tiny, fields)["i"]["comments"]
-
-    def ids(*pages: dict[str, Any]) -> list[int]:
-        return [int(node["fullDatabaseId"]) for one in pages for node in one["nodes"]]
-
-    start = page("first: 100")
-    rest = page(f'first: 100, after: "{start["pageInfo"]["endCursor"]}"')
-    end = page("last: 50")
-    before = page(f'last: 100, before: "{end["pageInfo"]["startCursor"]}"')
-    assert ids(start, rest) == ids(before, end) == list(range(1000, 1120))
-    assert (start["pageInfo"]["hasNextPage"], rest["pageInfo"]["hasNextPage"]) == (True, False)
-    assert (end["pageInfo"]["hasPreviousPage"], before["pageInfo"]["hasPreviousPage"]) == (True, False)
-
-
 def test_queries_that_are_refused(tiny: Server) -> None:
     heavy = "issues(first: 100) { nodes { repository { issues(first: 100) { nodes { comments(last: 60) { "
     heavy += "totalCount"

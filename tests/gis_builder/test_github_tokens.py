@@ -16,7 +16,7 @@ import pytest
 import requests
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github import CrawlSettings, GitHub, Waiting, find_tokens
+from gis_builder.crawling.github import CrawlSettings, GitHub, find_tokens
 from gis_builder.crawling.github.client import Client
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
@@ -200,12 +200,3 @@ def test_a_netrc_file_takes_no_part(hostile: str, tmp_path: Path, monkeypatch: p
     with pytest.raises(AuthError):
         client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
-
-
-def test_waits_name_the_limit_and_not_the_token(hostile: str) -> None:
-    waits: list[Waiting] = []
-    settings = CrawlSettings(api_url=f"{hostile}/429", attempts=2, secondary_wait_s=0.01)
-    client = Client(settings, Token(SECRET, hostile), listener=waits.append)
-    with pytest.raises(PairkitError):
-        client.ask(VIEWER)
-    assert [wait.seconds for wait in waits] == [0.01, 0.02]

@@ -110,11 +110,6 @@ def test_repositories_and_points_left_are_counted() -> None:
     ]
 
 
-def test_one_repository_is_not_counted() -> None:
-    told = told_of(Began("check", 1), Advanced("", "check", 1, 0), Finished("", "check"))
-    assert [at.stage for at in told] == ["all: looking up"] * 2
-
-
 def test_who_waits_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     with RunDisplay() as show:
         show.crawling(Advanced("a/b", "threads", 1, 4))

@@ -68,11 +68,6 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
-    write(tmp_path / "v.parquet")
-    assert read_duplicates(tmp_path / "v.parquet") == []
-
-
 def test_absent_verdicts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="run `gis detect` first"):
         read_duplicates(tmp_path / "none.parquet")
@@ -86,13 +81,6 @@ def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
     assert kept | lowered == sure
     assert lowered
     assert kept
-
-
-def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
-    everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
-    refs = sorted(everything)[::7]
-    again = Detector(store, DetectSettings()).judge_again(refs)
-    assert [kept.verdict for kept in again] == [everything[ref] for ref in refs]
 
 
 def test_former_names_are_home(store: Store) -> None:
@@ -212,22 +200,6 @@ def test_a_store_goes_on_with_the_settings_it_was_begun_with(
         crawl(github, crawled, [REPO], BuildSettings(crawl=swept))  # fetches everything anyway
         with pytest.raises(ConfigError, match=r"setting of strategy \(sweep, not search\)"):
             crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-
-
-def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
-    found = []
-    with serve(SAMPLE) as server:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
-        for fetch in (crawl, update):
-            path = tmp_path / f"{fetch.__name__}.sqlite"
-            with (
-                Store.open(path, create=True) as crawled,
-                GitHub(settings.crawl, [Token("t", server.url)], crawled) as github,
-            ):
-                fetch(github, crawled, [REPO], settings)
-                verdicts = judge(crawled, [REPO], settings.detect)
-                found.append({v.ref: v.targets for v in verdicts if v.outcome is VerdictOutcome.DUPLICATE})
-    assert found[0] == found[1] != {}
 
 
 def test_an_update_goes_on_as_the_crawl_was_begun(tmp_path: Path) -> None:
