@@ -158,7 +158,7 @@ def units(count: int, seed: int) -> list[str]:
 
 
 def _words() -> Iterable[str]:
-    from gis_builder.detection.tokens import WORDS
+    from gis_builder.detection.lexicon import WORDS
 
     return WORDS
 
@@ -184,7 +184,7 @@ def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
 
 
 def _words_by_code() -> dict[str, list[str]]:
-    from gis_builder.detection.tokens import WORDS
+    from gis_builder.detection.lexicon import WORDS
 
     by_code = {"REFERENCE": ["#1", "#2"], "TARGETS": ["#1", "#2"], "SUBJECT": ["#1"], "QUESTION": ["?"]}
     by_code |= {"FAVOUR": ["in favour of"], "SAME_AS": ["same issue as"], "SAME": ["the same issue"]}

@@ -74,7 +74,7 @@ AREAS = {
         ),
         _named(
             "tests/gis_builder/test_{}.py",
-            "references text stubs duplicate_notes positives negatives split matching",
+            "references text stubs duplicate_notes positives negatives split matching detect_verdict",
         ),
     ),
     "budget": Area(

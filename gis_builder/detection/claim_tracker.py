@@ -179,10 +179,17 @@ class ClaimTracker:
         return self._named_by[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
-        is_called_pull = ref in statement.reading.pulls
-        return ref != self.issue and _could_be_meant(
-            ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
-        )
+        """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
+
+        What turned out to be missing was meant all the same, and so was an issue of another repository: were
+        they passed over, an older reference would be taken for what was meant.
+        """
+        if ref == self.issue:
+            return False
+        kind, is_called_pull = self.kind_of(ref), ref in statement.reading.pulls
+        if ref.repo != self.issue.repo:
+            return not is_called_pull
+        return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
 
     def _apply_answer(self, statement: Statement) -> None:
         """Apply a statement that claims nothing: it may answer the last claim or give another reason."""
@@ -318,17 +325,6 @@ def _is_same(login: str, other: str | None) -> bool:
 def _is_principal(statement: Statement) -> bool:
     """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
     return statement.role is not Role.OTHER
-
-
-def _could_be_meant(ref: IssueRef, home: str, kind: Kind, *, is_called_pull: bool) -> bool:
-    """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
-
-    What turned out to be missing was meant all the same, and so was an issue of another repository, whatever
-    is known of it: were they passed over, an older reference would be taken for what was meant.
-    """
-    if ref.repo != home:
-        return not is_called_pull
-    return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
 
 
 def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:

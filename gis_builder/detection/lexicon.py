@@ -1,6 +1,6 @@
 """The codes that words stand for, so that a sentence becomes a string; and phrases with their codes.
 
-Phrases are tried before single words (`tokens.WORDS`), in this order. A blank in a phrase stands for any
+Phrases are tried before single words, in this order. A blank in a phrase stands for any
 run of blanks and at most a line break. A phrase matches whole words only; phrases of scripts that write
 without blanks are in a table of their own.
 """
@@ -70,6 +70,75 @@ def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
     """Compile a regular expression over codes that is written with their names and with blanks."""
     return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
 
+
+_WORDS_BY_CODE = {
+    Code.DUPLICATE: """
+        duplicate dup dupe duplicat duplikat duplikát duplikaat duplikatem doppelt doublon duplicado
+        duplicada duplicato duplicaat dublett dubblett dubbel dobbel дубликат дубликатом дубль дублирует
+        дупликат
+    """,
+    Code.DUPLICATES: "duplicates dups dupes dup's duplikate doublons duplicados",
+    Code.DUPLICATED: "duplicated duped dupped dup'd dupe'd",
+    Code.COVERS: """
+        supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
+    """,
+    Code.THIS: "this it it's its this's mine these thats",
+    Code.IS: "is was are be being been were becomes remains ist est es è é jest ser",
+    Code.NOT: """
+        not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
+        cannot can't cant couldn't no hardly despite disagree nicht kein keine keiner pas não nao nie не
+    """,
+    Code.MAYBE: """
+        maybe probably possibly possible potentially potential might may could perhaps likely presumably
+        apparently seems seem seemed appears appear sounds suspect suspected guess think believe assume
+        presume imagine suspiciously looks look would wonder wondering arguably semi quasi near almost
+        partial partially kinda vielleicht wahrscheinlich peut-être quizás talvez возможно похоже
+    """,
+    Code.IF: "if whether unless until should please wenn falls ob si se если",
+    Code.CLOSE: """
+        closing closed close closes schließe schliesse geschlossen ferme fermé cierro cerrando cerrado
+        fechando fecho chiudo zamykam закрываю закрыто
+    """,
+    Code.REOPEN: "reopen reopening reopened re-opening re-opened re-open",
+    Code.FIXED: """
+        fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
+        works working repaired addressed done
+    """,
+    Code.RELATED: """
+        related relates similar relevant linked connected reminiscent resembles related-to ähnlich
+    """,
+    Code.DIFFERENT: """
+        different differs differ difference distinct separate unrelated independent orthogonal otherwise
+    """,
+    Code.YES: """
+        yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
+        definitely ja oui sí sì да
+    """,
+    Code.THANKS: """
+        oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
+        thank thx ty merci danke gracias obrigado
+    """,
+    Code.NO: "nah nope",
+    Code.SEARCH: "find search searched searching searches look-up looked",
+    Code.ALSO: "also additionally too moreover",
+    Code.WHICH: "which whose",
+    Code.SEE: "see cf check per ref follow siehe voir véase ver vide",
+    Code.OF: "of to with against with: from von vom zu zur de del da do du di dello della van av af des",
+    Code.BY: "by in at on under into through via over here there bei durch",
+    Code.AS: "as als comme como come",
+    Code.ARTICLE: "a an the another yet one ein eine einen un une uno una um uma o our my",
+    Code.ISSUE: """
+        issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
+        topic feature-request regression
+    """,
+    Code.FILLER: """
+        just basically essentially really again actually effectively simply clearly obviously certainly
+        surely pretty much very already then now so thus therefore hence still exact same-ish only i'm
+        am i i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact
+    """,
+    Code.AND: "and or und et y e i/or plus as-well-as",
+}
+WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.split()}
 
 _THING = (
     r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
