@@ -17,8 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gis_builder.detection.run import judge_thread
-from gis_builder.detection.verdicts import read_verdicts
+from gis_builder.detection.detector import judge_thread, read_verdicts
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.rows import read_rows
 from gis_builder.gh_archive.threads import threads_of

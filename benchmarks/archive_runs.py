@@ -53,8 +53,8 @@ def main() -> int:
 
 def table(home: Path, hours: list[Path], what: str) -> None:
     """A row for each run."""
-    heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "judged", "peak MiB")
-    print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 12}")
+    heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "peak MiB")
+    print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 11}")
     for times in (1, 10, 100) if what == "trackers" else (10, 100, 400):
         if what == "trackers":
             write_hours(
@@ -76,7 +76,7 @@ def show(home: Path, name: str) -> None:
     rows = sum(pl.scan_parquet(path).select(pl.len()).collect().item() for path in home.glob("work/hours/*"))
     raw = sum(int.from_bytes(path.read_bytes()[-4:], "little") for path in (home / "hours").glob("*.gz"))
     seconds = " | ".join(f"{told[stage]:.1f}" for stage in (*_STAGES, "driver"))
-    counts = f"{told['judged']:,} | {told['mib']:.0f} | {told['events']:,} | {rows:,}"
+    counts = f"{told['mib']:.0f} | {told['events']:,} | {rows:,}"
     print(f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |", flush=True)
 
 
@@ -103,7 +103,7 @@ def measure(home: Path) -> dict[str, Any]:
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     events = sum(month["issue_events"] for month in built.months.values())
-    return seconds | {"judged": built.judged_anew, "mib": peak, "events": events}
+    return seconds | {"mib": peak, "events": events}
 
 
 def fill(home: Path, hours: list[Path], count: int) -> None:

@@ -164,7 +164,7 @@ def _words() -> Iterable[str]:
 
 def _phrase_parts() -> Iterator[str]:
     """The words that phrases are spelt with, alone and in a row."""
-    from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
+    from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES
 
     for _, rule in (*PHRASES, *UNSPACED_PHRASES):
         words = re.findall(r"(?<!\\)[^\W\d_]{2,}", rule)

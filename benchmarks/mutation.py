@@ -58,7 +58,7 @@ def _named(pattern: str, names: str) -> tuple[str, ...]:
 
 AREAS = {
     "detect": Area(
-        _named("gis_builder/detection/{}.py", "tokens claim_tracker decision claims reader"),
+        _named("gis_builder/detection/{}.py", "tokens claim_tracker decision reader"),
         _named(
             "tests/gis_builder/test_detect_{}.py",
             "decision markers turns weight claim_tracker grammar verdict sample",
@@ -74,7 +74,7 @@ AREAS = {
         ),
         _named(
             "tests/gis_builder/test_{}.py",
-            "references text stubs duplicate_notes positives negatives split matching",
+            "references text stubs duplicate_notes positives negatives split matching detect_verdict",
         ),
     ),
     "budget": Area(

@@ -25,7 +25,6 @@ from pairkit.app.startup import lazy_names
 
 if TYPE_CHECKING:
     from gis_builder.api import archive as archive
-    from gis_builder.api import backtest as backtest
     from gis_builder.api import build as build
     from gis_builder.api import crawl as crawl
     from gis_builder.api import demo as demo
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from gis_builder.results import Explanation as Explanation
     from gis_builder.results import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder.results import Rendered as Rendered
-    from gis_builder.suggestions import Backtested as Backtested
     from gis_builder.suggestions import Suggested as Suggested
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

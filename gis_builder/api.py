@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gis_builder.crawling.github import GitHub, Token
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Status
-    from gis_builder.progress.display import RunDisplay
+    from gis_builder.progress import RunDisplay
     from gis_builder.results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered
     from gis_builder.settings import BuildSettings
     from gis_builder.settings.strategies import Rank
     from gis_builder.store import Store
-    from gis_builder.suggestions import Backtested, Suggested
+    from gis_builder.suggestions import Suggested
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -89,8 +89,7 @@ def build(
         work: The folder of the crawl and its verdicts. Default: OUT.work.
         strategy: search: likely duplicates; sweep: every issue and comment.
         api_url: The server's root.
-        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN, a GitHub App's variables or
-            `gh auth login` give.
+        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN or `gh auth login` give.
         token_file: A file with one token per line, instead of GITHUB_TOKEN.
         split: Sizes of train, validation and test: shares or numbers of pairs. Default: the papers' shares.
         relations: duplicate, same, reported, superseded, tracked, part-of; or all. Pairs of these become
@@ -100,7 +99,7 @@ def build(
             first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too
             similar are still excluded. The run records the function's qualified name; a run with the same
             name counts as the same.
-        match: What negatives share with positives: time, template (also headings) or none.
+        match: What negatives share with positives: time or none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
         cluster_cap: Maximum number of positives from one cluster.
@@ -150,7 +149,6 @@ def crawl(
     work: Work,
     *,
     update: Annotated[bool, Flag(main=True)] = False,
-    archive: Annotated[str | Path | Sequence[str | Path], Flag(metavar="FILE", repeat=True)] = (),
     strategy: Strategy = None,
     api_url: ApiUrl = None,
     token: TokenGiven = None,
@@ -166,7 +164,6 @@ def crawl(
         repos: See `build`.
         work: The crawl's folder. It is created if it is missing.
         update: Bring a finished crawl up to date.
-        archive: An hour of GH Archive with candidates, instead of a search; repeatable.
         strategy: See `build`.
         api_url: See `build`.
         token: See `build`.
@@ -186,20 +183,17 @@ def crawl(
     from gis_builder.crawling.status import read_status
     from gis_builder.results import Crawled, IncompleteCrawlError
     from gis_builder.store import RepoOutcome
-    from gis_builder.store.folders import held_store
     from gis_builder.store.repos import read_repos
+    from gis_builder.store.store import held_store
 
     merged = _merged(crawl, locals())
-    names, folder, hours = read_repos(repos), _path("work", work), _paths("archive", archive)
+    names, folder = read_repos(repos), _path("work", work)
     with _display(progress) as show:
         opened = _opener(merged, token, token_file, show)
         with held_store(folder) as store:
             with opened(store) as github:
-                if hours:
-                    rows = _crawl.crawl_archive(github, store, names, hours, merged, show)
-                else:
-                    fetch = _crawl.update if update else _crawl.crawl
-                    rows = fetch(github, store, names, merged, show)
+                fetch = _crawl.update if update else _crawl.crawl
+                rows = fetch(github, store, names, merged, show)
             crawled = Crawled(folder, rows, read_status(store))
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise IncompleteCrawlError(crawled)
@@ -222,8 +216,7 @@ def import_tracker(
     If there are no such files, it reads every JSON file and recognises it by what it holds: arrays of REST
     objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
-    github-backup (issues/N.json with comment_data and event_data) and of github-metadata-backup
-    (issues/N.json and pulls/N.json with events); archive.json of i-d-template.
+    github-backup (issues/N.json with comment_data and event_data).
 
     Each file may be gzipped. Files of JSON lines may be larger than memory. A file that is one JSON document
     may have 512 MiB and is read as a whole.
@@ -240,7 +233,7 @@ def import_tracker(
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import read_status
     from gis_builder.results import Crawled
-    from gis_builder.store.folders import held_store
+    from gis_builder.store.store import held_store
 
     place, saved = _path("work", work), _path("folder", folder)
     with _display(progress) as show, held_store(place) as store:
@@ -259,7 +252,7 @@ def status(work: Work) -> Status:
         DataError: Its store is damaged.
     """
     from gis_builder.crawling.status import read_status
-    from gis_builder.store.folders import open_store
+    from gis_builder.store.store import open_store
 
     with open_store(_path("work", work)) as store:
         return read_status(store)
@@ -286,15 +279,15 @@ def detect(
         ConfigError: A setting is wrong, or there is no crawl in that folder.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.run import detect as detect_duplicates
-    from gis_builder.detection.verdicts import FILE
-    from gis_builder.results import detected
-    from gis_builder.store.folders import held_store
+    from gis_builder.detection.detector import FILE, count_verdicts
+    from gis_builder.detection.detector import detect as detect_duplicates
+    from gis_builder.results import Detected
+    from gis_builder.store.store import held_store
 
     merged, place = _merged(detect, locals()), _path("work", work)
     with _display(progress) as show, held_store(place, create=False) as store:
         judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
-    return detected(place / FILE, judged_anew)
+    return Detected(place / FILE, count_verdicts(place / FILE), judged_anew)
 
 
 def explain(
@@ -316,14 +309,18 @@ def explain(
         ConfigError: There is no crawl in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.run import explain_thread
-    from gis_builder.results import explanation
-    from gis_builder.store.folders import open_store
+    from gis_builder.detection.detector import explain_thread
+    from gis_builder.results import Explanation
+    from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
     merged, name = _merged(explain, locals()), argument("issue", issue, str)
     with open_store(_path("work", work)) as store:
-        return explanation(*explain_thread(store, name, merged.detect))
+        verdict, text = explain_thread(store, name, merged.detect)
+    targets = tuple(map(str, verdict.targets))
+    return Explanation(
+        *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
+    )
 
 
 def pair(
@@ -376,8 +373,6 @@ def archive(
     *,
     work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
     exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
-    top_up: Annotated[bool, Flag(main=True)] = False,
-    token: TokenGiven = None,
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
@@ -389,9 +384,8 @@ def archive(
 ) -> ArchiveBuilt:
     """Make a dataset of all public repositories from hours of GH Archive. The same call continues.
 
-    GitHub is asked for nothing without `top_up`, which takes a token from GITHUB_TOKEN. Runs with other hours
-    or settings but the same `work` share all results that they have in common. Workers and engine don't
-    change the dataset.
+    GitHub is asked for nothing. Runs with other hours or settings but the same `work` share all results that
+    they have in common. Workers and engine don't change the dataset.
 
     Args:
         hours: The first and the last day, or hour of a day, in UTC. Such as `2015-01-01..2015-12-31` or
@@ -400,8 +394,6 @@ def archive(
         out: The dataset's folder.
         work: The folder for results of tasks. Default: OUT.work.
         exclude: A file of what to leave out: owner/name, owner/*, owner/name#12 or @login, one a line.
-        top_up: Ask GitHub for originals that are not in these hours.
-        token: See `build`.
         workers: Number of processes. Default: the cores.
         engine: local, or ray for a cluster. Its machines share `source`, `out` and `work`.
         address: The Ray cluster's address, which ray start prints.
@@ -414,18 +406,17 @@ def archive(
     Raises:
         ConfigError: A setting or a folder can't be used.
         DataError: None of the hours is there, or they hold no pair.
-        RemoteError: GitHub failed for good; called again, it continues.
         LeakError: The audit found a leak; the dataset is left for inspection.
     """
     from typing import Literal
 
     from pydantic import Field
 
-    from gis_builder.gh_archive.barred import read_exclusions
     from gis_builder.gh_archive.hours import hours_between
+    from gis_builder.gh_archive.judge import read_exclusions
     from gis_builder.gh_archive.maps import runner_of
     from gis_builder.gh_archive.run import Job, build_archive
-    from gis_builder.settings import ArchiveSettings, BuildSettings, CrawlSettings
+    from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
 
@@ -443,9 +434,6 @@ def archive(
             work_beside(folder) if work is None else _path("work", work),
             merged,
             () if exclude is None else read_exclusions(_path("exclude", exclude)),
-            _opener(BuildSettings(crawl=CrawlSettings(api_url=merged.api_url)), token, None, show)
-            if argument("top_up", top_up, bool)
-            else None,
         )
         with runner:
             return build_archive(job, folder, runner, show, fresh=fresh)
@@ -476,9 +464,9 @@ def render(
         >>> gis_builder.render("gis.work", "issues.parquet", progress=False).counts["written"] > 50
         True
     """
-    from gis_builder.pairing.render import render_store
+    from gis_builder.pairing.build import render_store
     from gis_builder.results import Rendered
-    from gis_builder.store.folders import open_store
+    from gis_builder.store.store import open_store
 
     place, file = _path("work", work), _path("out", out)
     with _display(progress) as show, open_store(place) as store:
@@ -487,12 +475,10 @@ def render(
 
 def suggest(
     repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    issue: Annotated[int | None, Flag(metavar="N", main=True)] = None,
+    issue: Annotated[int, Flag(metavar="N")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
     work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
-    title: Annotated[str | None, Flag(metavar="TEXT", main=True)] = None,
-    body: Annotated[str, PYTHON_ONLY] = "",
     top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
     """List older issues that an issue may repeat.
@@ -502,69 +488,31 @@ def suggest(
 
     Args:
         repo: The repository.
-        issue: The number of an issue of the crawl. None for a new text, which `title` and `body` give.
+        issue: The number of an issue of the crawl.
         index: What `aoe index` made of `gis render`'s table.
         work: The crawl's folder.
-        title: The title of a new text, instead of an issue.
-        body: Its body.
         top: Number of suggestions, at most 50.
 
     Raises:
-        ConfigError: Neither an issue nor a title, or both; no crawl or index there.
+        ConfigError: There is no crawl or no index.
         DataError: No such issue in the crawl, or the index is damaged.
     """
-    from gis_builder.store.crawled import site_of
-    from gis_builder.store.folders import open_store
     from gis_builder.store.records import IssueRef
     from gis_builder.store.repos import read_repos
-    from gis_builder.suggestions import suggest_for, suggest_new
+    from gis_builder.store.store import open_store
+    from gis_builder.suggestions import suggest_for
     from pairkit.app.settings import argument
 
     (name,) = read_repos([repo])
-    if (issue is None) == (title is None):
-        raise ConfigError("expected --issue (issue=) with a number, or --title (title=) with a new text")
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
-    folder = _path("index", index)
+    ref, folder = IssueRef(name, argument("issue", issue, int)), _path("index", index)
     with open_store(_path("work", work)) as store:
-        if title is not None:
-            return suggest_new(name, title, body, folder, top, site_of(store))
-        return suggest_for(store, IssueRef(name, argument("issue", issue, int)), folder, top)
+        return suggest_for(store, ref, folder, top)
 
 
-def backtest(
-    hits: Annotated[str | Path, Flag(metavar="HITS", positional=True)],
-    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
-    *,
-    since: Annotated[str | None, Flag(metavar="TIME", main=True)] = None,
-    relations: Relations = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-) -> Backtested:
-    """Measure on a tracker's past how often a search finds what an issue repeats (R@k).
-
-    Args:
-        hits: What `aoe search INDEX --every --before created_at` wrote. The index is of `gis render`'s table.
-        work: The crawl's folder. It has the verdicts of `gis detect`.
-        since: Judge only issues opened from this time on, such as 2015-01-01T00:00:00Z. For a model that was
-            trained on older issues.
-        relations: duplicate, same, reported, superseded, tracked, part-of; or all.
-        config: See `build`.
-        settings: See `build`.
-
-    Raises:
-        ConfigError: There is no crawl.
-        DataError: No verdicts, no such hits, or hits that are not older than their issue.
-    """
-    from gis_builder.detection.verdicts import FILE, read_duplicates
-    from gis_builder.store.folders import open_store
-    from gis_builder.suggestions import backtest as judge
-
-    merged = _merged(backtest, locals())
-    place = _path("work", work)
-    with open_store(place) as store:
-        duplicates = read_duplicates(place / FILE)
-        return judge(_path("hits", hits), store, duplicates, merged.pair.relations, since)
+_PACKAGE = Path(__file__).resolve().parent
+_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, a source tree
 
 
 def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
@@ -574,11 +522,13 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
         out: The dataset's folder.
         progress: See `build`.
     """
-    from gis_builder.store.folders import sample_folder
     from pairkit.system.folders import work_beside
 
     work = work_beside(_path("out", out))
-    import_tracker(sample_folder(), work, progress=progress)
+    sample = next((place for place in _SAMPLES if place.is_dir()), None)
+    if sample is None:
+        raise ConfigError("the sample tracker is not part of this installation; reinstall aoe-toolkit")
+    import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
     return pair(work, out, progress=progress)
 
@@ -604,15 +554,8 @@ def _path(name: str, given: str | Path) -> Path:
     return place
 
 
-def _paths(name: str, given: str | Path | Sequence[str | Path]) -> list[Path]:
-    from pairkit.app.settings import argument
-
-    places: list[Path] = argument(name, [given] if isinstance(given, str | Path) else given, list[Path])
-    return places
-
-
 def _display(progress: _Progress) -> RunDisplay:
-    from gis_builder.progress.display import RunDisplay
+    from gis_builder.progress import RunDisplay
 
     return RunDisplay(progress)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from gis_builder import api
 from pairkit.app.commands import add_command, application, show
-from pairkit.app.errors import ConfigError
 from pairkit.app.flag import RUN, Flag
 from pairkit.app.terminal import run
 
@@ -30,7 +27,7 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
     from gis_builder.results import IncompleteCrawlError
 
     try:
-        return crawl(**{**given, "archive": given["archive"] or ()})
+        return crawl(**given)
     except IncompleteCrawlError as error:
         show(error.crawled, json=json, quiet=quiet)
         raise
@@ -49,25 +46,6 @@ def _detect(
         return detect(**given)
     given.pop("progress")
     return api.explain(issue=explain, **given).text
-
-
-def _suggest(
-    suggest: Any,
-    given: Any,
-    *,
-    body_file: Annotated[
-        Path | None, Flag(metavar="FILE", main=True, help="The body of a new text; - reads it from stdin.")
-    ] = None,
-) -> Any:
-    return suggest(**given, body="" if body_file is None else _read_body(Path(body_file)))
-
-
-def _read_body(path: Path) -> str:
-    try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: can't be read ({error.strerror}); give another file") from error
-    return data.decode("utf-8", "replace")
 
 
 _BUILD, _ARCHIVE = "gis_builder.settings:BuildSettings", "gis_builder.settings:ArchiveSettings"
@@ -93,7 +71,6 @@ add_command(
     api.crawl,
     "gis crawl --repos repos.txt --work gis.work",
     "gis crawl --repos repos.txt --work gis.work --update",
-    "gis crawl --repos repos.txt --work gis.work --archive 2025-01-01-0.json.gz",
     run=_crawl,
     settings=_BUILD,
 )
@@ -101,7 +78,7 @@ add_command(
     app,
     api.import_tracker,
     "gis import saved-tracker --work gis.work",
-    "gis import archive.json --work gis.work",
+    "gis import issues.json --work gis.work",
     name="import",
 )
 add_command(app, api.status, "gis status --work gis.work")
@@ -125,16 +102,12 @@ add_command(
     app,
     api.suggest,
     "gis suggest --repo owner/name --issue 123 --index index",
-    "gis suggest --repo owner/name --title 'Crash on save' --body-file body.md --index index",
-    run=_suggest,
 )
-add_command(app, api.backtest, "gis backtest hits.parquet --work gis.work", settings=_BUILD)
 add_command(
     app,
     api.archive,
     "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
     "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
-    "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015 --top-up",
     "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
     settings=_ARCHIVE,
 )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.crawling.status import Status, outcome_lines
-from gis_builder.detection.verdicts import count_verdicts, read_verdicts
+from gis_builder.detection.detector import read_verdicts
 from gis_builder.store import RepoOutcome, RepoRow, Usage
-from gis_builder.store.records import Verdict, VerdictOutcome
+from gis_builder.store.records import VerdictOutcome
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable
 from pairkit.system.machine import peak_rss_mb
@@ -23,8 +23,22 @@ if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset
 
 
+class Tabled:
+    """A result that is shown as its table."""
+
+    def table(self) -> ResultTable:
+        """The result as a table."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
 @dataclass(frozen=True, repr=False)
-class _Dataset:
+class _Dataset(Tabled):
     """A finished dataset, whatever it was made from."""
 
     out: Path
@@ -81,9 +95,6 @@ class _Dataset:
     def _sum(self, key: str) -> int:
         return sum(split[key] for split in self.statistics["splits"].values())
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 @dataclass(frozen=True, repr=False)
 class Built(_Dataset):
@@ -136,10 +147,7 @@ class ArchiveBuilt(_Dataset):
         statistics: All counts, as in statistics.json.
         audit: What the audit found; a dataset that leaks is never returned.
         seconds: How long this run took.
-        judged_anew: How many repositories were judged; the verdicts of the others were kept.
     """
-
-    judged_anew: int
 
     @property
     def months(self) -> Mapping[str, Mapping[str, Any]]:
@@ -234,7 +242,7 @@ class IncompleteCrawlError(RemoteError):
 
 
 @dataclass(frozen=True, repr=False)
-class Detected:
+class Detected(Tabled):
     """The verdicts of a working folder.
 
     Attributes:
@@ -274,15 +282,9 @@ class Detected:
                 counts.add_row("" if place else outcome, reason, count)
         return counts
 
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 @dataclass(frozen=True, repr=False)
-class Rendered:
+class Rendered(Tabled):
     """All issues of a crawl as a table of texts.
 
     Attributes:
@@ -303,17 +305,6 @@ class Rendered:
         for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             counts.add_row(name, count)
         return counts
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
-def detected(path: Path, judged_anew: int) -> Detected:
-    """The result of a detection that wrote its verdicts to `path`."""
-    return Detected(path, count_verdicts(path), judged_anew)
 
 
 @dataclass(frozen=True, repr=False)
@@ -338,14 +329,6 @@ class Explanation:
 
     def __repr__(self) -> str:
         return self.text
-
-
-def explanation(verdict: Verdict, text: str) -> Explanation:
-    """The explanation of a verdict."""
-    targets = tuple(map(str, verdict.targets))
-    return Explanation(
-        *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
-    )
 
 
 def _drop_lines(statistics: Mapping[str, object]) -> list[str]:

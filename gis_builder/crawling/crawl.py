@@ -9,19 +9,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gis_builder.crawling.github import GitHub
-from gis_builder.crawling.sources.archive import archive_files, read_candidates
-from gis_builder.crawling.sources.dump import import_dump
-from gis_builder.detection import might_matter
-from gis_builder.detection.run import Detector
-from gis_builder.detection.verdicts import KeptVerdict
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.crawling.import_dump import import_dump
+from gis_builder.detection.detector import Detector, KeptVerdict
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
-from gis_builder.store.crawled import remember, stored_record
 from gis_builder.store.records import IssueRef, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
 
-_GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
+_IMPORTED = "dump"  # the strategy of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
     "sweep_small",
@@ -41,16 +37,7 @@ def crawl(
     settings: BuildSettings,
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
-    """Fetch all that a dataset of these repositories needs; called again, it goes on.
-
-    Returns:
-        What became of each repository, in the order asked for.
-
-    Raises:
-        ConfigError: the store holds a crawl with other settings.
-        DataError: none of the repositories can be crawled.
-        RemoteError: the server or the token failed for good.
-    """
+    """Fetch all that a dataset of these repositories needs; called again, it goes on."""
     names = _fetch_threads(github, store, repos, settings)
     _complete(github, store, names, settings, show)
     return outcomes(store, repos)
@@ -64,8 +51,8 @@ def update(
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
     """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
-    strategy = stored_record(store).get("strategy")
-    if strategy in _GIVEN:
+    strategy = store.crawl_record().get("strategy")
+    if strategy == _IMPORTED:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = _crawlable(github.check(repos))
     else:
@@ -77,42 +64,12 @@ def update(
     return outcomes(store, repos)
 
 
-def crawl_archive(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    hours: Sequence[Path],
-    settings: BuildSettings,
-    show: RunDisplay = SILENT,
-) -> list[RepoRow]:
-    """Fetch the threads that hours of GH Archive propose, and what they still need; see `crawl`."""
-    record = crawl_record(settings) | {"strategy": "archive"}
-    _must_agree(store, record)
-    names = _crawlable(github.check(repos))
-    remember(store, record)
-    scan = read_candidates(archive_files(hours), names, might_matter)
-    for words in scan.warnings:
-        show.say(words)
-    refs = [
-        IssueRef(repo, number) for repo, numbers in sorted(scan.numbers.items()) for number in sorted(numbers)
-    ]
-    show.say(f"{len(refs):,} candidates in {scan.events:,} events of {scan.files:,} files")
-    github.fetch(refs, with_thread=True)
-    _complete(github, store, names, settings, show)
-    return outcomes(store, repos)
-
-
 def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
-    """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`.
-
-    Raises:
-        ConfigError: the store holds a server's crawl.
-        DataError: see there.
-    """
-    record = {"strategy": "dump"}
+    """Fill a store from a saved tracker instead of a server; see `import_dump`."""
+    record = {"strategy": _IMPORTED}
     _must_agree(store, record)
     rows = import_dump(folder, store, say)
-    remember(store, record)
+    store.set_crawl_record(record)
     return rows
 
 
@@ -133,20 +90,17 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
     record = crawl_record(settings)
     _must_agree(store, record)
     names = _crawlable(github.check(repos))
-    remember(store, record)
+    store.set_crawl_record(record)
     fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
     fetch(names)
     return names
 
 
 def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
-    """Refuse to go on with what other settings brought: nothing could tell afterwards which brought what.
-
-    A sweep may follow a search, since it fetches everything anyway. Private repositories may be let in later.
-    """
-    old = stored_record(store)
+    """Refuse to go on with what other settings brought: nothing could tell afterwards which brought what."""
+    old = store.crawl_record()
     free = {"include_private"}
-    if record.get("strategy") == "sweep" and old.get("strategy") in ("search", "archive"):
+    if record.get("strategy") == "sweep" and old.get("strategy") == "search":
         free = _CONTENT_SETTINGS
     for key in sorted(old.keys() & record.keys() - free):
         if old[key] != record[key]:
@@ -181,11 +135,7 @@ def _complete(
 def _fetch_targets(
     github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> Counter[str]:
-    """Fetch what verdicts rest on until they ask for nothing new; returns the duplicates of each repository.
-
-    A reference that turns out to be a pull request changes its verdict, which may then ask for another: only
-    the verdicts that asked for what was just fetched are taken again.
-    """
+    """Fetch what verdicts rest on until they ask for nothing new; count the duplicates of each repository."""
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()

@@ -136,17 +136,7 @@ class Plan:
 
 
 def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
-    """Look the repositories up and price a crawl of them. Nothing is kept.
-
-    Args:
-        names: `owner/name` each.
-        settings: Everything that can be set; strategy and batch sizes decide the price.
-        open_github: Makes the crawl's client over a store.
-
-    Raises:
-        ConfigError: a name is not owner/name.
-        RemoteError: the server failed, or refused the token.
-    """
+    """Look the repositories up and price a crawl of them. Nothing is kept."""
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
         Store.open(Path(folder) / "store.sqlite", create=True) as store,

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gis_builder.detection.claims import Claim, ClaimKind, KindOf, Stance, could_be_meant
-from gis_builder.detection.statements import ONE_CLICK, Role, Statement, instant
-from gis_builder.store.records import IssueRef
+from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.rules import ClaimKind
+from gis_builder.detection.statements import (
+    ONE_CLICK,
+    Role,
+    Statement,
+    TrackerMarks,
+    claims_over_limit,
+    instant,
+    read_statements,
+    text_over_limit,
+)
+from gis_builder.store.records import GITHUB, IssueRef, Kind, Thread
+
+KindOf = Callable[[IssueRef], Kind]
+
 
 _ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What counts as a duplicate beyond the thread's own words."""
+
+    allow_cross_repository: bool = False
+    former_names: frozenset[str] = frozenset()
+    site: str = GITHUB
+
+
+DEFAULT_RULES = Rules()
 
 
 class ClaimState(StrEnum):
@@ -153,10 +179,17 @@ class ClaimTracker:
         return self._named_by[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
-        is_called_pull = ref in statement.reading.pulls
-        return ref != self.issue and could_be_meant(
-            ref, self.issue.repo, self.kind_of(ref), is_called_pull=is_called_pull
-        )
+        """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
+
+        What turned out to be missing was meant all the same, and so was an issue of another repository: were
+        they passed over, an older reference would be taken for what was meant.
+        """
+        if ref == self.issue:
+            return False
+        kind, is_called_pull = self.kind_of(ref), ref in statement.reading.pulls
+        if ref.repo != self.issue.repo:
+            return not is_called_pull
+        return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
 
     def _apply_answer(self, statement: Statement) -> None:
         """Apply a statement that claims nothing: it may answer the last claim or give another reason."""
@@ -227,11 +260,7 @@ class ClaimTracker:
         return None
 
     def _accepts(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
-        """Whether a statement takes the last claim for true without saying so.
-
-        By "thanks", "oh, I missed that" of whom it concerns; or because somebody who called the issue a
-        duplicate says no more than that it can be closed.
-        """
+        """Whether a statement takes the last claim for true without saying so."""
         reading = statement.reading
         if reading.thanks and _is_principal(statement) and self._is_near(last):
             is_for_a_fix = (
@@ -257,11 +286,7 @@ class ClaimTracker:
         return len(self.statements) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about this issue, and somebody's.
-
-        A bot's suggestion is nobody's claim; a bot that closes says what a person told it. "I meant #2" takes
-        a claim of the same speaker to be one.
-        """
+        """Whether a claim is about this issue, and somebody's."""
         if (
             claim.about_others
             or self._is_aside(claim, statement)
@@ -276,11 +301,7 @@ class ClaimTracker:
         return claim.kind is ClaimKind.DUPLICATE and is_action
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2".
-
-        Said to nobody by name, it is said to the bystander who spoke last, or else to the author. After the
-        closing, what is said to somebody who spoke up only then is about what that person told.
-        """
+        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2"."""
         others = [
             earlier
             for earlier in self.statements
@@ -304,3 +325,27 @@ def _is_same(login: str, other: str | None) -> bool:
 def _is_principal(statement: Statement) -> bool:
     """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
     return statement.role is not Role.OTHER
+
+
+def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
+    """Follow a thread's claims through its statements, reopenings and marks that were taken back."""
+    tracker = ClaimTracker(
+        thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
+    )
+    tracker.over_limit = text_over_limit(thread)
+    if tracker.over_limit is not None:
+        return tracker
+    found = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
+    tracker.over_limit = claims_over_limit(found)
+    if tracker.over_limit is not None:
+        return tracker
+    for statement in found:
+        tracker.add(statement)
+    for tracked in tracker.claims:
+        when = (tracked.confirmed_by or tracked.statement).when
+        if marks.reopened_at is not None and when < marks.reopened_at:
+            tracked.state = ClaimState.REOPENED
+        for event in marks.unmarked:
+            if (event.target is None or event.target in tracked.targets) and when <= event.created_at:
+                tracked.state = ClaimState.UNMARKED
+    return tracker

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from gis_builder.detection.claim_tracker import ClaimState, ClaimTracker, TrackedClaim
-from gis_builder.detection.claims import (
+from gis_builder.detection.claim_tracker import (
     DEFAULT_RULES,
-    Claim,
-    ClaimKind,
+    ClaimState,
+    ClaimTracker,
     KindOf,
     Rules,
-    Stance,
-    check_targets,
-    with_known_pulls,
+    TrackedClaim,
+    track_claims,
 )
-from gis_builder.detection.statements import (
-    ONE_CLICK,
-    Role,
-    Statement,
-    TrackerMarks,
-    claims_over_limit,
-    instant,
-    read_marks,
-    read_statements,
-    text_over_limit,
+from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.rules import ClaimKind
+from gis_builder.detection.statements import ONE_CLICK, Role, Statement, TrackerMarks, instant, read_marks
+from gis_builder.store.records import (
+    Evidence,
+    Issue,
+    IssueRef,
+    Kind,
+    Relation,
+    Thread,
+    Verdict,
+    VerdictOutcome,
 )
-from gis_builder.store.records import Evidence, Issue, Relation, Thread, Verdict, VerdictOutcome
 
 _AT_CLOSING = timedelta(hours=1)
 _SAME_MOMENT = timedelta(minutes=10)
@@ -149,10 +148,7 @@ def _is_closers_guess(tracked: TrackedClaim) -> bool:
 
 
 def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
-    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for.
-
-    "Done. The rest is tracked in #1", "by design (the message is covered by #1)" say something else first.
-    """
+    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for."""
     claim, reading = tracked.claim, statement.reading
     if claim.is_partial or (reading.says_otherwise and not claim.is_closing):
         return False
@@ -221,12 +217,12 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     marked = _from_marks(issue, marks, rules.site)
     if marked is not None:
         pulls = frozenset(e.target for e in marks.marked if e.target is not None and e.target_is_pull)
-        return check_targets(marked, with_known_pulls(kind_of, pulls), rules)
+        return _check_targets(marked, _with_known_pulls(kind_of, pulls), rules)
     tracker = track_claims(thread, marks, kind_of, rules)
     if tracker.over_limit is not None:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, tracker.over_limit)
     pulls = frozenset(ref for statement in tracker.statements for ref in statement.reading.pulls)
-    return check_targets(_from_claims(issue, tracker, marks), with_known_pulls(kind_of, pulls), rules)
+    return _check_targets(_from_claims(issue, tracker, marks), _with_known_pulls(kind_of, pulls), rules)
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
@@ -241,33 +237,6 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     marked = (event.target,) if event.target is not None else ()
     evidence = Evidence("marked_event", page, event.actor, event.created_at, marked)
     return Verdict(issue.ref, VerdictOutcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
-
-
-def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
-    """Follow a thread's claims through its statements, reopenings and marks that were taken back.
-
-    Of a thread beyond the limits nothing is read.
-    """
-    tracker = ClaimTracker(
-        thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
-    )
-    tracker.over_limit = text_over_limit(thread)
-    if tracker.over_limit is not None:
-        return tracker
-    found = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
-    tracker.over_limit = claims_over_limit(found)
-    if tracker.over_limit is not None:
-        return tracker
-    for statement in found:
-        tracker.add(statement)
-    for tracked in tracker.claims:
-        when = (tracked.confirmed_by or tracked.statement).when
-        if marks.reopened_at is not None and when < marks.reopened_at:
-            tracked.state = ClaimState.REOPENED
-        for event in marks.unmarked:
-            if (event.target is None or event.target in tracked.targets) and when <= event.created_at:
-                tracked.state = ClaimState.UNMARKED
-    return tracker
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
@@ -368,3 +337,47 @@ def _named_at_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
         return None
     (ref, statement), *_ = named.items()
     return Evidence("only_reference", statement.url, statement.who, statement.when, (ref,))
+
+
+_UNSEEN = 0.9  # factor on the confidence when nobody has looked at what the target is
+_REJECTED = 0.9
+
+
+def _could_be_target(kind: Kind) -> bool:
+    """Whether something of that kind may be a canonical issue, as far as is known."""
+    return kind in (Kind.ISSUE, Kind.UNKNOWN)
+
+
+def _with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
+    """`kind_of` with what the thread itself shows of pull requests that were not fetched."""
+
+    def known(ref: IssueRef) -> Kind:
+        kind = kind_of(ref)
+        return Kind.PULL if kind is Kind.UNKNOWN and ref in pulls else kind
+
+    return known
+
+
+def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
+    """Drop targets that can't be canonical; a duplicate of nothing that is left is not one, or uncertain."""
+    if verdict.outcome is not VerdictOutcome.DUPLICATE:
+        return verdict
+    others = [ref for ref in verdict.targets if ref != verdict.ref]
+    if not others:
+        return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
+    near = [ref for ref in others if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
+    if not near:
+        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", others)
+    kinds = {ref: kind_of(ref) for ref in near}
+    usable = [ref for ref in near if _could_be_target(kinds[ref])]
+    if not usable:
+        if Kind.MISSING in kinds.values():
+            return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
+        return _rejected(verdict, VerdictOutcome.NOT, "target_is_pull", near)
+    is_seen = any(kinds[ref] is Kind.ISSUE for ref in usable)
+    confidence = verdict.confidence if is_seen else round(verdict.confidence * _UNSEEN, 3)
+    return replace(verdict, targets=tuple(usable), confidence=confidence)
+
+
+def _rejected(verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
+    return replace(verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gis_builder.detection.claim_tracker import ClaimTracker, TrackedClaim
-from gis_builder.detection.claims import DEFAULT_RULES, Claim, KindOf, Rules, Stance, TextReading
-from gis_builder.detection.decision import closing_of, track_claims, weight
+from gis_builder.detection.claim_tracker import (
+    DEFAULT_RULES,
+    ClaimTracker,
+    KindOf,
+    Rules,
+    TrackedClaim,
+    track_claims,
+)
+from gis_builder.detection.decision import closing_of, weight
+from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
 from gis_builder.store.records import Event, IssueRef, Thread, Verdict, VerdictOutcome
 

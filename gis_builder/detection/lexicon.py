@@ -1,10 +1,14 @@
-"""The words that matter in talk about duplicates, and their codes; a sentence becomes a string of codes."""
+"""The codes that words stand for, so that a sentence becomes a string; and phrases with their codes.
+
+Phrases are tried before single words, in this order. A blank in a phrase stands for any
+run of blanks and at most a line break. A phrase matches whole words only; phrases of scripts that write
+without blanks are in a table of their own.
+"""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import lru_cache
 
 
 class Code(StrEnum):
@@ -136,48 +140,289 @@ _WORDS_BY_CODE = {
 }
 WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.split()}
 
-# Words one slip away from "duplicate" that mean something else.
-_NO_SLIP = frozenset(
-    {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
+_THING = (
+    r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
+    r"|crash|ice|defect|regression|questions?|topic|feature(?: request)?|underlying \w+|idea|proposal"
+    r"|suggestion|discussion|case|title)"
 )
-_MOST_SLIPS = 2
+_SAME = (
+    r"(?:the |exact(?:ly)? |very ){0,4}same"
+    r"(?: exact| underlying| basic| core| general| known| old| fundamental| kind of| type of)?"
+)
+_SAME_THING = (
+    rf"{_SAME} {_THING}(?: here)?(?: as| that| reported| described| in| like| with)(?: in| as| what| with)?"
+)
+_BE_SURE = r"(?:sure|certain|positive|confident)"
+_INTO = r"(?:to|into|in to|with|under|over to)"
+_WITHIN = r"(?:by|in|at|under|on|as|over in|over at|with|here|there|through|via|elsewhere|at least in)"
+_TALK = r"(?:discussion|conversation|issue|bug|work)"
+_EARLIER = (
+    r"(?:that|the (?:other|linked|above|mentioned|former|latter|original|older|newer|earlier|previous|first"
+    r"|upstream|existing|referenced|parent))"
+)
+_PAUSE = r"(?=\s*(?:[.!,;()]|\Z))"
+_NOT_DO = r"(?:doesn'?t|don'?t|didn'?t|not)"
+_MAYBE = r"(?:maybe|perhaps|possibly)"
+_MANY = (
+    r"(?:many|several|lots of|a lot of|tons of|plenty of|a few|some|numerous|multiple|enough|a number of"
+    r"|a couple of|a bunch of|various)"
+)
+_BAD_NAME = r"(?:key|entry|entries|symbol|constraint|column|row|record|index|primary key|unique key)"
+_MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|definition)"
 
+PHRASES: tuple[tuple[Code, str], ...] = (
+    # not what it sounds like
+    (Code.WORD, rf"(?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))"),
+    (Code.WORD, rf"(?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))"),
+    (
+        Code.JOKE,
+        r"(?:just |only |i'?m )?(?:kidding|joking)|j/k|as a joke|april fools?'?|sarcasm|trollface|troll",
+    ),
+    (Code.JOKE, r"(?<![\w/.])/s(?:arcasm)?(?=\s*\Z|\s*\n)"),
+    (
+        Code.JOKE,
+        r"(?:everything|anything|every (?:bug|issue)|all (?:bugs|issues))(?:'s| is| are)"
+        r"(?= (?:\w+ )?(?:a )?dup)",
+    ),
+    (
+        Code.KEEP_OPEN,
+        r"(?:(?:leav(?:e|ing)|keep(?:ing)?|left|kept) (?:(?:this|it)(?: \w+)? |the (?:issue|bug|ticket) )"
+        r"|(?:but|though|so) (?:\w+ )?(?:leav(?:e|ing)|keep(?:ing)?) )open(?! \x01)",
+    ),
+    (Code.KEEP_OPEN, r"(?:this|it)(?: \w+)? (?:stays?|remains?) open"),
+    (
+        Code.KEEP_OPEN,
+        r"(?:(?:wo|does)n'?t|(?:wi|sha)ll not|not going to|let'?s not|not(?: \w+)? (?:ready|want) to"
+        r"|rather not|hesitant to|reluctant to) clos(?:e|ing) (?:this|it)",
+    ),
+    (
+        Code.HAS_DUPLICATES,
+        rf"(?:has|have|had|are|got|gets) (?:already |so |now )?{_MANY} (?:\w+ )?(?:duplicates|dupes|dups)"
+        r"(?: already| filed| reported| of (?:this|it))?",
+    ),
+    (Code.DUPLICATE, r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
+    (Code.DUPLICATE, r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
+    (
+        Code.DUPLICATE,
+        r"(?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)"
+        r"|re-?posted (?:my own|my|the same) (?:issue|bug|report)",
+    ),
+    # in favour of another
+    (Code.FAVOUR, r"in (?:fav(?:ou?|uo)r(?:ite)?|lieu|preference)(?: of| to)?"),
+    (Code.FAVOUR, rf"(?:super[cs]ee?d(?:ed|ing)|subsumed|obsoleted|encompassed|absorbed) (?:by|in|{_INTO})"),
+    (Code.FAVOUR, r"replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)"),
+    (Code.COVERS, r"(?:has |have )?super[cs]ee?ded(?= this)"),
+    (Code.FAVOUR, r"redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)"),
+    (
+        Code.FAVOUR,
+        r"direct (?:all |any )?(?:further |future )?(?:discussion|comments|feedback)s? (?:there|to|here)",
+    ),
+    (
+        Code.MOVED,
+        r"(?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)|punt(?:ed|ing))"
+        rf" (?:over )?{_INTO}",
+    ),
+    (
+        Code.MOVED,
+        r"(?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the|that)"
+        rf"(?: {_TALK})? {_INTO}",
+    ),
+    (
+        Code.FAVOUR,
+        r"(?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)"
+        r"\s(?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))",
+    ),
+    (Code.TRACKED, r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
+    (
+        Code.FAVOUR,
+        r"let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump|take (?:this|it))"
+        r" (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)",
+    ),
+    (
+        Code.FAVOUR,
+        rf"let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up|carry on)"
+        rf" (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?(?:over )?"
+        r"(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)",
+    ),
+    (
+        Code.FAVOUR,
+        r"let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))"
+        r"|(?:use|follow)(?= \x01\x02*+ instead)",
+    ),
+    (Code.FAVOUR, rf"continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}"),
+    # tracked or reported elsewhere
+    (
+        Code.TRACKED,
+        r"(?:being |better |also |all |currently |already |now ){0,4}"
+        rf"(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
+        rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
+    ),
+    (Code.COVERS, r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
+    (
+        Code.COVERS,
+        r"(?:can|will|would|should|does) (?:also )?(?:cover|track|replace)(?= (?:this|it|that)(?!\w))",
+    ),
+    (Code.COVERS, r"replaces?(?= this(?!\w))"),
+    (
+        Code.TRACKED,
+        r"a (?:much |far |probably )?better (?:description|report|issue|summary|explanation|place|home)"
+        r" (?:of|for) (?:this|it|the)(?: \w+)?",
+    ),
+    (
+        Code.REPORTED,
+        r"(?:opened|filed|created)(?= \x01\x02*+ (?:to|which) (?:cover|track)s? (?:this|it)(?!\w))",
+    ),
+    (Code.REPORTED, r"re-?(?:filed|opened|posted) as(?=\s\x01)"),
+    (Code.TRACKED, r"(?:an? )?sub-?(?:issue|bug|case) of"),
+    (Code.TRACKED, r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
+    (
+        Code.TRACKED,
+        r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being)){0,3}",
+    ),
+    (
+        Code.REPORTED,
+        r"(?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known"
+        r"|request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being"
+        r"|on file|submitted|logged|there|noted|recorded)",
+    ),
+    (
+        Code.REPORTED,
+        r"(?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)",
+    ),
+    (
+        Code.REPORTED,
+        r"(?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)",
+    ),
+    (Code.REPORTED, r"there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{1,3}\x01)|already(?=\s?\x01)"),
+    (Code.REPORTED, r"known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already"),
+    (
+        Code.REPORTED,
+        r"(?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)",
+    ),
+    (
+        Code.TRACKED,
+        r"(?:existing|outstanding) (?:discussion|issue|bug|ticket|report)"
+        r"(?: (?:is|at|in|on|over|about this)){0,3}",
+    ),
+    (Code.PART_OF, r"(?:sub-?section|part|portion|piece|aspect) of"),
+    (Code.REPORTED, r"open(?: already)? (?:about|for) (?:this|it)"),
+    (Code.REPORTED, r"been (?:report\w*|filed|request\w*|raised|submitted)"),
+    # the same
+    (Code.SAME_AS, _SAME_THING),
+    (Code.SAME_AS, r"(?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)"),
+    (Code.SAME_AS, r"(?:identical|equivalent) (?:to|with)"),
+    (
+        Code.SAME_AS,
+        r"(?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of",
+    ),
+    (Code.SAME_AS, r"(?:an? |the )?(?:instance|manifestation|incarnation|special case) of"),
+    (Code.SAME_AS, r"(?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of"),
+    (Code.SAME_AS, r"(?:an? |the )?(?:re-?post|repeat|subset) of"),
+    (Code.SAME, rf"{_SAME} {_THING}"),
+    (Code.SAME, r"one and the same"),
+    # the issue just named
+    (Code.THAT_ONE, rf"{_EARLIER} (?:one|issue|bug|ticket|report|thread)"),
+    (
+        Code.THAT_ONE,
+        r"(?:the one|what) "
+        r"(?:above|mentioned|linked|@?\w+ (?:mentioned|linked|pointed(?: to)?|cited|referenced))",
+    ),
+    (Code.THAT_ONE, r"(?:the|those|these) (?:\w+ )?(?:issues?|bugs?|tickets?) (?:above|mentioned|linked)"),
+    (Code.THAT_ONE, rf"those(?: \w+)? (?:issues|bugs|tickets|ones)|(?:those|them){_PAUSE}"),
+    (Code.THAT_ONE, rf"(?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}"),
+    (Code.THAT_ONE, r"that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))"),
+    (Code.THAT_ONE, r"(?:the )?above(?=\s*(?:[.!,;:)]|\Z))"),
+    # sure, unsure, undecided
+    (Code.FILLER, rf"(?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?"),
+    (Code.FILLER, rf"i(?:'m| am) {_BE_SURE}(?: that)?"),
+    (Code.FILLER, r"no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point"),
+    (
+        Code.UNDECIDED,
+        r"(?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)",
+    ),
+    (Code.UNDECIDED, r"(?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure"),
+    (Code.UNDECIDED, rf"one of (?:the |those |these )?(?:two|them|both){_PAUSE}"),
+    (Code.UNDECIDED, rf"{_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)"),
+    (Code.CORRECTION, r"i meant(?: to (?:say|write|link))?|make that|correction"),
+    (Code.CORRECTION, r"(?:should (?:be|read|have been)|meant to be)(?= ?\x01)"),
+    (Code.NO, r"(?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)"),
+    (Code.NO, r"no,? it (?:isn'?t|is not|doesn'?t)"),
+    (Code.NO, r"(?:actually|hmm*|er|wait|oh),? (?:no|not|never ?mind)(?=\s*(?:[,.;:!]|\Z| me))"),
+    (Code.NO, r"scratch that|i (?:take|took) (?:it|that) back|i (?:was|am|could be) (?:wrong|mistaken)"),
+    (Code.NO, r"not (?:really|quite|exactly)(?=\s*(?:[,.;:!]|\Z))|no(?=\s*[,.;:!-])"),
+    (Code.YES, r"(?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so"),
+    (Code.YES, r"you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense"),
+    (Code.YES, r"it is indeed|so it (?:is|does|seems)"),
+    (
+        Code.MAYBE,
+        r"(?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like",
+    ),
+    (
+        Code.MAYBE,
+        r"not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)",
+    ),
+    (Code.MAYBE, r"may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be"),
+    # fixed, or no bug
+    (
+        Code.FIXED,
+        r"works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)"
+        r"|now (?:works|compiles|builds)",
+    ),
+    (
+        Code.FIXED,
+        r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no(?:-| )repro",
+    ),
+    (
+        Code.FIXED,
+        r"(?:doesn'?t|not|don'?t|no longer) (?:\w+ )?"
+        r"(?:reproduces?|repro|occurs?|happens?|crash(?:es)?|fails?|ices?)",
+    ),
+    (Code.WORD, r"(?:to )?be done"),
+    (Code.FIXED, r"has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))"),
+    (
+        Code.FIXED,
+        r"(?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)(?:'?s| is) (?:really |actually )?a bug",
+    ),
+    (
+        Code.FIXED,
+        r"not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r"
+        r"|as (?:expected|intended|designed)",
+    ),
+    (
+        Code.FIXED,
+        r"won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)"
+        r"|moot|out of date|obsolete",
+    ),
+    # different, not, similar
+    (
+        Code.DIFFERENT,
+        r"not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with|other than",
+    ),
+    (Code.NOT, r"no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of"),
+    (Code.NOT, rf"{_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?"),
+    (
+        Code.SIMILAR_TO,
+        r"(?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?(?:to|as|with)",
+    ),
+    (Code.SIMILAR_TO, r"(?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?"),
+    (Code.RELATED, r"(?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of"),
+    # thanks and apologies
+    (Code.THANKS, r"good (?:catch|find|call|point)|my bad|i (?:must have )?missed|searched for|did search"),
+    (Code.THANKS, r"did(?:n'?t| not) (?:see|find|notice|realize|realise|know)"),
+)
 
-@lru_cache(maxsize=1 << 16)
-def code_of(word: str) -> Code:
-    """The code of one lower-case word; slips of the pen in "duplicate" count as the word."""
-    code = WORDS.get(word)
-    if code is not None:
-        return code
-    if word.endswith("n't"):
-        return Code.NOT
-    if word.endswith(("'s", "'re")):
-        return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
-    if "-dup" in word:
-        return code_of(word.rpartition("-")[2])
-    return _slip_code(word)
-
-
-def _slip_code(word: str) -> Code:
-    if word[:1] != "d" or not 6 <= len(word) <= 12 or not {"p", "b"} & set(word) or word in _NO_SLIP:
-        return Code.WORD
-    if _slips(word, "duplicate") <= _MOST_SLIPS and word[-1] not in "ds":
-        return Code.DUPLICATE
-    if _slips(word, "duplicates") <= _MOST_SLIPS and word.endswith("s"):
-        return Code.DUPLICATES
-    return Code.DUPLICATED if _slips(word, "duplicated") <= _MOST_SLIPS and word.endswith("d") else Code.WORD
-
-
-def _slips(word: str, meant: str) -> int:
-    """Edit distance with insertions, deletions, substitutions and swaps of neighbours (each 1)."""
-    before: list[int] = []
-    row = list(range(len(meant) + 1))
-    for i, letter in enumerate(word, 1):
-        before, last = row, before
-        row = [i]
-        for j, wanted in enumerate(meant, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == meant[j - 2] and word[i - 2] == wanted:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+UNSPACED_PHRASES: tuple[tuple[Code, str], ...] = (
+    (Code.THAT_ONE, r"\^+(?:\s?-+)?|👆|☝️?"),
+    (Code.YES, r":\+1:|\+1\b|👍"),
+    (Code.JOKE, r"🙄|🤡|😜"),
+    (Code.NOT, r"不是|并非|沒有|没有|(?:では|じゃ)(?:ない|ありません)|아닙니다|아님"),
+    (Code.DUPLICATE, r"重复|重複|중복"),
+    (Code.CLOSE, r"关闭|關閉|クローズ|閉じ|닫"),
+    (Code.SAME, r"同一个(?:问题|bug)?|同じ(?:問題|issue)?|相同(?:的)?(?:问题|issue)?|一样(?:的)?(?:问题)?"),
+    (Code.SAME, r"같은 (?:문제|이슈)"),
+    (Code.REPORTED, r"已经?有|已存在|既にある|すでにある|이미 있"),
+    (Code.SEE, r"请?参?见|参照|ご覧|참고"),
+    (Code.MAYBE, r"可能|也许|かもしれ|たぶん|아마|と思い|ようです|みたい|っぽい|같습니다|같아요"),
+    (Code.FILLER, r"です|でした|である|しています|している|입니다|이에요|예요|됩니다|了|的|吧|哦"),
+    (Code.THIS, r"这个?(?:问题)?|此(?:问题|issue)?|本(?:issue|问题)|これ|この(?:issue|問題)"),
+)

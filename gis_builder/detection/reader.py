@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
-from gis_builder.detection.claims import Claim, ClaimKind, Stance
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import PreparedText
-from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
+from gis_builder.detection.rules import RULES, ClaimKind, ClaimRule, compile_rule
 from gis_builder.detection.tokens import CodedSentence, Reference
 from gis_builder.store.records import IssueRef
+
+
+class Stance(StrEnum):
+    """How firmly a claim is put."""
+
+    ASSERTED = "asserted"
+    HEDGED = "hedged"
+    ASKED = "asked"
+    OPEN = "open"  # "maybe, there is no telling"
+    DENIED = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim about the thread's own issue (or, with `about_others`, about other issues)."""
+
+    kind: ClaimKind
+    stance: Stance
+    targets: tuple[IssueRef, ...]  # empty: the text names none near the marker
+    is_closing: bool  # the sentence also says that the issue is closed
+    is_added: bool  # "also a duplicate of #2": beside the earlier target, not instead of it
+    about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
+    points_back: bool  # "dup of that one", "dupe of ^"
+    is_plural: bool  # it points back to several: "dup of those"
+    is_partial: bool  # "the rest is tracked in #1": something else was done about the issue
+    is_part: bool  # "this is part of #1": nothing more than a hint unless it closes the issue
+    about_this: bool  # "this is", as against "the wording of the message is"
+    is_command: bool  # "/duplicate of #1"
+    corrects: bool  # "I meant #2": counts only where the speaker claimed something before
+    addressee: str | None  # the login that it is said to
+    is_theirs: bool  # "your problem is", "what @bob sees is", as against this issue
+    marker: str  # the words that decided, in lower case
+    said: str
 
 
 class Marker(NamedTuple):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.detection.claims import Claim, ClaimKind, Stance, TextReading
 from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import PreparedText, has_any, mask, might_guess
 from gis_builder.detection.reader import (
+    Claim,
     SentenceReader,
+    Stance,
     begins_with_no,
     begins_with_thanks,
     begins_with_yes,
@@ -22,8 +23,30 @@ from gis_builder.detection.reader import (
     says_different,
     says_fixed,
 )
+from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.tokens import REFERENCE_MARK, find_references
 from gis_builder.store.records import IssueRef
+
+
+@dataclass(frozen=True, slots=True)
+class TextReading:
+    """Everything in one text that bears on duplicates."""
+
+    claims: tuple[Claim, ...] = ()
+    mentions: tuple[IssueRef, ...] = ()  # every reference, in order of place
+    pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
+    agrees: bool = False  # begins with "yes", "indeed", "you're right"
+    thanks: bool = False  # "thanks", "oh", "sorry": takes the last statement for right
+    disagrees: bool = False  # begins with "no,"
+    says_different: bool = False  # "this is not the same", "different cause"
+    says_otherwise: bool = False  # gives another reason to close: fixed, works now, expected
+    explains: bool = False  # gives another reason for what was reported: by design, another's bug, a mistake
+    accepts_explanation: bool = False  # "makes sense", "thanks for explaining"
+    speaks_of_duplicates: bool = False
+    reopens: bool = False
+    is_closing: bool = False
+    words: int = 0
+
 
 _IT = r"(?:this|it|that|these|which)(?:'s| is| was| are| were|'re)"
 _QUITE = r"(?: actually| really| indeed| just| simply| probably| all| in fact| likely| rather)?"
@@ -212,10 +235,7 @@ def _left_open(claim: Claim, *also: Stance) -> Claim:
 
 
 def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
-    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses.
-
-    A guess speaks of "this" and of a duplicate; it is no more than hedged, and closes nothing.
-    """
+    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses."""
     if not might_guess(text):
         references = find_references(mask(text), issue.repo, former_names)
         return TextReading(mentions=tuple(dict.fromkeys(reference.ref for reference in references)))

@@ -13,10 +13,19 @@ Every pattern spans a bounded number of tokens, so that it reads a sentence in l
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import NamedTuple
 
-from gis_builder.detection.claims import ClaimKind
 from gis_builder.detection.lexicon import code_pattern
+
+
+class ClaimKind(StrEnum):
+    """How a claim says that two issues are one."""
+
+    DUPLICATE = "duplicate"  # "dup of #1"
+    FAVOUR = "favour"  # "in favour of #1", "superseded by #1"
+    SAME = "same"  # "same issue as #1", "this is #1"
+    TRACKED = "tracked"  # "already reported in #1", "tracked in #1"
 
 
 class ClaimRule(NamedTuple):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.claims import TextReading
 from gis_builder.detection.page import might_guess, might_matter
-from gis_builder.detection.reading import MOST_CLAIMS, read, read_body
+from gis_builder.detection.reading import MOST_CLAIMS, TextReading, read, read_body
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -113,12 +112,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 def read_statements(
     thread: Thread, former_names: Collection[str] = (), *, site: str = GITHUB, must_read: bool = False
 ) -> list[Statement]:
-    """Read a thread's texts in order of time, body and notes first; empty if none of them claims anything.
-
-    Most threads claim nothing, and texts that can't are read only once another has been found that does, or
-    when `must_read` says that the tracker itself calls the issue a duplicate. `site` is the root of
-    its pages.
-    """
+    """Read a thread's texts in order of time, body and notes first; empty if none of them claims anything."""
     issue, page = thread.issue, thread.issue.ref.page(site)
     opens_with_claim = might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     worth_while = [might_matter(comment.body) for comment in thread.comments]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
-from gis_builder.detection.lexicon import Code, code_of, code_pattern
-from gis_builder.detection.phrases import PHRASES, UNSPACED_PHRASES
-from gis_builder.store.markdown import Span
+from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES, WORDS, Code, code_pattern
 from gis_builder.store.records import IssueRef
+
+Span = tuple[int, int]
+
 
 # Scripts that write without blanks: "#12の重複", "与#12重复".
 _UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -76,10 +78,7 @@ def could_refer(lower_text: str) -> bool:
 
 
 def find_references(text: str, home: str, former_names: Collection[str] = ()) -> list[Reference]:
-    """List the references in a masked text in order of place.
-
-    A repository with the name of `home` under another owner is taken for `home` before it moved.
-    """
+    """List the references in a masked text in order of place."""
     if not could_refer(text.lower()):
         return []
     homes = {name.lower() for name in former_names}
@@ -127,6 +126,53 @@ def _named(name: str | None, home: str, homes: set[str]) -> str:
 def _same_home(repo: str, home: str, homes: set[str]) -> str:
     is_home = repo.lower() in homes or repo.rpartition("/")[2].lower() == home.rpartition("/")[2].lower()
     return home if is_home else repo
+
+
+# Words one slip away from "duplicate" that mean something else.
+_NO_SLIP = frozenset(
+    {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
+)
+_MOST_SLIPS = 2
+
+
+@lru_cache(maxsize=1 << 16)
+def code_of(word: str) -> Code:
+    """The code of one lower-case word; slips of the pen in "duplicate" count as the word."""
+    code = WORDS.get(word)
+    if code is not None:
+        return code
+    if word.endswith("n't"):
+        return Code.NOT
+    if word.endswith(("'s", "'re")):
+        return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
+    if "-dup" in word:
+        return code_of(word.rpartition("-")[2])
+    return _slip_code(word)
+
+
+def _slip_code(word: str) -> Code:
+    if word[:1] != "d" or not 6 <= len(word) <= 12 or not {"p", "b"} & set(word) or word in _NO_SLIP:
+        return Code.WORD
+    if _slips(word, "duplicate") <= _MOST_SLIPS and word[-1] not in "ds":
+        return Code.DUPLICATE
+    if _slips(word, "duplicates") <= _MOST_SLIPS and word.endswith("s"):
+        return Code.DUPLICATES
+    return Code.DUPLICATED if _slips(word, "duplicated") <= _MOST_SLIPS and word.endswith("d") else Code.WORD
+
+
+def _slips(word: str, meant: str) -> int:
+    """Edit distance with insertions, deletions, substitutions and swaps of neighbours (each 1)."""
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for i, letter in enumerate(word, 1):
+        before, last = row, before
+        row = [i]
+        for j, wanted in enumerate(meant, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == meant[j - 2] and word[i - 2] == wanted:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
 
 
 REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"

@@ -38,7 +38,7 @@ from gis_builder.trackers.rest_records import (
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_lines
 
-_BEGINNING = re.compile(rb'\{"id": ?"([0-9]{1,18})", ?"type": ?"([A-Za-z]{1,50})"')  # of nearly all lines
+_BEGINNING = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')  # of nearly all lines
 _OF_ISSUES = ("IssuesEvent", "IssueCommentEvent")
 _OF_PULLS = "PullRequestEvent"
 _OF_MEMBERS = ("PushEvent", "MemberEvent")
@@ -84,11 +84,7 @@ _HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
-    """The rows of an hour, with its ledger, as a file.
-
-    A line that is malformed, cut off or too long is counted in the ledger and left out. If a file breaks off,
-    everything before that point is kept.
-    """
+    """The rows of an hour, with its ledger, as a file."""
     reading = _Reading(hour)
     tally = reading.tally
     try:
@@ -125,12 +121,11 @@ class _Reading:
             return
         self.tally.lines += 1
         try:
-            number, kind = _head_of(line)
-            rows = self._rows_of(line, kind)
+            rows = self._rows_of(line, _kind_of(line))
         except Malformed as error:
             self.tally.note_broken(str(error))
             return
-        self.tally.note_id(number)
+        self.tally.events += 1
         self._rows += rows
         self._bytes += len(line) if rows else 0
         if len(self._rows) >= _CHUNK or self._bytes >= _CHUNK_BYTES:
@@ -206,15 +201,12 @@ class _Reading:
         return len(self._seen) > known
 
 
-def _head_of(line: bytes) -> tuple[int, str]:
-    """The id and the type of an event."""
+def _kind_of(line: bytes) -> str:
+    """The type of an event."""
     if not line.rstrip().endswith(b"}"):
         raise Malformed("the line is cut off")
     match = _BEGINNING.match(line)
-    if match is not None:
-        return int(match[1]), match[2].decode()
-    head = decode(line, _HEAD)
-    return int(head.id), head.type
+    return match[1].decode() if match is not None else decode(line, _HEAD).type
 
 
 def _place(event: _Event) -> r.Place:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,19 +69,12 @@ def hour_files(folder: Path, hours: Sequence[str]) -> list[HourFile]:
 def _identity(path: Path) -> str | None:
     """Size and last bytes of a file, which need no reading of the rest; None if there is no file."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
-            raise DataError("is not a regular file; take it out of the folder", path=path)
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TRAILER))
             return f"{size} {file.read().hex()}"
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise DataError(
-            f"can't be read ({error.strerror or error}); fix its permissions, or take the file out",
-            path=path,
-        ) from error
 
 
 def _ends(words: str) -> tuple[datetime, datetime]:

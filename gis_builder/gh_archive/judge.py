@@ -1,13 +1,12 @@
-"""The second map: the rows of a bucket to its judged repositories: verdicts, clusters, texts, mentions.
-
-A repository whose rows did not change since an earlier run is taken from there.
-"""
+"""The second map: the rows of a bucket to its judged repositories: verdicts, clusters, texts, mentions."""
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeVar
@@ -17,13 +16,11 @@ import polars as pl
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection import clusters as find_clusters
-from gis_builder.detection.run import judge_thread
+from gis_builder.detection.detector import judge_thread
 from gis_builder.gh_archive import rows as r
-from gis_builder.gh_archive.barred import Exclusions, template_authors
-from gis_builder.gh_archive.maps import damaged, digest_of
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build import grounds_of, mentions_of
+from gis_builder.pairing.positives import find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.records import (
@@ -32,19 +29,20 @@ from gis_builder.store.records import (
     Issue,
     IssueRef,
     IssueText,
-    Kind,
     Thread,
-    Verdict,
     VerdictOutcome,
 )
+from pairkit.app.errors import DataError
+from pairkit.system.lines import read_text_lines
 from pairkit.system.seeded import keyed_hash
 
 _SPARSE = 100  # if fewer than one number in so many is known, a list of all numbers is not made
 WITH_DUPLICATES, WITHOUT_DUPLICATES, EXCLUDED = "with_duplicates", "without_duplicates", "excluded"
 TOO_FEW = "too_few_closed_issues"
 OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
-_BY_BOT, _BY_TEMPLATE = "bot_author", "template_author"
+_BY_BOT = "bot_author"
 _Link = tuple[IssueRef, IssueRef]
+_EXCLUSION = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
 
 
 class JudgedRepo(msgspec.Struct, omit_defaults=True):
@@ -53,7 +51,6 @@ class JudgedRepo(msgspec.Struct, omit_defaults=True):
     repo_id: int
     outcome: str
     verdicts: list[tuple[str, str, int]] = []  # outcome, reason and number of issues
-    learned: str = ""  # digest of GitHub's answers about it
     name: str = ""
     named_at: tuple[str, int] = ("", 0)
     clusters: list[DuplicateCluster] = []
@@ -62,28 +59,16 @@ class JudgedRepo(msgspec.Struct, omit_defaults=True):
     links: list[_Link] = []  # the first mentions the second
     rejected: list[tuple[IssueRef, str]] = []
     removed: dict[str, int] = {}
-    unknown: list[int] = []  # numbers that duplicates depend on, without any event
 
 
 class Judged(msgspec.Struct):
     """A bucket."""
 
-    files: list[str]  # names of the files with its rows
-    anew: int  # repositories that were judged; the others come from an earlier run
     repos: list[JudgedRepo]
 
     def with_duplicates(self) -> Iterator[JudgedRepo]:
         """The repositories that have a part in the dataset."""
         return (repo for repo in self.repos if repo.outcome == WITH_DUPLICATES)
-
-
-class ToppedRepo(msgspec.Struct):
-    """GitHub's answers about issues of a repository that have no event in the hours."""
-
-    repo_id: int
-    issues: list[Issue]
-    pulls: list[int]
-    missing: list[int]
 
 
 _Kind = TypeVar("_Kind")
@@ -96,49 +81,61 @@ def pack(value: object) -> bytes:
 
 def unpack(path: Path, kind: type[_Kind]) -> _Kind:
     """The records of a file."""
-    try:
-        return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
-    except (zlib.error, msgspec.MsgspecError, OSError) as error:
-        raise damaged(path, error) from error
+    return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
 
 
-def judge_bucket(
-    files: Sequence[Path], topped: Path | None, earlier: Path | None, settings: str, excluded: Sequence[str]
-) -> Iterator[bytes]:
-    """Judge the repositories of a bucket, or those that changed since an earlier run."""
-    answers = {repo.repo_id: repo for repo in unpack(topped, list[ToppedRepo])} if topped else {}
-    judging = _Judging(ArchiveSettings.model_validate_json(settings), Exclusions(excluded), answers)
-    before = None if earlier is None else unpack(earlier, Judged)
-    changed = None if before is None else _changed(before, files, judging.learned)
-    table = r.read_rows(files, None if changed is None else r.of_repos(changed))
-    repos = list(judging.judge(table))
-    judged_anew = len(repos)
-    if before is not None and changed is not None:
-        repos += [repo for repo in before.repos if repo.repo_id not in changed]
+def read_exclusions(path: Path) -> tuple[str, ...]:
+    """The entries of a file, in lower case and in order: one a line; ` # ` begins a comment."""
+    entries: set[str] = set()
+    for row, line in read_text_lines(path):
+        entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
+        if entry and not _EXCLUSION.fullmatch(entry):
+            raise DataError("expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row)
+        entries.add(entry.lower().removesuffix("[bot]"))  # as authors are called here
+    return tuple(sorted(entries - {""}))
+
+
+class Exclusions:
+    """What entries of a takedown list keep out; a name that a repository had before counts too."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._entries = frozenset(entries)
+
+    def has_repo(self, *names: str) -> bool:
+        """Whether a repository of these names is left out as a whole."""
+        lower = [name.lower() for name in names]
+        return any(name in self._entries or f"{name.partition('/')[0]}/*" in self._entries for name in lower)
+
+    def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
+        """Whether an issue is left out, by its number or its author."""
+        if self._has_person(issue.author):
+            return True
+        names = (issue.repo, *former_names)
+        return any(f"{name.lower()}#{issue.number}" in self._entries for name in names)
+
+    def without_comments(self, thread: Thread) -> Thread:
+        """The thread without the comments of people whose words stay out, so that none is evidence."""
+        if not self._entries:
+            return thread
+        return replace(thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author)))
+
+    def _has_person(self, login: str | None) -> bool:
+        return login is not None and f"@{login.lower()}" in self._entries
+
+
+def judge_bucket(files: Sequence[Path], settings: str, excluded: Sequence[str]) -> Iterator[bytes]:
+    """Judge the repositories of a bucket."""
+    judging = _Judging(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
+    repos = list(judging.judge(r.read_rows(files)))
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))  # whatever the number of buckets
-    yield pack(Judged([path.name for path in files], judged_anew, repos))
-
-
-def _changed(before: Judged, files: Sequence[Path], learned: Mapping[int, str]) -> set[int] | None:
-    """The repositories with other rows or answers than before; None if the earlier rows are gone."""
-    names = {path.name for path in files}
-    gone = [files[0].parent / name for name in before.files if name not in names]
-    if not all(path.exists() for path in gone):
-        return None
-    came = [path for path in files if path.name not in before.files]
-    old, new = r.row_hashes(gone), r.row_hashes(came)
-    by_rows = {repo for repo in old.keys() | new.keys() if old.get(repo) != new.get(repo)}
-    return by_rows | {repo.repo_id for repo in before.repos if repo.learned != learned.get(repo.repo_id, "")}
+    yield pack(Judged(repos))
 
 
 class _Judging:
     """Judges one repository after the other."""
 
-    def __init__(
-        self, settings: ArchiveSettings, excluded: Exclusions, answers: Mapping[int, ToppedRepo]
-    ) -> None:
-        self._settings, self._excluded, self._answers = settings, excluded, answers
-        self.learned = {repo_id: digest_of(pack(answer)) for repo_id, answer in answers.items()}
+    def __init__(self, settings: ArchiveSettings, excluded: Exclusions) -> None:
+        self._settings, self._excluded = settings, excluded
 
     def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
         """Judge the repositories of a table."""
@@ -154,30 +151,23 @@ class _Judging:
     def _repo(self, repo: RepoThreads) -> JudgedRepo:
         if self._excluded.has_repo(repo.name, *repo.former_names):
             return JudgedRepo(repo.repo_id, EXCLUDED)
-        answer = self._answers.get(repo.repo_id)
-        if answer is not None:
-            repo.learn(answer.issues, answer.pulls, answer.missing)
-        unknown: set[int] = set()
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
         for thread in map(self._excluded.without_comments, repo.threads.values()):
-            verdict, lacking = self._verdict(thread, repo)
+            verdict = judge_thread(thread, repo.kind_of, repo.rules, self._settings.detect)
             counts[str(verdict.outcome), verdict.reason] += 1
             if verdict.outcome is VerdictOutcome.DUPLICATE:
                 duplicates.append(verdict)
-                unknown |= lacking
         verdicts = [(*key, count) for key, count in sorted(counts.items())]
-        learned = self.learned.get(repo.repo_id, "")
         if not duplicates:
-            return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts, learned)
+            return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
-        usable = (found for ref in sorted(texts.usable) if (found := repo.thread(ref.number)))
+        usable = (found for ref in sorted(texts.usable) if (found := repo.threads.get(ref.number)))
         return JudgedRepo(
             repo.repo_id,
             WITH_DUPLICATES,
             verdicts,
-            learned,
             repo.name,
             repo.named_at,
             clusters,
@@ -186,23 +176,7 @@ class _Judging:
             sorted(_links(usable, texts.usable)),
             sorted(texts.rejected.items()),
             dict(sorted(texts.removed.items())),
-            sorted(unknown),
         )
-
-    def _verdict(self, thread: Thread, repo: RepoThreads) -> tuple[Verdict, set[int]]:
-        """A verdict, and the numbers of the repository that it depends on and that have no event."""
-        unknown: set[int] = set()
-
-        def kind_of(ref: IssueRef) -> Kind:
-            kind = repo.kind_of(ref)
-            if kind is Kind.UNKNOWN and repo.is_home(ref):
-                unknown.add(ref.number)
-            return kind
-
-        verdict = judge_thread(thread, kind_of, repo.rules, self._settings.detect)
-        for target in verdict.targets:
-            kind_of(target)
-        return verdict, unknown
 
     def _texts(
         self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
@@ -211,20 +185,16 @@ class _Judging:
         settings = self._settings
         members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
         pool = islice(sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool))
-        wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.thread(n))]
-        issues = (thread.issue for thread in repo.threads.values())
-        bots = template_authors(issues, settings.limits.template_bots)
-        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo, bots))}
+        wanted = [thread.issue for n in sorted({*members, *pool}) if (thread := repo.threads.get(n))]
+        barred = {issue.ref: why for issue in wanted if (why := self._why_barred(issue, repo))}
         texts = render_issues((issue for issue in wanted if issue.ref not in barred), clusters, settings.text)
         texts.rejected |= barred
         return texts
 
-    def _why_barred(self, issue: Issue, repo: RepoThreads, bots: Collection[str]) -> str | None:
+    def _why_barred(self, issue: Issue, repo: RepoThreads) -> str | None:
         if self._excluded.has_issue(issue, repo.former_names):
             return EXCLUDED
-        if issue.is_bot:
-            return _BY_BOT
-        return _BY_TEMPLATE if issue.author in bots else None
+        return _BY_BOT if issue.is_bot else None
 
 
 def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:

@@ -14,7 +14,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
 from pairkit.system.cluster import WorkerLost, address_of, joined
 from pairkit.system.files import write_bytes
 from pairkit.system.machine import cores
 
 _DIGITS = 20
-_MOST_DEATHS = 3  # of workers, without a task that ends in between
 _MOST_RETRIES = 20  # of one task on Ray, as workers or machines were lost
 _AHEAD = 4  # tasks handed to Ray for each core, so that none waits for the driver
 _BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
@@ -87,17 +85,12 @@ def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: obje
     return folder / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
 
 
-def superseded(paths: Iterable[Path]) -> dict[Path, list[Path]]:
-    """The files that earlier runs made of each task from other inputs, the latest first."""
-    used = set(paths)
-    wanted = {(path.parent, *_task_of(path)): path for path in used}
-    found: dict[Path, list[Path]] = {path: [] for path in used}
-    for folder in {path.parent for path in used if path.parent.is_dir()}:
-        for other in sorted(folder.iterdir(), key=lambda path: (path.stat().st_mtime_ns, path.name)):
-            path = wanted.get((folder, *_task_of(other)))
-            if path is not None and other not in used:
-                found[path].insert(0, other)
-    return found
+def superseded(used: Collection[Path]) -> list[Path]:
+    """The files that earlier runs made of the same tasks from other inputs."""
+    tasks = {(path.parent, *_task_of(path)) for path in used}
+    folders = {path.parent for path in used if path.parent.is_dir()}
+    others = (other for folder in folders for other in folder.iterdir() if other not in used)
+    return [other for other in others if (other.parent, *_task_of(other)) in tasks]
 
 
 def _task_of(path: Path) -> tuple[str, ...]:
@@ -110,11 +103,6 @@ def digest_of(value: object) -> str:
     """The hex SHA-256 of bytes, or of what JSON can hold."""
     data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
     return hashlib.sha256(data).hexdigest()
-
-
-def damaged(path: Path, error: Exception) -> DataError:
-    """The error for a task's file that can't be read: once deleted, it is made again."""
-    return DataError(f"damaged ({one_line(str(error), 200)}); delete it and run again", path=path)
 
 
 def runner_of(engine: str, workers: int | None, address: str | None) -> Runner:
@@ -141,34 +129,26 @@ class Pool:
         self._close()
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
-        """If a worker is killed, the tasks that were running start again with new workers."""
+        """Run tasks; if a worker is killed, a later run continues with those that are left."""
         if self._workers == 1:
             for task in tasks:
                 do(task)
                 yield
             return
-        left, running, deaths = deque(tasks), dict[Future[None], FileTask](), 0
-        while left or running:
-            try:
+        left, running = deque(tasks), set[Future[None]]()
+        try:
+            while left or running:
                 while left and len(running) < 2 * self._workers:
-                    future = self._begin(left[0])
-                    running[future] = left.popleft()
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    running.add(self._begin(left.popleft()))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
                     future.result()
-                    del running[future]
-                    deaths = 0
                     yield
-            except BrokenProcessPool as error:
-                deaths += 1
-                left.extendleft(running.values())
-                running.clear()
-                self._close()
-                if deaths == _MOST_DEATHS:
-                    raise DataError(
-                        "workers were killed again and again, most likely because memory is short; give"
-                        " fewer --workers (workers=…)",
-                        path=left[0].out,
-                    ) from error
+        except BrokenProcessPool as error:
+            raise DataError(
+                "a worker was killed, most likely because memory is short; run again with fewer --workers"
+                " (workers=…)"
+            ) from error
 
     def _begin(self, task: FileTask) -> Future[None]:
         with _interrupts_held():  # new workers inherit that, see `_start_worker`
@@ -194,10 +174,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _start_worker() -> None:
-    """A worker has one core, hence one thread of polars; it ends with its driver, even a killed one.
-
-    Ctrl-C, which a terminal sends to workers, too, ends it without a message: the driver has one.
-    """
+    """A worker has one core, hence one thread of polars; it ends with its driver, even a killed one."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     import_module("polars")  # its own handler of Ctrl-C would replace ours
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a background job

@@ -7,7 +7,7 @@ of keys, a *bucket*, is a fair share of all repositories.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from gis_builder.gh_archive.maps import damaged
 from gis_builder.store.records import Comment, Event, Issue
-from pairkit.app.errors import DataError
-from pairkit.dataset.parquet import parquet_bytes, read_notes, read_parquet
+from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63
 REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
@@ -54,7 +52,6 @@ _ROW_GROUP = 2048
 _LEDGER = "ledger"  # key of the ledgers in a file's footer
 _MOST_REASONS, _OTHER = 20, "other"  # reasons that one hour counts apart, and the name of the rest
 _AT_ONCE = 48  # hours that are open together; an open one takes half a MiB
-_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 Row = tuple[Any, ...]
 
 
@@ -67,8 +64,6 @@ class HourTally(msgspec.Struct):
     issue_events: int = 0
     broken: dict[str, int] = {}
     broke_off: str = ""
-    first_id: int = 0
-    last_id: int = 0
     without_association: int = 0
 
     def note_broken(self, reason: str) -> None:
@@ -76,12 +71,6 @@ class HourTally(msgspec.Struct):
         if reason not in self.broken and len(self.broken) >= _MOST_REASONS:
             reason = _OTHER
         self.broken[reason] = self.broken.get(reason, 0) + 1
-
-    def note_id(self, number: int) -> None:
-        """Count an event by its id."""
-        self.events += 1
-        self.first_id = min(self.first_id or number, number)
-        self.last_id = max(self.last_id, number)
 
 
 @lru_cache(1 << 16)
@@ -149,48 +138,14 @@ def file_of(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
 
 def ledgers_of(files: Iterable[Path]) -> list[HourTally]:
     """The ledgers of files."""
-    found: list[HourTally] = []
-    for path in files:
-        try:
-            found += msgspec.json.decode(read_notes(path)[_LEDGER], type=list[HourTally])
-        except (KeyError, msgspec.MsgspecError, DataError) as error:
-            raise damaged(path, error) from error
-    return found
+    notes = (read_notes(path)[_LEDGER] for path in files)
+    return [tally for note in notes for tally in msgspec.json.decode(note, type=list[HourTally])]
 
 
 def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
     """The rows of files, or those that meet a condition; see `newest`."""
-    return newest(_scanned(files, lambda rows: rows if where is None else rows.filter(where)))
-
-
-def of_repos(repos: Collection[int]) -> pl.Expr:
-    """The condition for rows of some repositories."""
-    return pl.col("repo_id").is_in(sorted(repos))
-
-
-def row_hashes(files: Sequence[Path]) -> dict[int, int]:
-    """A hash of all rows of each repository; equal rows have equal hashes within this process."""
-    hashed = pl.struct(pl.all()).hash().alias("hash")
-    repos = _scanned(files, lambda rows: rows.select("repo_id", hashed).group_by("repo_id").sum())
-    return dict(repos.iter_rows())
-
-
-def _scanned(files: Sequence[Path], use: Any) -> pl.DataFrame:
-    if not files:
-        return use(pl.LazyFrame(schema=SCHEMA)).collect()  # type: ignore[no-any-return]
-    try:
-        return use(pl.scan_parquet(list(files), glob=False)).collect()  # type: ignore[no-any-return]
-    except _UNREADABLE as error:
-        raise damaged(_first_damaged(files), error) from error
-
-
-def _first_damaged(files: Sequence[Path]) -> Path:
-    for path in files:
-        try:
-            read_parquet(path)
-        except DataError:
-            return path
-    return files[0]
+    rows = pl.scan_parquet(list(files), glob=False) if files else pl.LazyFrame(schema=SCHEMA)
+    return newest((rows if where is None else rows.filter(where)).collect())
 
 
 def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:

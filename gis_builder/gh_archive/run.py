@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import polars as pl
 
-from gis_builder.crawling.github import GitHub
-from gis_builder.detection.run import CODE, code_digest
+from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
-from gis_builder.gh_archive.judge import Judged, ToppedRepo, judge_bucket, pack, unpack
+from gis_builder.gh_archive.judge import judge_bucket, pack
 from gis_builder.gh_archive.maps import (
     FileTask,
     Runner,
@@ -38,15 +36,13 @@ from gis_builder.gh_archive.settle import (
     split,
     tie,
 )
-from gis_builder.gh_archive.topup import top_up
 from gis_builder.gh_archive.write import write_archive
-from gis_builder.pairing.build import DROPPED_FILE, check_missing, checked
+from gis_builder.pairing.build import DROPPED_FILE, check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
-from gis_builder.progress.display import RunDisplay
+from gis_builder.progress import RunDisplay
 from gis_builder.results import ArchiveBuilt
 from gis_builder.settings import ArchiveSettings
-from gis_builder.store import Store
-from gis_builder.store.folders import check_out, held_store, working_folder
+from gis_builder.store.store import working_folder
 from pairkit import __version__
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import write_bytes
@@ -59,15 +55,14 @@ EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.
 JUDGE = (
     *CODE,
     *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
-    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge", "barred")),
+    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge")),
 )
 DRAW = (
-    *("pairing", "settings/strategies.py", "store/records.py", "store/ref_table.py"),
+    *("pairing", "settings/strategies.py", "store/records.py"),
     *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
 )
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {
-    "api_url": True,
     "split": True,
     "pair": True,
     "limits": {"per_repo_max"},
@@ -88,16 +83,13 @@ class Job:
     work: Path
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
-    open_github: Callable[[Store], GitHub] | None = None  # to top up with
 
     def record(self, found: Sequence[HourFile]) -> dict[str, Any]:
         """Everything that decides the contents of the dataset."""
-        server = urlsplit(self.settings.api_url).hostname
         return {
-            **self.settings.model_dump(mode="json", exclude={"api_url"}),
+            **self.settings.model_dump(mode="json"),
             "hours": span_of(self.hours),
             "hours_sha256": digest_of([[hour.hour, hour.identity] for hour in found]),
-            **({"top_up": server} if self.open_github else {}),
             "excluded_sha256": digest_of(list(self.excluded)),
         }
 
@@ -116,7 +108,7 @@ def build_archive(
         statistics = run.dataset(found, out, record)
         run.clean()
     show.say("auditing")
-    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start, run.judged_anew)
+    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
 
 
 class _ArchiveRun:
@@ -126,14 +118,11 @@ class _ArchiveRun:
         self._job, self._runner, self._show = job, runner, show
         self._settings, self._work = job.settings, job.work.resolve()
         self._used: list[Path] = []
-        self.judged_anew = 0  # repositories
 
     def dataset(self, found: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
         """Make the dataset; returns its statistics."""
         rows = self._rows(found)
-        judged, topped = self._judge(rows, [None] * len(rows)), None
-        if self._job.open_github:
-            judged, topped = self._top_up(rows, judged, self._job.open_github)
+        judged = self._judge(rows)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
             combined = combine_buckets(judged, texts, pairs, self._settings)
@@ -148,7 +137,6 @@ class _ArchiveRun:
                     "missing_negatives": check_missing(drawn.missing, self._settings.split),
                     "negatives_with_a_pool_issue": drawn.with_single,
                     "archive_repositories": dict(sorted(combined.counts.items())),
-                    **({"topped_up": topped} if topped else {}),
                     **drop_counts(combined.reasons, combined.removed),
                 },
                 run={"made_by": f"gis (aoe-toolkit {__version__})", "settings": record},
@@ -187,40 +175,19 @@ class _ArchiveRun:
         enough = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
         return next(enough, _power_of_two(size / _BUCKET_BYTES, least=_FEWEST_BUCKETS))
 
-    def _judge(self, rows: Sequence[Sequence[Path]], topped: Sequence[Path | None]) -> list[Path]:
+    def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """The second map: the judged repositories of each bucket."""
         settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
-        outs = []
-        for bucket, (files, answers) in enumerate(zip(rows, topped, strict=True)):
-            stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
-            answer_names = answers and answers.name
-            outs.append(file_named(self._work / "judged", stem, "zlib", code, names, answer_names))
-        earlier = superseded(outs)
         tasks = []
-        for out, files, answers in zip(outs, rows, topped, strict=True):
-            arguments = (tuple(files), answers, next(iter(earlier[out]), None), settings, excluded)
-            tasks.append(FileTask((out,), judge_bucket, arguments, memory_for(files)))
-        for task in self._run("detecting duplicates", tasks):
-            self.judged_anew += unpack(task.out, Judged).anew
-        return outs
-
-    def _top_up(
-        self,
-        rows: Sequence[Sequence[Path]],
-        judged: Sequence[Path],
-        open_github: Callable[[Store], GitHub],
-    ) -> tuple[list[Path], dict[str, int]]:
-        def judge_again(answers: list[list[ToppedRepo]]) -> list[Path]:
-            answer_names = (
-                self._kept("answers", path, pack(given)) if given else None
-                for path, given in zip(judged, answers, strict=True)
+        for bucket, files in enumerate(rows):
+            stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
+            out = file_named(self._work / "judged", stem, "zlib", code, names)
+            tasks.append(
+                FileTask((out,), judge_bucket, (tuple(files), settings, excluded), memory_for(files))
             )
-            return self._judge(rows, list(answer_names))
-
-        server = digest_of(self._settings.api_url)[:12]
-        with held_store(self._work / "topped" / server) as store, open_github(store) as github:
-            return top_up(judged, store, github, judge_again)
+        self._run("detecting duplicates", tasks)
+        return [task.out for task in tasks]
 
     def _draw(self, judged: Sequence[Path], combined: CombinedBuckets) -> DrawnNegatives:
         """The splits, and the third map: the negatives of each bucket."""
@@ -247,17 +214,16 @@ class _ArchiveRun:
         self._used.append(path)
         return path
 
-    def _run(self, name: str, tasks: Sequence[FileTask]) -> list[FileTask]:
-        """Run the tasks that are not done; returns those."""
+    def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
+        """Run the tasks that are not done."""
         left = [task for task in tasks if not is_done(task)]
         for _ in self._show.counted(name, self._runner.run(left), len(left)):
             pass
         self._used += [out for task in tasks for out in task.outs]
-        return left
 
     def clean(self) -> None:
         """Remove what this run superseded, and what killed processes left half-written."""
-        for path in (path for others in superseded(self._used).values() for path in others):
+        for path in superseded(set(self._used)):
             path.unlink()
         for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
             with suppress(FileNotFoundError):

@@ -18,17 +18,17 @@ import numpy as np
 import polars as pl
 
 from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
-from gis_builder.gh_archive.maps import FileTask, damaged, do
+from gis_builder.gh_archive.maps import FileTask, do
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
 from gis_builder.pairing.positives import Positives, make_positives
+from gis_builder.pairing.ref_table import RefTable, Together
 from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, split_groups
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
 from gis_builder.settings.pairs import SPLITS
 from gis_builder.store.records import DroppedPair, IssuePair, IssueRef
-from gis_builder.store.ref_table import RefTable, Together
 from pairkit.similarity.groups import Places, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 from pairkit.system.records_on_disk import Scratch
@@ -38,10 +38,7 @@ NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 
 
 class Owners:
-    """The owner of each name: if a repository was deleted and created anew, the later one.
-
-    Issues of both would have the same references and pages, and only the later one's exist there.
-    """
+    """The owner of each name: if a repository was deleted and created anew, the later one."""
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         self._latest: dict[str, tuple[tuple[str, int], int]] = {}
@@ -175,10 +172,7 @@ def _limit(made: Positives, most: int | None, seed: int) -> None:
 def tie(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
     """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
     do(FileTask((out,), _tied, (texts, threshold)))
-    first = np.frombuffer(unpack(out, bytes), np.int64)
-    if len(first) != len(texts):
-        raise damaged(out, ValueError("of other texts"))
-    return first
+    return np.frombuffer(unpack(out, bytes), np.int64)
 
 
 def _tied(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:

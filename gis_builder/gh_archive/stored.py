@@ -10,8 +10,8 @@ import numpy.typing as npt
 import polars as pl
 
 from gis_builder.pairing.dataset import row_order
+from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.records import IssuePair, IssueRef, IssueText
-from gis_builder.store.ref_table import RefTable
 from pairkit.similarity.groups import Places
 from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
 

@@ -27,20 +27,6 @@ class RepoThreads:
     former_names: frozenset[str] = frozenset()
     threads: dict[int, Thread] = field(default_factory=dict)
     pulls: frozenset[int] = frozenset()
-    fetched: dict[int, Issue] = field(default_factory=dict)
-    missing: frozenset[int] = frozenset()
-
-    def learn(self, issues: Iterable[Issue], pulls: Iterable[int], missing: Iterable[int]) -> None:
-        """Add GitHub's answers about numbers that had no event."""
-        self.fetched |= {issue.number: issue for issue in issues if issue.number not in self.threads}
-        self.pulls |= frozenset(pulls)
-        self.missing |= frozenset(missing)
-
-    def thread(self, number: int) -> Thread | None:
-        """The thread of an issue; a fetched issue has neither comments nor events."""
-        if number in self.threads:
-            return self.threads[number]
-        return Thread(self.fetched[number], (), ()) if number in self.fetched else None
 
     @property
     def rules(self) -> Rules:
@@ -52,19 +38,14 @@ class RepoThreads:
         """The highest number that was seen."""
         return max((*self.threads, *self.pulls), default=0)
 
-    def is_home(self, ref: IssueRef) -> bool:
-        """Whether a reference is to this repository, by any of its names."""
-        return ref.repo.lower() in {name.lower() for name in (self.name, *self.former_names)}
-
     def kind_of(self, ref: IssueRef) -> Kind:
         """What a reference points at; an unseen number may be lost, or be older than the hours."""
-        if not self.is_home(ref):
+        names = {name.lower() for name in (self.name, *self.former_names)}
+        if ref.repo.lower() not in names:
             return Kind.UNKNOWN
-        if self.thread(ref.number) is not None:
+        if ref.number in self.threads:
             return Kind.ISSUE
-        if ref.number in self.pulls:
-            return Kind.PULL
-        return Kind.MISSING if ref.number in self.missing else Kind.UNKNOWN
+        return Kind.PULL if ref.number in self.pulls else Kind.UNKNOWN
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:

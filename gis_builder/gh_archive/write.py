@@ -36,31 +36,19 @@ _NAMED = 100  # repositories of a split that the statistics name
 
 _SOURCE = """
 Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
-recorded their events, in the hours {hours}. {asked}
+recorded their events, in the hours {hours}. GitHub was asked for nothing.
 
 * Each text is that of the issue's last event in these hours; later edits are not known.
 * The archive has no marks as duplicate: comments and closings decide.
-{originals}
-* Left out are issues that bots opened ({bots:,}), issues of authors who write nearly everything in a
-  repository from a template ({template_bots:,}), and repositories with fewer closed issues than
+* An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
+* Left out are issues that bots opened ({bots:,}), and repositories with fewer closed issues than
   {min_closed:,}.
 {limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out by request.
 """
-_NOT_ASKED = "GitHub was asked for nothing."
-_NO_ORIGINALS = """
-* An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
-""".strip()
-_ASKED = "GitHub was asked for originals without an event in these hours."
-_ORIGINALS = """
-* Of the numbers named as originals that have no event in these hours, GitHub had {issues:,} issues, with the
-  texts of today; {pull_requests:,} are pull requests, and {missing:,} do not exist.
-""".strip()
 _COVERAGE = """
 {table}
 {incomplete}
 *Missing* hours are not in the archive or were not given; of an hour that *broke off* the beginning was read.
-GitHub numbers all events in turn, including others than these. If a month has many more ids per event than
-others, the archive lost events of that month.
 {without}
 """
 _INCOMPLETE = """
@@ -154,16 +142,13 @@ def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
     broken: Counter[str] = Counter()
     for row in rows:
         broken.update(row.broken)
-    events = sum(row.events for row in rows)
-    spanned = sum(row.last_id - row.first_id + 1 for row in rows if row.events)
     return {
         "hours": len(hours),
         "missing_hours": [hour for hour in hours if hour not in found],
         "hours_broken_off": {row.hour: row.broke_off for row in rows if row.broke_off},
-        "events": events,
+        "events": sum(row.events for row in rows),
         "issue_events": sum(row.issue_events for row in rows),
         "broken_lines": dict(sorted(broken.items())),
-        "ids_for_each_event": round(spanned / events, 2) if events else None,
         "events_without_association": sum(row.without_association for row in rows),
     }
 
@@ -171,13 +156,10 @@ def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
 def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """The card with its sections on the archive."""
     limits, hours = settings["limits"], settings["hours"]
-    rejected, topped = statistics["rejected_issues"], statistics.get("topped_up")
+    rejected = statistics["rejected_issues"]
     source = _SOURCE.format(
-        asked=_ASKED if topped else _NOT_ASKED,
-        originals=_ORIGINALS.format(**topped) if topped else _NO_ORIGINALS,
         hours=hours,
         bots=rejected.get("bot_author", 0),
-        template_bots=rejected.get("template_author", 0),
         min_closed=limits["min_closed"],
         limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
         if limits["per_repo_max"]
@@ -198,11 +180,10 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
             len(month["hours_broken_off"]),
             sum(month["broken_lines"].values()),
             month["events"],
-            "–" if month["ids_for_each_event"] is None else f"{month['ids_for_each_event']:.2f}",
         )
         for name, month in months.items()
     ]
-    heads = ["month", "hours", "missing", "broke off", "broken lines", "events", "ids per event"]
+    heads = ["month", "hours", "missing", "broke off", "broken lines", "events"]
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),

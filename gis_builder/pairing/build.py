@@ -10,29 +10,30 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import read_status
-from gis_builder.detection import clusters as find_clusters
-from gis_builder.detection.run import detect, judged_rows
+from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
 from gis_builder.detection.tokens import find_references
-from gis_builder.detection.verdicts import FILE, count_verdicts, read_duplicates
 from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.negatives import Link, make_negatives
-from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.text import render_issues
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.pairing.text import render, render_issues
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.crawled import site_of, stored_record
-from gis_builder.store.folders import check_out, held_store
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
-from pairkit.app.errors import ConfigError
-from pairkit.system.folders import check_apart
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import parquet_bytes
+from pairkit.system.files import write_bytes
+from pairkit.system.folders import check_apart, made_there
 
 DROPPED_FILE = "dropped.parquet"
 _LOG = logging.getLogger(__name__)
@@ -47,11 +48,7 @@ def assemble(
     out: Path,
     show: RunDisplay = SILENT,
 ) -> dict[str, Any]:
-    """Make the dataset of these repositories and write it to `out`.
-
-    `crawled` is the crawl's own record of its settings. Beside the verdicts goes `dropped.parquet`: every
-    issue and pair that was left out, with its reason.
-    """
+    """Make the dataset of these repositories and write it to `out`."""
     seed = settings.seed
     duplicates = read_duplicates(verdicts)
     clusters = find_clusters(duplicates)
@@ -97,7 +94,7 @@ def assemble(
             **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
         },
         run=run_record(store, rows, settings, crawled),
-        site=site_of(store),
+        site=store.site,
     )
 
 
@@ -189,24 +186,7 @@ def build(
     *,
     fresh: bool = False,
 ) -> Built:
-    """Build the dataset of these repositories; called again after whatever happened, it continues.
-
-    Args:
-        repos: `owner/name` each.
-        out: The dataset's folder.
-        work: The folder of store and verdicts.
-        settings: Everything that can be set.
-        open_github: Makes the crawl's client once the store is open.
-        show: Told of each stage.
-        fresh: Replace a dataset that stands at `out`.
-
-    Raises:
-        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
-        DataError: nothing to crawl, no duplicates, a damaged store.
-        LeakError: the audit found a leak, which is a bug of ours; the dataset is left for inspection.
-        IncompleteCrawlError: some repositories failed; running again continues.
-        RemoteError: the server failed for all.
-    """
+    """Build the dataset of these repositories; called again after whatever happened, it continues."""
     start = time.monotonic()
     crawled = crawl_record(settings)
     check_apart(out, work)
@@ -229,18 +209,12 @@ def build(
 def pair(
     out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
 ) -> Built:
-    """Make a dataset from what `work` holds; the server is not asked for anything.
-
-    Raises:
-        ConfigError: `out` or `work` can't be used, or a setting does not fit the data.
-        DataError: no verdicts, or verdicts that do not fit the crawl; no duplicates; a damaged store.
-        LeakError: see `build`.
-    """
+    """Make a dataset from what `work` holds; the server is not asked for anything."""
     start = time.monotonic()
     check_apart(out, work)
     with held_store(work, create=False) as store:
         rows = judged_rows(store, settings.detect)
-        crawled = stored_record(store)
+        crawled = store.crawl_record()
         names = [row.name for row in rows]
         check_out(out, names, settings_record(settings, crawled), fresh=fresh)
         statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
@@ -248,8 +222,64 @@ def pair(
     return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
+def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse an output folder that holds what a build must not replace.
+
+    A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
+    in its last moments, or that is run once more, and what replaces it is the same or newer.
+    """
+    run = made_there(out, "gis")
+    if run is None:
+        return
+    same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
+    if not same and not fresh:
+        raise ConfigError(
+            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it "
+            "(fresh=True), or another folder"
+        )
+
+
 def checked(out: Path) -> AuditReport:
     """Audit a dataset of ours."""
     report = audit(out)
     report.check()
     return report
+
+
+RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
+    "id": pl.String,
+    "repo": pl.String,
+    "number": pl.Int64,
+    "url": pl.String,
+    "text": pl.String,
+    "created_at": pl.String,
+}
+
+
+def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
+    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too."""
+    rows: list[tuple[str, str, int, str, str, str]] = []
+    counts: Counter[str] = Counter()
+    repositories = store.repos()
+    site = store.site
+    known = {repository.full_name: repository.issue_count for repository in repositories}
+    for repo in full_names(repositories):
+        issues = list(store.issues(repo))
+        if len(issues) < known[repo]:
+            show.say(
+                f"{repo}: {len(issues):,} of its {known[repo]:,} issues are in the crawl; the strategy sweep"
+                " has all"
+            )
+        for issue in show.counted("rendering texts", issues, len(issues)):
+            text = render(issue).text
+            counts["written" if text else "text_empty"] += 1
+            if text:
+                ref = issue.ref
+                rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
+    if not rows:
+        raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
+    table = parquet_bytes(pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row"))
+    if out.exists() and not (out.is_file() and out.read_bytes() == table):
+        raise ConfigError(f"{out}: already exists, with other rows; choose another file, or move it away")
+    write_bytes(out, table)
+    return counts

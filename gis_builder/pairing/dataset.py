@@ -193,10 +193,7 @@ def make_rows(
     seed: int,
     site: str = GITHUB,
 ) -> pl.DataFrame:
-    """One split's rows, in an order and with a first text that the seed decides for both labels alike.
-
-    Were the duplicate always first, or the positives on top, the place would tell the label.
-    """
+    """One split's rows, in an order and with a first text that the seed decides for both labels alike."""
     pairs = sorted([*positives, *negatives], key=row_order(seed))
     return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
 

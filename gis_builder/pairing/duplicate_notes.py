@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gis_builder.detection.lexicon import code_pattern
+from gis_builder.detection.tokens import Span
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store.markdown import Span
 
 
 class NoteCode(StrEnum):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from gis_builder.store.markdown import Span, fences
+from gis_builder.detection.page import fences
+from gis_builder.detection.tokens import Span
 
 # Say nothing without what follows them.
 _JOINTS = frozenset((
@@ -149,10 +150,7 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def checklists(text: str) -> list[Span]:
-    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them.
-
-    Other task lists are the issue's own content and stay.
-    """
+    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them."""
     return [match.span() for match in _CHECKLIST.finditer(text)]
 
 

@@ -2,7 +2,7 @@
 
 Issues that stand in positives are paired anew among themselves, each about as often as it stands in
 positives. So a single text says nothing about the label: a model must compare. Issues without a duplicate
-come in where these don't suffice, or from the start with `partners = "any"`.
+come in where these don't suffice.
 """
 
 from __future__ import annotations
@@ -61,9 +61,6 @@ class NegativeFilter:
 def plain_title(text: str) -> str:
     """The words of a rendered text's first line in lower case."""
     return " ".join(_WORD.findall(text.partition("\n")[0].lower()))
-
-
-_HEADING = re.compile(r"^(?:#{1,6}[ \t]+\S.*|\*\*[^*\n]+\*\*:?)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -160,12 +157,11 @@ class _RepoNegatives:
         self._everyone = everyone
         self._sources = sources
         self._settings = sources.settings
-        self._refs = everyone if self._settings.partners == "any" else sorted(self._paired)
+        self._refs: Sequence[IssueRef] = sorted(self._paired)
         self._place = {ref: place for place, ref in enumerate(self._refs)}
         self._strategy = strategy_of(self._settings.negatives)
         self._retriever: Retriever | None = None
         self._ranking: Callable[[int], Iterable[int]] | None = None
-        self._headings_of: dict[IssueRef, frozenset[str]] = {}
         guard = NegativeFilter(
             cluster=sources.cluster,
             group=sources.group,
@@ -182,15 +178,13 @@ class _RepoNegatives:
             return 0
         before = len(self.sampler.pairs)
         goal = before + count
-        anyone = self._settings.partners == "any"
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.sampler.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
+            self.sampler.draw_hard(hard, self._proposed, self._strategy.kind)
         else:
-            self._draw_matched(count, hard, anyone=anyone)
+            self._draw_matched(count, hard)
         # Whatever is still missing comes at random.
-        if not anyone:
-            self.sampler.draw_random(goal - len(self.sampler.pairs))
+        self.sampler.draw_random(goal - len(self.sampler.pairs))
         if len(self.sampler.pairs) < goal:
             self._widen()
             self.sampler.draw_random_from(self._everyone, goal - len(self.sampler.pairs))
@@ -198,29 +192,18 @@ class _RepoNegatives:
         self._retriever = self._ranking = None
         return len(self.sampler.pairs) - before
 
-    def _draw_matched(self, count: int, hard: int, *, anyone: bool) -> None:
+    def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives whose gaps in time are those of the positives, as far as the issues allow."""
         everyone = Timeline(opening_times(self._sources.texts, self._everyone), self._everyone)
         wanted = WantedGaps([everyone.gap(pair.first, pair.second) for pair in self._positives], count)
-        resembles = self._same_template if self._settings.match == "template" else _always
         paired = everyone.only(self._paired.__contains__)
-        of_paired = Matching(self.sampler, paired, wanted, resembles, self._sources.seed)
-        of_everyone = Matching(self.sampler, everyone, wanted, resembles, self._sources.seed)
-        of_everyone.draw_hard(hard, self._proposed, self._strategy.kind, anyone=anyone)
-        if not anyone:
-            of_paired.draw_random()
+        of_paired = Matching(self.sampler, paired, wanted, self._sources.seed)
+        of_everyone = Matching(self.sampler, everyone, wanted, self._sources.seed)
+        of_everyone.draw_hard(hard, self._proposed, self._strategy.kind)
+        of_paired.draw_random()
         if wanted:
             self._widen()
             of_everyone.draw_others()
-
-    def _same_template(self, one: IssueRef, other: IssueRef) -> bool:
-        return self._headings(one) == self._headings(other)
-
-    def _headings(self, ref: IssueRef) -> frozenset[str]:
-        found = self._headings_of.get(ref)
-        if found is None:
-            found = self._headings_of[ref] = _headings(self._sources.texts[ref].text)
-        return found
 
     def with_single(self) -> int:
         """How many negatives have an issue without a positive."""
@@ -252,12 +235,3 @@ class _RepoNegatives:
             by_words = self._strategy.rank is Retriever
             self._ranking = self._index().__getitem__ if by_words else self._strategy.ranking(self._texts())
         return [self._refs[place] for place in self._ranking(self._place[ref])]
-
-
-def _headings(text: str) -> frozenset[str]:
-    """What a template of the tracker leaves in a text: its headings."""
-    return frozenset(_HEADING.findall(text))
-
-
-def _always(_one: IssueRef, _other: IssueRef) -> bool:
-    return True

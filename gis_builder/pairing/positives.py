@@ -1,4 +1,4 @@
-"""Positive pairs: a duplicate and the issue it was closed for, or every two issues of a cluster."""
+"""Clusters of duplicates, and positive pairs: a duplicate and its canonical, or all pairs of a cluster."""
 
 from __future__ import annotations
 
@@ -8,11 +8,46 @@ from itertools import combinations
 
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings.pairs import PairSettings
-from gis_builder.store.records import DroppedPair, DuplicateCluster, Grounds, IssuePair, IssueRef, Relation
+from gis_builder.store.records import (
+    DroppedPair,
+    DuplicateCluster,
+    Grounds,
+    IssuePair,
+    IssueRef,
+    Relation,
+    Verdict,
+    VerdictOutcome,
+)
 from pairkit.similarity.groups import Groups
 from pairkit.system.seeded import keyed_hash
 
 Edge = tuple[IssueRef, IssueRef]
+
+
+def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
+    """Join chains, cycles and stars of duplicates into clusters, ordered by repository and lowest number."""
+    edges = sorted(
+        {
+            (verdict.ref, target)
+            for verdict in verdicts
+            if verdict.outcome is VerdictOutcome.DUPLICATE
+            for target in verdict.targets
+            if target != verdict.ref
+        }
+    )
+    groups: Groups[IssueRef] = Groups()
+    for duplicate, target in edges:
+        groups.join(duplicate, target)
+    edges_of: dict[IssueRef, list[tuple[IssueRef, IssueRef]]] = {}
+    for edge in edges:
+        edges_of.setdefault(groups.find(edge[0]), []).append(edge)
+    return [_cluster(members, edges_of[lowest]) for lowest, members in groups.all().items()]
+
+
+def _cluster(members: list[IssueRef], edges: list[tuple[IssueRef, IssueRef]]) -> DuplicateCluster:
+    duplicates = {duplicate for duplicate, _ in edges}
+    roots = [member for member in members if member not in duplicates]
+    return DuplicateCluster(str(members[0]), tuple(members), (roots or members)[0], tuple(edges))
 
 
 @dataclass(slots=True)
@@ -30,16 +65,7 @@ def make_positives(
     settings: PairSettings,
     seed: int,
 ) -> Positives:
-    """Turn clusters into pairs of usable texts, each two issues at most once.
-
-    By default a pair is an edge: the duplicate first, then the issue that the verdict named. With
-    `all_within_cluster` the other pairs of the cluster follow, up to `cluster_cap` pairs in all; the seed
-    chooses which. An edge of a relation that `relations` leaves out ties its issues into one cluster but
-    makes no pair, nor do two issues that only such edges join.
-
-    Dropped pairs have one of the reasons `self`, `relation_` with the relation, `relation_indirect`,
-    `repeated`, `cluster_cap`, `same_text`, `not_fetched`, or the reason why a text was rejected.
-    """
+    """Turn clusters into pairs of usable texts, each two issues at most once."""
     made = Positives()
     seen: set[frozenset[IssueRef]] = set()
     for cluster in sorted(clusters, key=lambda c: c.id):

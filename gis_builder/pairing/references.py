@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from gis_builder.store.markdown import Span
+from gis_builder.detection.tokens import Span
 from gis_builder.store.records import IssueRef
 
 _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
@@ -71,10 +71,7 @@ class IssueMention:
 
 
 def find_references(text: str) -> list[IssueMention]:
-    """Every reference in order of place; where finders overlap (`issue #12`) the one that starts first stays.
-
-    Of `[words](link)` two spans are found, around the words, which stay.
-    """
+    """Every reference in order of place; of those that overlap (`issue #12`), the first stays."""
     found: list[IssueMention] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:
         found += _links(text)

@@ -131,15 +131,15 @@ class NegativeSampler:
         """Give every issue its share once more."""
         self._left.update(self._share)
 
-    def draw_hard(self, count: int, proposed: Proposed, kind: str, *, anyone: bool) -> None:
-        """Pair issues with what is proposed for them; `anyone` lets in issues whose share is used up."""
+    def draw_hard(self, count: int, proposed: Proposed, kind: str) -> None:
+        """Pair issues with what is proposed for them."""
         goal = len(self.pairs) + count
         for anchor in self.tickets("hard"):
             if len(self.pairs) >= goal:
                 return
             if self._left[anchor] > 0:
                 for other in proposed(anchor):
-                    if (anyone or self._left[other] > 0) and self.try_pair(anchor, other, kind):
+                    if self._left[other] > 0 and self.try_pair(anchor, other, kind):
                         break
 
     def draw_random(self, count: int) -> None:
@@ -216,24 +216,15 @@ _POOR, _STRICT_TURNS = 1.5, 1
 _FEW, _PARTS = 8, 8
 
 MayTake = Callable[[IssueRef], bool]
-Resembles = Callable[[IssueRef, IssueRef], bool]
 
 
 class Matching:
     """Draws by gap on behalf of a drawer."""
 
-    def __init__(
-        self,
-        sampler: NegativeSampler,
-        timeline: Timeline,
-        wanted: WantedGaps,
-        resembles: Resembles,
-        seed: int,
-    ) -> None:
-        self._sampler, self._timeline, self._wanted = sampler, timeline, wanted
-        self._resembles, self._seed = resembles, seed
+    def __init__(self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int) -> None:
+        self._sampler, self._timeline, self._wanted, self._seed = sampler, timeline, wanted, seed
 
-    def draw_hard(self, count: int, proposed: Proposed, kind: str, *, anyone: bool) -> None:
+    def draw_hard(self, count: int, proposed: Proposed, kind: str) -> None:
         """Pair up to `count` issues with the texts most like theirs that are a wanted gap away."""
         goal = len(self._sampler.pairs) + count
         for tolerance in _TOLERANCES:
@@ -241,17 +232,15 @@ class Matching:
                 if len(self._sampler.pairs) >= goal:
                     return
                 if self._sampler.is_free(anchor):
-                    self._pair_alike(anchor, proposed, kind, tolerance, anyone=anyone)
+                    self._pair_alike(anchor, proposed, kind, tolerance)
 
-    def _pair_alike(
-        self, anchor: IssueRef, proposed: Proposed, kind: str, tolerance: float, *, anyone: bool
-    ) -> None:
+    def _pair_alike(self, anchor: IssueRef, proposed: Proposed, kind: str, tolerance: float) -> None:
         for other in proposed(anchor):
             gap = self._timeline.gap(anchor, other)
             wanted = self._wanted.most_like(gap)
             if wanted is None:
                 return
-            fits = mismatch(gap, wanted) <= tolerance and (anyone or self._sampler.is_free(other))
+            fits = mismatch(gap, wanted) <= tolerance and self._sampler.is_free(other)
             if fits and self._sampler.try_pair(anchor, other, kind):
                 self._wanted.take(wanted)
                 return
@@ -298,7 +287,7 @@ class Matching:
         """Make the pair whose gap is most like this one, among some anchors; the partner in it."""
         for _ in range(_ATTEMPTS):
             fits = self._fits(gap, anchors, left, may_take)
-            fits.sort(key=lambda fit: (fit.is_poor, not fit.resembles, fit.unlike, fit.draw))
+            fits.sort(key=lambda fit: (fit.unlike, fit.draw))
             for fit in fits:
                 if fit.unlike > most_unlike:
                     continue
@@ -318,22 +307,16 @@ class Matching:
             fit = self._best_partner(anchor, gap, left, may_take)
             if fit is not None:
                 found.append(fit)
-                if not fit.is_poor and fit.resembles:
+                if fit.unlike <= _CLOSE:
                     break
         return found
 
     def _best_partner(self, anchor: IssueRef, gap: float, left: Timeline, may_take: MayTake) -> _Fit | None:
-        """The partner nearest to the gap, or a near one that resembles the anchor."""
-        best: _Fit | None = None
+        """The partner nearest to the gap."""
         for unlike, other in islice(left.near(anchor, gap), _NEIGHBOURS):
-            if best is not None and (best.resembles or unlike > _CLOSE):
-                break
             if may_take(other) and self._sampler.is_new(anchor, other):
-                resembles = self._resembles(anchor, other)
-                if best is None or resembles:
-                    draw = keyed_hash(self._seed, "gap", anchor, other)
-                    best = _Fit(anchor, other, unlike, resembles, draw)
-        return best
+                return _Fit(anchor, other, unlike, keyed_hash(self._seed, "gap", anchor, other))
+        return None
 
 
 class _Fit(NamedTuple):
@@ -342,12 +325,7 @@ class _Fit(NamedTuple):
     anchor: IssueRef
     partner: IssueRef
     unlike: float  # the mismatch of its gap with the wanted one
-    resembles: bool
     draw: int  # decides between pairs that fit alike
-
-    @property
-    def is_poor(self) -> bool:
-        return self.unlike > _CLOSE
 
 
 def _is_used_at_most(used: Counter[IssueRef], most: int, ref: IssueRef) -> bool:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gis_builder.pairing.ref_table import RefTable, Together
 from gis_builder.settings.pairs import SPLITS, SplitSettings
 from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
-from gis_builder.store.ref_table import RefTable, Together
 from pairkit.app.errors import ConfigError
 from pairkit.similarity.groups import Places
 from pairkit.similarity.near_duplicates import near_identical
@@ -88,11 +88,7 @@ def _weighed(pairs: tuple[Places, Places], groups: Places) -> _WeightedGroups:
 
 
 def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Places:
-    """An order of the groups of which every stretch holds about the same share of every repository.
-
-    Within a repository groups stand in the order of their keyed hashes, spread evenly over [0, 1) by the
-    number of their pairs; the repositories are then merged. A new group shifts the others by a hair only.
-    """
+    """An order of the groups of which every stretch holds about the same share of every repository."""
     repos = refs.repo_at(weighted.names)
     hashes = np.fromiter(
         (keyed_hash(seed, "group", name) for name in refs.at(weighted.names)), np.uint64, len(repos)
@@ -151,11 +147,7 @@ def _apportion(total: int, fractions: Sequence[float], groups: int) -> list[int]
 def _assign_splits(
     order: Places, weights: npt.NDArray[np.int64], targets: Mapping[str, int], exact: bool
 ) -> Codes:
-    """The split of each group: the small splits are filled first, and a group too big is passed over.
-
-    Without exact sizes train takes whatever is left. With them a split that whole groups can't fill takes the
-    smallest group that is left, which is trimmed afterwards.
-    """
+    """The split of each group: the small splits are filled first, and a group too big is passed over."""
     assigned = np.full(len(weights), NOWHERE, np.int8)
     for split in sorted(targets, key=lambda s: (targets[s], s)):
         code, left = SPLITS.index(split), order[assigned[order] == NOWHERE]

@@ -24,6 +24,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from gis_builder.detection.page import comments
+from gis_builder.detection.tokens import Span
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
     checklists,
@@ -37,7 +39,6 @@ from gis_builder.pairing.markup import (
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings.pairs import TextSettings
-from gis_builder.store.markdown import Span, comments
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
 
@@ -97,10 +98,7 @@ def unusable(text: str, settings: TextSettings) -> str | None:
 
 
 def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
-    """Apply the rule until nothing changes, so that cleaning a clean text changes nothing.
-
-    Taking something out can bring two halves of something together; one pass is nearly always enough.
-    """
+    """Apply the rule until nothing changes, so that cleaning a clean text changes nothing."""
     removed = Counter() if removed is None else removed
     for _ in range(_MOST_PASSES):
         before = removed.total()

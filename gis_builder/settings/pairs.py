@@ -82,16 +82,11 @@ class PairSettings(Settings):
         description="random, as in the papers; hard: the most alike by BM25; mixed: half of each; in Python "
         "also a function",
     )
-    match: Literal["time", "template", "none"] = Field(
+    match: Literal["time", "none"] = Field(
         default="time",
-        description="what negatives share with positives: time, the gap between the openings of the issues; "
-        "template, headings besides, where there is a choice; none",
+        description="what negatives share with positives: time, the gap between the openings of the issues",
     )
     ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
-    partners: Literal["paired", "any"] = Field(
-        default="paired",
-        description="a negative's second issue: from issues that have a positive too, or from all",
-    )
     similar_at: float = Field(
         default=0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-identical"
     )

@@ -24,7 +24,6 @@ Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
 DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
 _REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # `../..` leads elsewhere
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
-RepoNameOrEmpty = Annotated[str, Meta(pattern=rf"\A(?:{_REPO})?\Z", max_length=200)]
 Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration that may grow

@@ -65,14 +65,6 @@ class Absence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PendingFetch:
-    """An issue that is still to be fetched."""
-
-    ref: IssueRef
-    with_thread: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TopUp:
     """A nested connection of which the server gave only the end."""
 
@@ -153,7 +145,7 @@ class Page:
     comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
     events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: place from the end, < 0
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
-    pending: list[PendingFetch] = field(default_factory=list)
+    pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
     granted: list[IssueRef] = field(default_factory=list)
     tasks: list[CrawlTask] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)  # repository, kind: tasks to forget

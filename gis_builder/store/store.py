@@ -1,11 +1,11 @@
-"""Writing a crawl's store, page by page, and the questions that the crawl asks it to go on."""
+"""A crawl's store: opened, written page by page, and read."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.store import tables
-from gis_builder.store.decoding import Malformed, decode
-from gis_builder.store.records import Issue, IssueRef, Kind, Thread
+from gis_builder.store.decoding import decode
+from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread
 from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
@@ -26,8 +26,11 @@ from gis_builder.store.rows import (
     TopUp,
     Usage,
 )
-from gis_builder.store.tables import REPO_COLUMNS, StoredThread, readable_rows, repo_row, save_page
+from gis_builder.store.tables import REPO_COLUMNS, StoredThread, repo_row, save_page
+from pairkit.app.errors import ConfigError
+from pairkit.system.address import is_loopback
 from pairkit.system.database import Schema, database_errors, open_database, transaction
+from pairkit.system.folders import held_folder
 
 VERSION = 1
 _APPLICATION = 0x47495331  # "GIS1": tells our file from any other SQLite file
@@ -80,11 +83,13 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 """
 
+_STORE_FILE = "store.sqlite"
 SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
 
 
 T = TypeVar("T")
 _RATE_LIMIT = Decoder(RateLimit)
+_CRAWL = Decoder(dict[str, Any])
 
 
 class Store:
@@ -154,8 +159,7 @@ class Store:
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
         """The numbers that turned out to have no issue, and why."""
         rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
-        with readable_rows(self.path):
-            return {number: (Absence(status), detail) for number, status, detail in rows}
+        return {number: (Absence(status), detail) for number, status, detail in rows}
 
     def usage(self) -> dict[str, Usage]:
         """What was spent, by repository; under "" what was not for one alone."""
@@ -167,11 +171,8 @@ class Store:
         return tables.tallies(self.path)
 
     def rate_limit(self) -> RateLimit | None:
-        """What the server said last of its limit; None where it said nothing that can be read."""
-        try:
-            return decode((self.meta(RATE_LIMIT) or "").encode(), _RATE_LIMIT)
-        except Malformed:
-            return None
+        """What the server said last of its limit; None if it said nothing."""
+        return self.meta_json(RATE_LIMIT, _RATE_LIMIT)
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and words of all that a person should know about how complete the crawl is."""
@@ -208,28 +209,18 @@ class Store:
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
-        with readable_rows(self.path):
-            tasks = [
-                CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
-                for key, cursor, state, is_done in rows
-            ]
+        tasks = [
+            CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
+            for key, cursor, state, is_done in rows
+        ]
         return [task for task in tasks if done is None or task.done == done]
 
-    def pending(self, repo: str | None, *, with_thread: bool, limit: int) -> list[IssueRef]:
-        """Issues still to be fetched, by number; of any repository where `repo` is None."""
+    def pending(self, repo: str, limit: int) -> list[IssueRef]:
+        """Issues whose threads are still to be fetched, by number."""
         rows = self._ask(
-            "SELECT repo, number FROM wishes WHERE (?1 IS NULL OR repo = ?1) AND with_thread = ?2 "
-            "ORDER BY repo, number LIMIT ?3",
-            repo,
-            int(with_thread),
-            limit,
+            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?", repo, limit
         )
         return [IssueRef(*row) for row in rows]
-
-    def has_thread(self, ref: IssueRef) -> bool:
-        """Whether the issue's thread is stored, whole or in part, or can't be, since it is a pull request."""
-        sql = "SELECT 1 FROM issues WHERE repo = ? AND number = ? AND (depth > 0 OR is_pull)"
-        return bool(self._ask(sql, self.full_name(ref.repo), ref.number))
 
     def count_pending(self, repo: str) -> int:
         """How many issues of the repository are still to be fetched."""
@@ -257,8 +248,21 @@ class Store:
     def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
         """The same where it was written as JSON."""
         text = self.meta(key)
-        with readable_rows(self.path):
-            return None if text is None else decode(text.encode(), decoder)
+        return None if text is None else decode(text.encode(), decoder)
+
+    def crawl_record(self) -> dict[str, Any]:
+        """The record of the crawl that filled this store; empty if none has begun."""
+        return self.meta_json("crawl", _CRAWL) or {}
+
+    def set_crawl_record(self, record: Mapping[str, Any]) -> None:
+        """Keep the record of a crawl."""
+        self.set_meta("crawl", json.dumps(record))
+
+    @property
+    def site(self) -> str:
+        """The root of the issues' pages, see `site_at`; for a saved tracker, GitHub's."""
+        host = self.crawl_record().get("server")
+        return site_at(host) if host else GITHUB
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a fact about the server."""
@@ -288,5 +292,36 @@ class Store:
 
     def _repo_rows(self) -> list[RepoRow]:
         rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        with readable_rows(self.path):
-            return [repo_row(row) for row in rows]
+        return [repo_row(row) for row in rows]
+
+
+@contextmanager
+def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
+    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
+    if not create and not work.is_dir():
+        raise ConfigError(
+            f"{work}: no such working folder; run the crawl first or choose another working folder"
+        )
+    with held_folder(work, "another gis process works in it; wait for it or choose another working folder"):
+        yield
+
+
+@contextmanager
+def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
+    """The store of a working folder, which is this process's alone meanwhile."""
+    with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
+        yield store
+
+
+def open_store(work: Path) -> Store:
+    """The store of a working folder, to be read; another process may be writing to it."""
+    return Store.open(work / _STORE_FILE)
+
+
+def site_at(host: str) -> str:
+    """The root of the pages that people see of a server's issues, without a slash at its end.
+
+    `api.HOST` serves the API of `HOST` (github.com, and companies at ghe.com); any other server has its pages
+    beside its API. A test server on this machine stands for github.com.
+    """
+    return GITHUB if is_loopback(host) else f"https://{host.removeprefix('api.')}"

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +17,6 @@ import msgspec
 
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from gis_builder.store.rows import CrawlTask, Page, RepoOutcome, RepoRow, Tally, Usage
-from pairkit.app.errors import DataError
 from pairkit.system.database import connect, database_errors
 
 _ISSUE = (
@@ -34,24 +33,13 @@ _CONTENT = {
 }
 
 
-@contextmanager
-def readable_rows(path: Path) -> Iterator[None]:
-    """Turn what a damaged row raises into one line that names the store."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"damaged ({error}): choose another working folder and crawl again", path=path
-        ) from error
-
-
 class StoredThread:
     """A thread as its rows are: whether they changed is known without making records of them."""
 
-    __slots__ = ("_path", "_repo", "_rows", "number")
+    __slots__ = ("_repo", "_rows", "number")
 
-    def __init__(self, path: Path, repo: str, number: int, *rows: Any) -> None:
-        self._path, self._repo, self.number, self._rows = path, repo, number, rows
+    def __init__(self, repo: str, number: int, *rows: Any) -> None:
+        self._repo, self.number, self._rows = repo, number, rows
 
     def digest(self, basis: bytes) -> str:
         """A digest of all that the rows hold, and of whatever else the caller goes by."""
@@ -60,10 +48,7 @@ class StoredThread:
     def read(self) -> Thread:
         """The records."""
         head, comments, events = self._rows
-        with readable_rows(self._path):
-            return Thread(
-                _issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events))
-            )
+        return Thread(_issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events)))
 
 
 def threads(
@@ -95,12 +80,12 @@ def threads(
         )
         for head in heads:
             own: int = head[0]
-            yield StoredThread(path, repo, own, head, comments.take(own), events.take(own))
+            yield StoredThread(repo, own, head, comments.take(own), events.take(own))
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
     """Issues by ascending number; no pull requests."""
-    with database_errors(path), readable_rows(path), closing(connect(path, read_only=True)) as connection:
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
         sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
         for row in connection.execute(sql, (repo,)):
             yield _issue(repo, row)
@@ -176,7 +161,7 @@ def tallies(path: Path) -> dict[str, Tally]:
 def content_hash(path: Path) -> str:
     """SHA-256 over the logical rows of the content tables, in order."""
     digest = hashlib.sha256()
-    with database_errors(path), readable_rows(path), closing(connect(path, read_only=True)) as connection:
+    with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")
         for table, sql in _CONTENT.items():
             digest.update(table.encode())
@@ -290,12 +275,10 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
 def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     """Queue what is not stored yet, and strike out what this page fulfils."""
     connection.executemany(
-        "INSERT INTO wishes SELECT ?1, ?2, ?3 "
-        "WHERE NOT EXISTS (SELECT 1 FROM issues WHERE repo = ?1 AND number = ?2 "
-        "AND (depth >= ?3 OR is_pull)) "
-        "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2) "
-        "ON CONFLICT DO UPDATE SET with_thread = max(with_thread, excluded.with_thread)",
-        [(*fetch.ref, int(fetch.with_thread)) for fetch in page.pending],
+        "INSERT OR IGNORE INTO wishes SELECT ?1, ?2, 1 "
+        "WHERE NOT EXISTS (SELECT 1 FROM issues WHERE repo = ?1 AND number = ?2 AND (depth > 0 OR is_pull)) "
+        "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2)",
+        page.pending,
     )
     connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.granted)
 

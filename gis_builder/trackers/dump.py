@@ -1,19 +1,7 @@
-"""Trackers saved on disk: folders of GitHub's REST objects, one JSON object a line, gzipped or not.
+"""Trackers saved on disk: folders of GitHub's REST objects, one JSON object a line (docs/formats/dump.md).
 
-A dump is a folder that holds, at any depth, folders with these files. Only the issues are required.
-
-| file | one line is |
-|---|---|
-| `issues.jsonl` or `issues.raw.jsonl` | an issue, or a pull request (it has the key `pull_request`) |
-| `comments.jsonl` or `comments.raw.jsonl` | a comment; `issue_url` names its issue |
-| `events.jsonl` | `closed`, `reopened`, `marked_as_duplicate` (with `canonical`), `unmarked_as_duplicate` |
-| `missing.jsonl` | `{"number", "status": "deleted" or "transferred", "to": "owner/name#M"}` |
-| `repo.json` | the repository: `full_name`, `previous_names`, `private`, `archived`, `has_issues`, … |
-
-Each file may end in `.gz`. Where there is no `repo.json`, every line names its own repository by
-`repository_url` or `issue_url`, so that one file may hold several repositories.
-
-A folder without such files may hold what other tools saved.
+Without `repo.json` every line names its own repository. A folder without such files may hold what other
+tools saved.
 """
 
 from __future__ import annotations
@@ -132,10 +120,7 @@ class Dump:
 
 
 class SavedDump(Dump):
-    """A folder, or a file, of JSON that other tools saved.
-
-    A file may mix all kinds: each reader reads it anew, and holds the whole of its text meanwhile.
-    """
+    """A folder, or a file, of JSON that other tools saved."""
 
     @cached_property
     def has_events(self) -> bool:

@@ -175,10 +175,7 @@ def comment_record(value: CommentObject | Given) -> Comment:
 
 
 def event_record(value: EventObject | Given) -> Event | None:
-    """An event of the kinds that bear on duplicates; None for another.
-
-    The API's own mark does not name the canonical issue; a dump's may, as `canonical: "owner/name#N"`.
-    """
+    """An event of the kinds that bear on duplicates; None for another."""
     item = _taken(value, EventObject)
     if item.event not in EVENT_KINDS:
         return None

@@ -1,17 +1,7 @@
-"""What other tools save of a tracker, as rows of REST objects.
+"""What other tools save of a tracker, as rows of REST objects (docs/formats/dump.md has the layouts).
 
-Every JSON file of a folder is read, and each value recognised by its content, whatever the file's name:
-
-* REST objects (issues, comments, events, timelines) of `gh api --paginate`, whose arrays may follow one
-  another as `][`, and of anything else that saves answers as they come;
-* `gh issue list --state all --limit 99999 --json FIELDS`, the fields being number, title, body, state,
-  stateReason, author, createdAt, updatedAt, closedAt, labels, comments and url;
-* github-backup: `issues/12.json`, a REST issue with `comment_data` and `event_data`;
-* github-metadata-backup: `issues/12.json`, `pulls/13.json`, an `issue` or `pull` beside its `events`;
-* i-d-template: `archive.json`, a `repo` with `issues` and `pulls`, authors and labels by name.
-
-A backup also holds labels, milestones and notes of its own: a file of a folder whose first value is none of
-these is passed over as a whole, and told of.
+Every JSON file of a folder is read, and each value recognised by its content. A file whose first value is of
+no known layout, such as a backup's labels, is passed over as a whole and reported.
 """
 
 from __future__ import annotations
@@ -88,12 +78,8 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _parts(value: Object) -> Iterator[Part] | None:
     """What a value holds; None where it is of no known layout."""
-    if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):
-        return _archive(value, value["repo"])
-    if isinstance(value.get("events"), list) and isinstance(value.get("issue") or value.get("pull"), dict):
-        return _backup(value)
     if "createdAt" in value and "number" in value:
-        return _listed(value, _repo_of(value), is_pull=False)
+        return _listed(value, _repo_of(value))
     if "event" in value:
         return _event(value, value.get("issue"))
     if "number" in value and "title" in value and _repo_of(value):
@@ -113,17 +99,6 @@ def _issue(value: Object) -> Iterator[Part]:
         yield from _event(event, value)
 
 
-def _backup(value: Object) -> Iterator[Part]:
-    issue = value.get("issue")
-    thing: Object = issue if isinstance(issue, dict) else value["pull"] | {"pull_request": {}}
-    yield from _issue(thing)
-    for event in value["events"]:
-        if isinstance(event, dict) and event.get("event") == "commented":
-            yield "comments", event | {"issue_url": _url(thing, _repo_of(thing))}
-        elif isinstance(event, dict):
-            yield from _event(event, thing)
-
-
 def _event(value: Object, issue: Any) -> Iterator[Part]:
     """An event of the kinds that bear on duplicates; of the others there is no need."""
     if value.get("event") == "commented" and value.get("issue_url"):
@@ -133,32 +108,24 @@ def _event(value: Object, issue: Any) -> Iterator[Part]:
         yield "events", value | {"issue_url": url}
 
 
-def _archive(value: Object, repo: str) -> Iterator[Part]:
-    for issue in _dicts(value["issues"]):
-        yield from _listed(issue, repo, is_pull=False)
-    for pull in _dicts(value.get("pulls")):
-        yield from _listed(pull, repo, is_pull=True)
-
-
-def _listed(value: Object, repo: str | None, *, is_pull: bool) -> Iterator[Part]:
-    """An issue as GraphQL names its fields."""
+def _listed(value: Object, repo: str | None) -> Iterator[Part]:
+    """An issue as `gh issue list` writes it."""
     closed_at = value.get("closedAt")
-    state = _lower(value.get("state"))
     issue = {
         "number": value.get("number"),
         "title": value.get("title"),
         "body": value.get("body"),
-        "state": "closed" if state == "merged" else state,
+        "state": _lower(value.get("state")),
         "state_reason": _lower(value.get("stateReason")) or None,
         "user": _account(value.get("author")),
         "author_association": value.get("authorAssociation"),
         "created_at": value.get("createdAt"),
         "updated_at": value.get("updatedAt") or value.get("createdAt"),
         "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
-        "labels": _labels(value.get("labels")),
+        "labels": value.get("labels"),
         "repository_url": _home(repo),
     }
-    yield "issues", issue | {"pull_request": {}} if is_pull or "/pull/" in _text(value.get("url")) else issue
+    yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
     for place, comment in enumerate(_dicts(value.get("comments")), start=1):
         numbered = _COMMENT.search(_text(comment.get("url")))
         yield (
@@ -175,12 +142,10 @@ def _listed(value: Object, repo: str | None, *, is_pull: bool) -> Iterator[Part]
 
 
 def _account(author: Any) -> Object | None:
-    """An author by name, or as `gh` writes one."""
-    login = author.get("login") if isinstance(author, dict) else author
-    if not login:
+    """An author as `gh` writes one."""
+    if not isinstance(author, dict) or not author.get("login"):
         return None
-    is_bot = isinstance(author, dict) and author.get("is_bot")
-    return {"login": login, "type": "Bot" if is_bot else "User"}
+    return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
 
 
 def _repo_of(value: Object) -> str | None:
@@ -198,12 +163,6 @@ def _home(repo: str | None) -> str | None:
 def _url(issue: Object, repo: str | None) -> str | None:
     number = issue.get("number")
     return f"{_home(repo)}/issues/{number}" if repo is not None and isinstance(number, int) else None
-
-
-def _labels(labels: Any) -> Any:
-    if not isinstance(labels, list):
-        return labels
-    return [{"name": label} if isinstance(label, str) else label for label in labels]
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.detection.run import Detector
+from gis_builder.detection.detector import Detector
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.records import Verdict

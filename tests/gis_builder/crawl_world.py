@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gis_builder.crawling.github import CrawlSettings, GitHub, Listener, find_tokens
-from gis_builder.progress.events import ignore
+from gis_builder.crawling.github import CrawlListener, CrawlSettings, GitHub, find_tokens
+from gis_builder.progress import ignore
 from gis_builder.store import Store
 
 from .conftest import API, write_tracker
@@ -71,7 +71,7 @@ def quick(url: str, **changes: Any) -> CrawlSettings:
 def open_github(
     settings: CrawlSettings,
     store: Store,
-    listener: Listener = ignore,
+    listener: CrawlListener = ignore,
     token: str = "one",
 ) -> GitHub:
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})

@@ -15,15 +15,13 @@ from pairkit.app.errors import ConfigError, DataError
 
 from .conftest import judge
 from .crawl_fuzz import Changer, write_world
-from .test_saved import gh_list, github_backup, id_template, metadata_backup, paginated
+from .test_saved import gh_list, github_backup, paginated
 
 LAYOUTS: tuple[Callable[[Path], object], ...] = (
     write_world,
     paginated,
     gh_list,
-    id_template,
     github_backup,
-    metadata_backup,
 )
 
 

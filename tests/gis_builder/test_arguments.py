@@ -10,10 +10,8 @@ import pytest
 
 import gis_builder
 from gis_builder.settings import BuildSettings
-from gis_builder.settings.crawl import CrawlSettings
 from pairkit import ConfigError, DataError
 from pairkit.app.settings import load_settings
-from tests.support.github import serve
 
 ANY: Any = gis_builder  # called as no type checker lets one
 QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
@@ -41,7 +39,6 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.plan(None, **QUIET), "repos = None: "),
         (lambda: ANY.plan([1], **QUIET), "repos = [1]: "),
         (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
-        (lambda: ANY.crawl(["a/b"], "work", archive=3, **QUIET), "archive = 3: "),
     ],
 )
 def test_a_wrong_argument_is_named(
@@ -52,22 +49,6 @@ def test_a_wrong_argument_is_named(
         call()
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
-
-
-def test_one_hour_of_an_archive_needs_no_list(tmp_path: Path) -> None:
-    sample = Path(__file__).parents[2] / "data" / "sample"
-    with (
-        serve(sample) as server,
-        pytest.raises(ConfigError, match=r"hour\.json\.gz: no such file"),
-    ):
-        gis_builder.crawl(
-            "quarryhq/quarry",
-            tmp_path,
-            archive=str(tmp_path / "hour.json.gz"),
-            api_url=server.url,
-            token="any",
-            progress=False,
-        )
 
 
 @pytest.mark.parametrize(
@@ -84,15 +65,3 @@ def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
         load_settings(BuildSettings, flags={"crawl.api_url": "https://user:hunter2@host/api/v3"})
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("url", "graphql"),
-    [
-        ("https://api.github.com", "https://api.github.com/graphql"),
-        ("https://host/api/v3/", "https://host/api/graphql"),
-        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/graphql"),
-    ],
-)
-def test_where_queries_are_posted(url: str, graphql: str) -> None:
-    assert CrawlSettings(api_url=url).graphql_url == graphql

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gis_builder.detection import Rules, decide, statements
-from gis_builder.detection.decision import track_claims
+from gis_builder.detection.claim_tracker import track_claims
 from gis_builder.detection.statements import read_marks
 from gis_builder.store.records import Comment, Thread, VerdictOutcome
 

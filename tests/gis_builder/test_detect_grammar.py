@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection import might_matter
-from gis_builder.detection.lexicon import Code, code_of
+from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import mask
 from gis_builder.detection.reader import find_markers
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
 from gis_builder.detection.tokens import (
     CodedSentence,
+    code_of,
     could_refer,
     find_references,
     hide_references,

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection.claims import Claim, ClaimKind, Stance
+from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.reading import read, read_body
+from gis_builder.detection.rules import ClaimKind
 
 from .detect_threads import REPO, ref
 

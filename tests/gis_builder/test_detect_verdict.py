@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection import clusters, decide, explain
+from gis_builder.detection import decide, explain
 from gis_builder.detection.decision import relation_of
 from gis_builder.detection.reading import read
+from gis_builder.pairing.positives import find_clusters
 from gis_builder.store.records import IssueRef, Verdict, VerdictOutcome
 
 from .detect_threads import event, kind_of, ref, said, thread
@@ -95,7 +96,7 @@ def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutco
 def numbers(*verdicts: Verdict) -> list[tuple[str, list[int], int]]:
     return [
         (cluster.id, [member.number for member in cluster.members], cluster.canonical.number)
-        for cluster in clusters(verdicts)
+        for cluster in find_clusters(verdicts)
     ]
 
 
@@ -120,15 +121,15 @@ def test_the_order_of_verdicts_does_not_show(pairs: list[tuple[int, list[int]]],
     verdicts = [duplicate(number, *targets) for number, targets in pairs]
     shuffled = list(verdicts)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert clusters(shuffled) == clusters(verdicts)
-    assert clusters([*verdicts, *shuffled]) == clusters(verdicts)
+    assert find_clusters(shuffled) == find_clusters(verdicts)
+    assert find_clusters([*verdicts, *shuffled]) == find_clusters(verdicts)
 
 
 @given(edges)
 def test_clusters_are_apart_and_joining_them_again_changes_nothing(
     pairs: list[tuple[int, list[int]]],
 ) -> None:
-    found = clusters([duplicate(number, *targets) for number, targets in pairs])
+    found = find_clusters([duplicate(number, *targets) for number, targets in pairs])
     members: list[IssueRef] = [member for cluster in found for member in cluster.members]
     assert len(members) == len(set(members))
     assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in found)
@@ -138,6 +139,6 @@ def test_clusters_are_apart_and_joining_them_again_changes_nothing(
         for member in cluster.members
         if member != cluster.canonical
     ]
-    assert [(c.id, c.members, c.canonical) for c in clusters(again)] == [
+    assert [(c.id, c.members, c.canonical) for c in find_clusters(again)] == [
         (c.id, c.members, c.canonical) for c in found
     ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 import gis_builder
 from gis_builder.settings import BuildSettings
+from gis_builder.settings.strategies import Rank, strategy_of
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.flag import setting_keys
 from pairkit.app.progress import Progress
@@ -29,16 +28,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gis_builder.import_tracker(SAMPLE, folder, progress=False)
     gis_builder.detect(folder, progress=False)
     return folder
-
-
-def test_importing_loads_nothing_heavy() -> None:
-    """Names are there at once; what they need comes when they are called."""
-    code = (
-        "import sys, gis_builder; gis_builder.build; "
-        "print([name for name in ('polars', 'pydantic', 'rich', 'requests', 'numpy') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_every_flag_sets_what_is_there() -> None:
@@ -150,8 +139,6 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
     lengths = [train[text].str.len_chars().cast(int) for text in ("text1", "text2")]
     gaps = (lengths[0] - lengths[1]).abs()
     assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
-    again = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
-    assert again.statistics == built.statistics
     with pytest.raises(ConfigError, match="other settings"):
         gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
 
@@ -164,11 +151,9 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
         (lambda texts: [["best"] for _ in texts], "a list of places"),
     ],
 )
-def test_a_strategy_that_gives_no_ranking_is_told(
-    work: Path, tmp_path: Path, rank: object, words: str
-) -> None:
+def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        gis_builder.pair(work, tmp_path / "own", negatives=rank, progress=False)
+        strategy_of(rank).ranking(["one", "two"])(0)
 
 
 def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
@@ -203,13 +188,3 @@ def test_details_tell_each_request_and_each_verdict_but_no_token(
     verdicts = [said for said in caplog.messages if said.startswith(f"{REPO}#")]
     assert any(": kept: duplicate (" in said for said in verdicts)
     assert secret not in caplog.text
-
-
-def test_details_tell_which_thread_was_judged_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    gis_builder.import_tracker(SAMPLE, tmp_path, progress=False)
-    caplog.set_level(logging.INFO, "gis_builder")
-    for how in ("judged anew", "kept"):
-        caplog.clear()
-        gis_builder.detect(tmp_path, progress=False)
-        assert caplog.messages
-        assert all(f": {how}: " in said for said in caplog.messages)

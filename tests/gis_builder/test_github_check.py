@@ -76,29 +76,26 @@ def look_up(url: str, store: Store, *answers: Any, **changes: Any) -> Any:
     return row
 
 
-def test_a_private_repository_is_left_out_unless_wanted(canned: str, store: Store) -> None:
-    row = look_up(canned, store, {"data": {"r0": NODE}}, "nonsense")
-    assert (row.outcome, row.full_name) == (RepoOutcome.PRIVATE, "")
-    assert "include_private" in row.detail
+WANTED = {"include_private": True}
 
 
-def test_a_private_repository_that_is_wanted(canned: str, store: Store) -> None:
-    row = look_up(canned, store, {"data": {"r0": NODE}}, include_private=True)
-    assert (row.outcome, row.max_number, row.as_of) == (RepoOutcome.OK, 7, "2020-01-03T00:00:00Z")
-    assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
-
-
-def test_a_repository_that_the_token_may_not_see(canned: str, store: Store) -> None:
-    row = look_up(canned, store, absent("FORBIDDEN", "SAML enforcement"), "nonsense")
-    assert row.outcome is RepoOutcome.PRIVATE
-    assert "SAML enforcement" in row.detail
-
-
-def test_a_look_up_that_fails_is_repeated(canned: str, store: Store) -> None:
-    row = look_up(canned, store, absent("INTERNAL"), {"data": {"r0": NODE}}, include_private=True)
-    assert row.outcome is RepoOutcome.OK
-
-
-def test_a_look_up_that_fails_for_good(canned: str, store: Store) -> None:
-    row = look_up(canned, store, absent("INTERNAL", "the database is on fire"), attempts=2)
-    assert (row.outcome, row.detail) == (RepoOutcome.FAILED, "the database is on fire")
+@pytest.mark.parametrize(
+    ("answers", "changes", "outcome", "detail"),
+    [
+        ([{"data": {"r0": NODE}}, "nonsense"], {}, RepoOutcome.PRIVATE, "include_private"),
+        ([{"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),
+        ([absent("FORBIDDEN", "SAML enforcement"), "nonsense"], {}, RepoOutcome.PRIVATE, "SAML enforcement"),
+        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # asked again
+        ([absent("INTERNAL", "the disk is full")], {"attempts": 2}, RepoOutcome.FAILED, "the disk is full"),
+    ],
+    ids=["private", "private and wanted", "not for this token", "failed once", "failed for good"],
+)
+def test_what_a_look_up_finds(
+    canned: str, store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
+) -> None:
+    row = look_up(canned, store, *answers, **changes)
+    assert row.outcome is outcome
+    assert detail in row.detail
+    if outcome is RepoOutcome.OK:
+        assert (row.max_number, row.as_of) == (7, "2020-01-03T00:00:00Z")
+        assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")

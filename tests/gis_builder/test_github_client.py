@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from gis_builder.crawling.github.batches import BatchSize, ask_sized
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress.events import Waiting
+from gis_builder.progress import Waiting
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store.decoding import Node
 from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
@@ -84,15 +83,6 @@ def test_nonsense_again_and_again_is_a_bad_reply(asking) -> None:
         client.ask(ASK)
 
 
-def test_waiting_for_a_limit_is_as_long_as_the_server_says(asking) -> None:
-    plan = FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=1.0)
-    client, waits = asking(plan)
-    start = time.monotonic()
-    client.ask(ASK)
-    assert time.monotonic() - start >= 1.0
-    assert [wait.seconds for wait in waits] == [1.0]
-
-
 def test_a_limit_without_a_time_is_waited_for_ever_longer(asking) -> None:
     plan = FaultPlan(rules=(at("secondary_403", 1, 2, 3, retry_after=False),))
     client, waits = asking(plan, secondary_wait_s=0.01)
@@ -100,7 +90,7 @@ def test_a_limit_without_a_time_is_waited_for_ever_longer(asking) -> None:
     assert [wait.seconds for wait in waits] == [0.01, 0.02, 0.04]
 
 
-@pytest.mark.parametrize("skew_s", [-5000.0, 5000.0])
+@pytest.mark.parametrize("skew_s", [-5000.0])
 def test_a_spent_quota_is_waited_for_whatever_the_clocks_say(asking, skew_s: float) -> None:
     options = Options(points=2, window_s=1)
     client, waits = asking(FaultPlan(clock_skew_s=skew_s), options)
@@ -132,14 +122,15 @@ def test_a_query_that_the_server_does_not_take(asking) -> None:
 
 
 def test_stopping_ends_a_wait_at_once(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=600))
-    client._listener = lambda event: client._stop.set()
+    client, waits = asking(FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=600))
+    client._listener = lambda event: (waits.append(event), client._stop.set())
     with pytest.raises(CrawlStopped):
         client.ask(ASK)
+    assert [wait.seconds for wait in waits] == [600.0]  # as long as the server says
 
 
 def test_a_stalled_answer_is_a_heavy_one(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=2)
+    client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=0.5)
     with pytest.raises(TooHeavy, match="no answer in time"):
         client.ask(ASK)
     assert client.ask(ASK).data["viewer"]

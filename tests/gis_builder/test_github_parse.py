@@ -7,7 +7,7 @@ import pytest
 from gis_builder.crawling.github.nodes import EventNode, FoundPull, IssueNode, NodeConnection
 from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
 from gis_builder.store import TopUp
-from gis_builder.store.decoding import Malformed, convert, whole_text
+from gis_builder.store.decoding import Malformed, convert
 from gis_builder.store.records import Comment, Event, IssueRef
 from pairkit.app.errors import BadReply
 
@@ -140,9 +140,3 @@ def test_what_does_not_fit_together_is_a_bad_reply() -> None:
         parse_issue(node(createdAt="0001-01-01T00:00:00Z"))
     with pytest.raises(BadReply, match=r"acme/rocket#4: .*without its time"):
         parse_thread(node(events=connection({"__typename": "ClosedEvent"})))
-
-
-def test_texts() -> None:
-    assert whole_text(None) == ""
-    assert whole_text("\N{ROCKET}") == "\N{ROCKET}"
-    assert whole_text("half \ud83d pair") == "half ? pair"

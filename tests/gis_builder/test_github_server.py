@@ -9,10 +9,9 @@ import pytest
 import requests
 from graphql import get_operation_ast, parse, validate
 
-from tests.support.github import FaultPlan, Options, Rule, Server, serve
-from tests.support.github.faults import Injector, Kind
-from tests.support.github.graphql_api import Price, build_schema, price
-from tests.support.github.search import Search, SearchRefusal, phrase_test
+from tests.support.github import Options, Server, serve
+from tests.support.github.graphql_api import build_schema, price
+from tests.support.github.search import Search
 from tests.support.github.trackers import Catalogue
 
 ROCKET = 'repository(owner: "acme", name: "rocket")'
@@ -65,71 +64,6 @@ def test_prices_by_hand(query: str, expected: tuple[int, int, int]) -> None:
     assert (cost.requests, cost.points, cost.nodes) == expected
 
 
-@pytest.mark.parametrize(("requests_", "points"), [(0, 1), (149, 1), (150, 2), (249, 2), (301, 3)])
-def test_points_are_rounded_and_at_least_one(requests_: int, points: int) -> None:
-    assert Price(requests=requests_).points == points
-
-
-def test_an_issue_with_its_thread(tiny: Server) -> None:
-    found = rocket(
-        tiny,
-        """i: issueOrPullRequest(number: 6) { ... on Issue { title stateReason author { __typename login }
-        told: stateReason(enableDuplicate: true) duplicateOf { repository { nameWithOwner } }
-        comments(last: 9) { nodes { body fullDatabaseId } }
-        timelineItems(last: 9, itemTypes: [CLOSED_EVENT]) { totalCount nodes { __typename
-        ... on ClosedEvent { actor { login } duplicateOf { ... on Issue { number } } } } } } }""",
-    )["i"]
-    assert (found["stateReason"], found["told"]) == ("NOT_PLANNED", "DUPLICATE")
-    assert found["author"] == {"__typename": "Bot", "login": "helper"}
-    assert found["duplicateOf"]["repository"]["nameWithOwner"] == "acme/fuel"
-    assert found["comments"]["nodes"] == [{"body": "same as acme/fuel#1", "fullDatabaseId": "13"}]
-    event = {"__typename": "ClosedEvent", "actor": {"login": "max"}, "duplicateOf": {"number": 1}}
-    assert found["timelineItems"] == {"totalCount": 1, "nodes": [event]}
-
-
-def test_numbers_that_are_deleted_or_moved(tiny: Server) -> None:
-    asked = " ".join(
-        f"i{n}: issueOrPullRequest(number: {n}) {{ __typename ... on Issue {{ number }} }}" for n in (3, 7, 8)
-    )
-    answer = post(tiny, f"{{ {ROCKET} {{ {asked} }} }}").json()
-    moved = {"__typename": "Issue", "number": 2}
-    assert answer["data"]["repository"] == {"i3": {"__typename": "PullRequest"}, "i7": None, "i8": moved}
-    (error,) = answer["errors"]
-    assert (error["type"], error["path"]) == ("NOT_FOUND", ["repository", "i7"])
-
-
-def test_pages_from_either_end(tiny: Server) -> None:
-    def page(arguments: str) -> dict[str, Any]:
-        fields = f"""i: issueOrPullRequest(number: 4) {{ ... on Issue {{ comments({arguments}) {{
-            pageInfo {{ hasNextPage hasPreviousPage startCursor endCursor }}
-            nodes {{ fullDatabaseId }} }} }} }}"""
-        return rocket(tiny, fields)["i"]["comments"]
-
-    def ids(*pages: dict[str, Any]) -> list[int]:
-        return [int(node["fullDatabaseId"]) for one in pages for node in one["nodes"]]
-
-    start = page("first: 100")
-    rest = page(f'first: 100, after: "{start["pageInfo"]["endCursor"]}"')
-    end = page("last: 50")
-    before = page(f'last: 100, before: "{end["pageInfo"]["startCursor"]}"')
-    assert ids(start, rest) == ids(before, end) == list(range(1000, 1120))
-    assert (start["pageInfo"]["hasNextPage"], rest["pageInfo"]["hasNextPage"]) == (True, False)
-    assert (end["pageInfo"]["hasPreviousPage"], before["pageInfo"]["hasPreviousPage"]) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("fields", "kind"),
-    [
-        ("issues(first: 101) { nodes { number } }", "EXCESSIVE_PAGINATION"),
-        ("issues(first: -1) { totalCount }", "EXCESSIVE_PAGINATION"),
-        ("issues { nodes { number } }", "MISSING_PAGINATION_BOUNDARIES"),
-        ('issues(first: 1, after: "x") { totalCount }', "INVALID_CURSOR_ARGUMENTS"),
-    ],
-)
-def test_refused_pages(tiny: Server, fields: str, kind: str) -> None:
-    assert refusal(tiny, fields)["type"] == kind
-
-
 def test_queries_that_are_refused(tiny: Server) -> None:
     heavy = "issues(first: 100) { nodes { repository { issues(first: 100) { nodes { comments(last: 60) { "
     heavy += "totalCount"
@@ -165,30 +99,6 @@ def test_search(search: Search, query: str, found: list[int]) -> None:
     assert [hit.issue.number for hit in search.run(f"repo:acme/rocket {query}")] == found
 
 
-def test_what_a_search_refuses_or_can_not_see(search: Search) -> None:
-    assert [search.run(f"repo:acme/{name} is:issue") for name in ("vault", "nothing", "missile")] == [
-        [],
-        [],
-        [],
-    ]
-    with pytest.raises(SearchRefusal, match="longer than 256"):
-        search.run("repo:acme/rocket " + "x" * 257)
-
-
-@pytest.mark.parametrize(
-    ("phrase", "text", "says"),
-    [
-        ("dup of", "A DUP\nof #1", True),
-        ("dup of", "dup ofs", False),
-        ("dup", "dupe", False),
-        ("重复", "这是重复的", True),
-        ("c++", "written in C", True),
-    ],
-)
-def test_phrases_match_whole_words(phrase: str, text: str, says: bool) -> None:
-    assert phrase_test(phrase)(text) is says
-
-
 def test_a_spent_limit_answers_200(tiny_dump: Path) -> None:
     with serve(tiny_dump, options=Options(points=2, window_s=600)) as server:
         answers = [post(server) for _ in range(3)]
@@ -196,69 +106,3 @@ def test_a_spent_limit_answers_200(tiny_dump: Path) -> None:
         assert answers[2].status_code == 200
         assert answers[2].json()["errors"][0]["type"] == "RATE_LIMITED"
         assert (server.stats.points, server.stats.requests) == (2, 3)
-
-
-def test_the_lists_of_the_rest_api(tiny: Server) -> None:
-    headers = {"Authorization": "token any"}
-    listing = f"{tiny.url}/api/v3/repos/acme/rocket/issues?state=all&direction=asc&per_page=4"
-    first = requests.get(listing, headers=headers, timeout=10)
-    second = requests.get(first.links["next"]["url"], headers=headers, timeout=10)
-    assert [issue["number"] for issue in first.json() + second.json()] == [1, 2, 3, 4, 5, 6, 9]
-    comments = f"{tiny.url}/repos/acme/rocket/issues/2/comments"
-    assert [one["id"] for one in requests.get(comments, headers=headers, timeout=10).json()] == [11, 12]
-
-
-FAULTS = {
-    "502": (502, ""),
-    "504": (504, ""),
-    "rate_limited_200": (200, "RATE_LIMITED"),
-    "secondary_403": (403, "secondary rate limit"),
-    "secondary_200": (200, "secondary rate limit"),
-    "too_many_429": (429, "secondary rate limit"),
-    "partial": (200, "Something went wrong while executing your query"),
-    "truncated": (200, ""),
-}
-
-
-@pytest.mark.parametrize("kind", FAULTS)
-def test_a_fault_strikes_where_it_is_planned(tiny_dump: Path, kind: str) -> None:
-    status, words = FAULTS[kind]
-    plan = FaultPlan(rules=(Rule(kind=Kind(kind), at=(1,), retry_after=True),), retry_after_s=7)
-    with serve(tiny_dump, faults=plan) as server:
-        failed = post(server)
-        assert failed.status_code == status
-        assert words in failed.text
-        assert (failed.headers.get("retry-after") == "7") == ("secondary" in words)
-        if kind == "truncated":
-            with pytest.raises(requests.exceptions.JSONDecodeError):
-                failed.json()
-        assert post(server).json()["data"]
-        assert server.stats.faults == {kind: 1}
-
-
-@pytest.mark.parametrize("kind", ["dropped", "stalled"])
-def test_a_connection_ends(tiny_dump: Path, kind: str) -> None:
-    plan = FaultPlan(seed=3, rules=(Rule(kind=Kind(kind), at=(1,)),), stall_s=0.3)
-    with serve(tiny_dump, faults=plan) as server:
-        with pytest.raises(requests.RequestException):
-            post(server)
-        assert post(server).json()["data"]
-
-
-def test_heavy_queries_time_out(tiny_dump: Path) -> None:
-    plan = FaultPlan(rules=(Rule(kind=Kind.BAD_GATEWAY, page_over=49),))
-    with serve(tiny_dump, faults=plan) as server:
-        assert [post(server).status_code for _ in range(2)] == [502, 502]
-        assert post(server, ISSUES.replace("50", "49")).status_code == 200
-
-
-def test_the_seed_decides_which_requests_fail() -> None:
-    rules = (Rule(kind=Kind.BAD_GATEWAY, probability=0.2), Rule(kind=Kind.PARTIAL, probability=0.1, limit=5))
-
-    def strikes(seed: int) -> list[Kind | None]:
-        injector = Injector(FaultPlan(seed=seed, rules=rules))
-        return [fault.rule.kind if (fault := injector.next_fault()) else None for _ in range(400)]
-
-    assert strikes(1) == strikes(1) != strikes(2)
-    assert 50 <= strikes(1).count(Kind.BAD_GATEWAY) <= 110  # 80 expected
-    assert strikes(1).count(Kind.PARTIAL) == 5

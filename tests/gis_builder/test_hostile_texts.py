@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from gis_builder.detection import decide, explain
-from gis_builder.detection.phrases import PHRASES
+from gis_builder.detection.lexicon import PHRASES
 from gis_builder.detection.reading import read
 from gis_builder.detection.statements import MOST_CHARACTERS
 from gis_builder.pairing.text import clean

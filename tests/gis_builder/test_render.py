@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.pairing.render import COLUMNS
+from gis_builder.pairing.build import RENDERED_COLUMNS as COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
-from gis_builder.store.folders import open_store
+from gis_builder.store.store import open_store
 from pairkit.app.errors import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 
@@ -19,7 +19,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 
 def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
-    gis_builder.import_tracker(SAMPLE, work, progress=False)
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
     gis_builder.detect(work, progress=False)
     pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     counts = gis_builder.render(work, file, progress=False).counts

@@ -1,6 +1,5 @@
-from gis_builder.store.records import Comment, Event, Issue, IssueRef
+from gis_builder.store.records import Event, Issue, IssueRef
 from gis_builder.trackers.rest_records import (
-    comment_record,
     event_record,
     issue_record,
     title_only,
@@ -39,23 +38,6 @@ def test_issue_of_a_deleted_account_with_null_body() -> None:
     )
 
 
-def test_pull_request_by_a_bot() -> None:
-    issue = issue_record("a/b", ISSUE | {"pull_request": {}, "user": {"login": "ci", "type": "Bot"}})
-    assert (issue.is_pull, issue.is_bot, issue.author) == (True, True, "ci")
-
-
-def test_comment() -> None:
-    value = {
-        "id": 5,
-        "issue_url": "https://api.github.com/repos/a/b/issues/7",
-        "user": {"login": "eve", "type": "User"},
-        "author_association": "MEMBER",
-        "created_at": "2020-01-01T00:00:00Z",
-        "body": "dup of #3",
-    }
-    assert comment_record(value) == Comment(5, "eve", "MEMBER", "2020-01-01T00:00:00Z", "dup of #3")
-
-
 def test_events() -> None:
     mark = {"event": "marked_as_duplicate", "actor": {"login": "eve"}, "created_at": "2020-01-01T00:00:00Z"}
     assert event_record(mark) == Event("marked_as_duplicate", "eve", "2020-01-01T00:00:00Z")
@@ -68,14 +50,11 @@ def test_events() -> None:
 def test_accounts_read_as_over_graphql() -> None:
     bot = issue_record("a/b", ISSUE | {"user": {"login": "fix[bot]"}, "closed_by": {"login": "ghost"}})
     assert (bot.author, bot.is_bot, bot.closed_by) == ("fix", True, None)
+    assert issue_record("a/b", ISSUE | {"user": {"login": "ci", "type": "Bot"}}).is_bot
 
 
 def test_who_closed_a_reopened_issue_did_not_close_it() -> None:
     assert issue_record("a/b", ISSUE | {"closed_at": None, "closed_by": {"login": "eve"}}).closed_by is None
-
-
-def test_text_that_no_file_can_hold() -> None:
-    assert issue_record("a/b", ISSUE | {"title": "half \ud83d of it"}).title == "half ? of it"
 
 
 def test_of_a_pull_request_only_the_title_is_kept() -> None:

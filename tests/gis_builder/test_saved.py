@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.records import VerdictOutcome
@@ -43,29 +43,28 @@ def paginated(root: Path) -> None:
     (root / "e.json").write_text(json.dumps([*told, {"event": "labeled", "id": 1}]))
 
 
-def listed(value: dict[str, Any], *, plain: bool) -> dict[str, Any]:
+def listed(value: dict[str, Any]) -> dict[str, Any]:
     number = value["number"]
     own = [c for c in COMMENTS if c["issue_url"].endswith(f"/{number}")]
-    login = value["user"]["login"]
     return {
         "number": number,
         "title": value["title"],
         "body": value["body"],
         "state": value["state"].upper(),
         "stateReason": (value["state_reason"] or "").upper(),
-        "author": login if plain else {"login": login, "is_bot": False},
+        "author": {"login": value["user"]["login"], "is_bot": False},
         "createdAt": value["created_at"],
         "updatedAt": value["updated_at"],
         "closedAt": value["closed_at"],
-        "labels": ["a bug"] if plain else [{"name": "a bug"}],
+        "labels": [{"name": "a bug"}],
         "url": f"https://github.com/{HOME}/issues/{number}",
         "comments": [
             {
-                "author": c["user"]["login"] if plain else {"login": c["user"]["login"]},
+                "author": {"login": c["user"]["login"]},
                 "authorAssociation": "MEMBER",
                 "body": c["body"],
                 "createdAt": c["created_at"],
-                **({} if plain else {"url": f"https://github.com/{HOME}/issues/2#issuecomment-{c['id']}"}),
+                "url": f"https://github.com/{HOME}/issues/2#issuecomment-{c['id']}",
             }
             for c in own
         ],
@@ -73,15 +72,7 @@ def listed(value: dict[str, Any], *, plain: bool) -> dict[str, Any]:
 
 
 def gh_list(root: Path) -> None:
-    (root / "issues.json").write_text(
-        json.dumps([listed(i, plain=False) for i in ISSUES if i["number"] != 3])
-    )
-
-
-def id_template(root: Path) -> None:
-    issues = [listed(i, plain=True) for i in ISSUES if "pull_request" not in i]
-    pulls = [listed(ISSUES[2], plain=True) | {"state": "MERGED"}]
-    (root / "archive.json").write_text(json.dumps({"repo": HOME, "issues": issues, "pulls": pulls}))
+    (root / "issues.json").write_text(json.dumps([listed(i) for i in ISSUES if i["number"] != 3]))
 
 
 def own(rows: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
@@ -95,19 +86,6 @@ def github_backup(root: Path) -> None:
         number = value["number"]
         inside = {"comment_data": own(COMMENTS, number), "event_data": own(EVENTS, number)}
         (folder / f"{number}.json").write_text(json.dumps(value | inside))
-
-
-def metadata_backup(root: Path) -> None:
-    for value in ISSUES:
-        number = value["number"]
-        kind = "pull" if "pull_request" in value else "issue"
-        said = [{"event": "commented"} | c for c in own(COMMENTS, number)]
-        told = [{k: v for k, v in e.items() if k != "issue_url"} for e in own(EVENTS, number)]
-        folder = root / f"{kind}s"
-        folder.mkdir(exist_ok=True)
-        url = f"https://api.github.com/repos/{HOME}/{kind}s/{number}"
-        whole = {"type": kind, kind: value | {"url": url}, "events": [*said, *told]}
-        (folder / f"{number}.json").write_text(json.dumps(whole))
 
 
 # What backups hold beside issues: a tool's own notes, labels, milestones.
@@ -129,7 +107,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-@pytest.mark.parametrize("save", [paginated, gh_list, id_template, github_backup, metadata_backup])
+@pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
 def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Path, store: Store) -> None:
     root = tmp_path / "saved"
     root.mkdir()
@@ -158,8 +136,8 @@ def _thread(store: Store, number: int) -> Any:
 
 
 def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
-    id_template(tmp_path)
-    (row,) = import_dump(tmp_path / "archive.json", store, lambda _words: None)
+    gh_list(tmp_path)
+    (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
     assert row.issue_count == 3
 
 

@@ -6,13 +6,12 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Began, Finished, GitHub, Waiting
+from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
 from gis_builder.crawling.status import read_status
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Crawled
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.progress import Progress
@@ -35,13 +34,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store) -> str:
     return " ".join(repr(read_status(store)).split())
-
-
-def test_before_anything(store: Store) -> None:
-    status = read_status(store)
-    assert status.to_dict()["repositories"] == []
-    assert status.eta_s == 0.0
-    assert shown(store)
 
 
 @pytest.mark.parametrize("strategy", ["search", "sweep"])
@@ -82,31 +74,8 @@ def test_stopped_half_way(store: Store) -> None:
     assert "a/b: odd" in shown(store)
 
 
-def test_while_another_thread_crawls(station: Server, store: Store) -> None:
-    def crawl(github: GitHub) -> None:
-        github.check([STATION])
-        github.sweep([STATION])
-
-    with open_github(quick(station.url, thread_batch=2), store) as github:
-        worker = Thread(target=crawl, args=(github,))
-        worker.start()
-        stages, begun = set(), [0]
-        while worker.is_alive():
-            with Store.open(store.path) as reader:
-                for repo in read_status(reader).repositories:
-                    stages.add(repo.stage)
-                    begun.append(repo.tally.begun)
-            time.sleep(0.005)
-        worker.join()
-    assert "sweeping" in stages
-    assert begun == sorted(begun)
-
-
 def test_the_rate_limit(store: Store) -> None:
     assert store.rate_limit() is None
-    for odd in ("[]", "{}", "x"):
-        store.set_meta(RATE_LIMIT, odd)
-        assert store.rate_limit() is None
     later = time.time() + 600
     store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234
@@ -139,11 +108,6 @@ def test_repositories_and_points_left_are_counted() -> None:
         Progress("a/c: sweeping", ended=True),
         Progress("repositories: sweeping", 2, 2, "4,320 points left", ended=True),
     ]
-
-
-def test_one_repository_is_not_counted() -> None:
-    told = told_of(Began("check", 1), Advanced("", "check", 1, 0), Finished("", "check"))
-    assert [at.stage for at in told] == ["all: looking up"] * 2
 
 
 def test_who_waits_says_why(capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,6 @@ from gis_builder.store import (
     Absence,
     CrawlTask,
     Page,
-    PendingFetch,
     RepoOutcome,
     RepoRow,
     Store,
@@ -130,9 +129,9 @@ def test_kinds(store: Store) -> None:
 
 def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
-    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=False) for n in (1, 2, 5)]))
-    store.save(Page(pending=[PendingFetch(IssueRef(REPO, n), with_thread=True) for n in (1, 2, 3, 5)]))
-    wished = store.pending(REPO, with_thread=True, limit=9)
+    for numbers in ((1, 2, 5), (1, 2, 3, 5)):
+        store.save(Page(pending=[IssueRef(REPO, number) for number in numbers]))
+    wished = store.pending(REPO, limit=9)
     assert [ref.number for ref in wished] == [2, 5]
     store.save(Page(granted=wished))
     assert store.count_pending(REPO) == 0
@@ -153,35 +152,6 @@ def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store)
     assert store.tasks(REPO, "sweep") == []
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE issues SET labels = '[[[['",
-        "UPDATE repos SET outcome = 'x'",
-        "UPDATE tasks SET state = 'x'",
-        "UPDATE missing SET status = 'x'",
-    ],
-)
-def test_a_damaged_row_ends_in_one_line(tmp_path: Path, sql: str) -> None:
-    path = tmp_path / "store.sqlite"
-    with Store.open(path, create=True) as store:
-        store.save(
-            Page(
-                repos=[RepoRow(REPO, RepoOutcome.OK, REPO)],
-                threads=[Thread(an_issue(1))],
-                tasks=[CrawlTask(REPO, "sweep", state={"got": 0})],
-                missing={IssueRef(REPO, 9): (Absence.DELETED, "")},
-            )
-        )
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(sql)
-        connection.commit()
-
-    with pytest.raises(DataError, match=r"store\.sqlite: damaged \(.*run|again") as caught:
-        read_all(path)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_page_is_written_whole_or_not_at_all(store: Store) -> None:
     broken = replace(a_comment(1), body=None)  # the column forbids null
     with pytest.raises(DataError):
@@ -191,7 +161,7 @@ def test_a_page_is_written_whole_or_not_at_all(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))]))  # and the store can still be written
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(order=st.permutations(range(1, 7)), cuts=st.lists(st.integers(1, 6), max_size=3))
 def test_the_content_hash_does_not_depend_on_the_order_of_pages(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], cuts: list[int]
@@ -244,28 +214,14 @@ def of_another_program(path: Path) -> None:
         connection.execute("CREATE TABLE songs (name)")
 
 
-def torn(path: Path) -> None:
-    with Store.open(path, create=True) as store:
-        store.save(Page(threads=[Thread(an_issue(n, body="x" * 3000)) for n in range(1, 60)]))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 3 : len(data) * 2 // 3] = b"\xff" * (len(data) * 2 // 3 - len(data) // 3)
-    path.write_bytes(data)
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda _: None, "no crawl store there; run the crawl first"),
         (of_a_newer_version, r"made by a newer version \(99 > 1\): update aoe-toolkit, or choose"),
         (of_another_program, "not a crawl store"),
-        (lambda path: path.write_bytes(b"garbage " * 1000), "move it away and run again"),
-        (
-            lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000),
-            "move it away and run again",
-        ),
-        (torn, "move it away"),
     ],
-    ids=["absent", "newer", "another program's", "garbage", "cut", "torn"],
+    ids=["absent", "newer", "another program's"],
 )
 def test_what_is_no_store_ends_in_one_line(
     tmp_path: Path, make: Callable[[Path], object], words: str
@@ -285,24 +241,11 @@ def read_all(path: Path) -> None:
         list(store.threads(REPO))
 
 
-def test_unwritable_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
-        Store.open(tmp_path / "file" / "store.sqlite", create=True)
-
-
-def test_a_database_that_may_not_grow_says_what_to_do(store: Store) -> None:
-    store._connection.execute("PRAGMA max_page_count = 40")
-    with pytest.raises(ConfigError, match="no space left on the device; free some and run the same command"):
-        store.save(Page(threads=[Thread(an_issue(n, body="x" * 5000)) for n in range(1, 100)]))
-    assert list(store.threads(REPO)) == []
-
-
 def test_memory_does_not_grow_with_the_repository(store: Store) -> None:
     body = "x" * 50_000
-    for start in range(1, 1001, 50):
+    for start in range(1, 601, 50):
         store.save(Page(threads=[Thread(an_issue(n, body=body)) for n in range(start, start + 50)]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert sum(len(thread.issue.body) for thread in store.threads(REPO)) == 1000 * len(body)
+    assert sum(len(thread.issue.body) for thread in store.threads(REPO)) == 600 * len(body)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 20_000, f"{grown} kB for reading 50 MB"
+    assert grown < 20_000, f"{grown} kB for reading 30 MB"

@@ -5,22 +5,24 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gis_builder.crawling.crawl import crawl, crawl_archive, import_tracker, stored_record, update
+from gis_builder.crawling.crawl import crawl, import_tracker, update
 from gis_builder.crawling.github import CrawlSettings, GitHub, Token
-from gis_builder.detection.run import Detector, detect, explain_thread, judged_rows
-from gis_builder.detection.verdicts import (
+from gis_builder.detection.detector import (
     KEPT_FILE,
+    Detector,
     KeptVerdict,
     KeptVerdicts,
     count_verdicts,
+    detect,
+    explain_thread,
+    judged_rows,
     read_duplicates,
-    write_verdicts,
 )
-from gis_builder.progress.display import RunDisplay
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import write_parquet
 from tests.support.github import serve
 
 from .conftest import judge
@@ -47,7 +49,7 @@ def write(path: Path, *verdicts: Verdict) -> None:
     kept = KeptVerdicts(path.with_name(KEPT_FILE))
     for written in verdicts:
         kept.add(KeptVerdict(written, "", ()))
-    write_verdicts(path, kept.write({"a/b"}))
+    write_parquet(path, kept.write({"a/b"}))
 
 
 def test_verdicts_survive_the_file(tmp_path: Path) -> None:
@@ -66,17 +68,9 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_no_verdicts_make_an_empty_file(tmp_path: Path) -> None:
-    write(tmp_path / "v.parquet")
-    assert read_duplicates(tmp_path / "v.parquet") == []
-
-
-def test_absent_and_foreign_files_are_told(tmp_path: Path) -> None:
+def test_absent_verdicts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="run `gis detect` first"):
         read_duplicates(tmp_path / "none.parquet")
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(DataError, match="not a file of verdicts"):
-        count_verdicts(tmp_path / "bad.parquet")
 
 
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
@@ -89,13 +83,6 @@ def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
     assert kept
 
 
-def test_some_threads_get_the_same_verdicts_as_all(store: Store) -> None:
-    everything = {v.ref: v for v in judge(store, [REPO], DetectSettings())}
-    refs = sorted(everything)[::7]
-    again = Detector(store, DetectSettings()).judge_again(refs)
-    assert [kept.verdict for kept in again] == [everything[ref] for ref in refs]
-
-
 def test_former_names_are_home(store: Store) -> None:
     """lumen was renamed: a link to its former name is one to itself."""
     (found,) = Detector(store, DetectSettings()).judge_again([IssueRef("lumenbase/lumen", 63)])
@@ -103,10 +90,10 @@ def test_former_names_are_home(store: Store) -> None:
 
 
 @pytest.fixture
-def own_store(store: Store, tmp_path: Path) -> Iterator[Store]:
-    """A copy of the sample that a test may change."""
+def own_store(tmp_path: Path) -> Iterator[Store]:
+    """One sample tracker that a test may change."""
     with Store.open(tmp_path / "store.sqlite", create=True) as copy:
-        import_tracker(copy, SAMPLE, lambda _words: None)
+        import_tracker(copy, SAMPLE / "quarryhq", lambda _words: None)
         yield copy
 
 
@@ -141,14 +128,10 @@ def test_a_target_that_turns_out_otherwise_is_judged_again(own_store: Store) -> 
     assert ref not in {verdict.ref for verdict in read_duplicates(own_store.path.with_name("v.parquet"))}
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 not really"])
-def test_what_can_not_be_read_is_judged_again(own_store: Store, content: bytes) -> None:
+def test_verdicts_of_another_version_are_made_again(own_store: Store) -> None:
     threads = judged_anew(own_store)
     kept = own_store.path.with_name(KEPT_FILE)
-    kept.write_bytes(content)
-    assert judged_anew(own_store) == threads
-    rows = pl.read_parquet(kept).with_columns(verdict=pl.lit("perhaps"))
-    rows.write_parquet(kept)
+    pl.read_parquet(kept).drop("asked").write_parquet(kept)
     assert judged_anew(own_store) == threads
 
 
@@ -171,36 +154,8 @@ def test_only_issues_can_be_explained(store: Store, name: str) -> None:
         explain_thread(store, name, DetectSettings())
 
 
-def test_an_archive_proposes_and_the_crawl_decides(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    import gzip
-    import json
-
-    hour = tmp_path / "2023-01-01-0.json.gz"
-    event = {
-        "type": "IssueCommentEvent",
-        "repo": {"name": REPO},
-        "payload": {
-            "action": "created",
-            "issue": {"number": 58, "state": "closed"},
-            "comment": {"body": "Closing in favor of #41"},
-        },
-    }
-    with gzip.open(hour, "wt") as file:
-        file.write(json.dumps(event) + "\n{broken\n")
-    with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as store:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
-        with GitHub(settings.crawl, [Token("any", server.url)], store) as github, RunDisplay() as show:
-            rows = crawl_archive(github, store, [REPO], [hour], settings, show)
-        found = judge(store, [REPO], settings.detect)
-    assert [row.outcome for row in rows] == ["ok"]
-    assert [(v.ref.number, v.outcome, v.targets) for v in found] == [
-        (58, VerdictOutcome.DUPLICATE, (IssueRef(REPO, 41),))
-    ]
-    assert "1 candidates in 1 events" in capfd.readouterr().err
-
-
 def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
-    assert stored_record(store) == {"strategy": "dump"}
+    assert store.crawl_record() == {"strategy": "dump"}
 
 
 def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) -> None:
@@ -247,26 +202,10 @@ def test_a_store_goes_on_with_the_settings_it_was_begun_with(
             crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
 
 
-def test_an_update_of_what_was_never_crawled_crawls_it(tmp_path: Path) -> None:
-    found = []
-    with serve(SAMPLE) as server:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url))
-        for fetch in (crawl, update):
-            path = tmp_path / f"{fetch.__name__}.sqlite"
-            with (
-                Store.open(path, create=True) as crawled,
-                GitHub(settings.crawl, [Token("t", server.url)], crawled) as github,
-            ):
-                fetch(github, crawled, [REPO], settings)
-                verdicts = judge(crawled, [REPO], settings.detect)
-                found.append({v.ref: v.targets for v in verdicts if v.outcome is VerdictOutcome.DUPLICATE})
-    assert found[0] == found[1] != {}
-
-
 def test_an_update_goes_on_as_the_crawl_was_begun(tmp_path: Path) -> None:
     with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as crawled:
         swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
         with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:
             crawl(github, crawled, [REPO], swept)
             update(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-        assert stored_record(crawled)["strategy"] == "sweep"
+        assert crawled.crawl_record()["strategy"] == "sweep"

@@ -2,17 +2,17 @@
 
 from gis_builder.crawling.github.crawler import GitHub
 from gis_builder.crawling.github.tokens import Token, find_tokens
-from gis_builder.progress.events import Advanced, Began, CrawlEvent, Finished, Listener, Waiting
+from gis_builder.progress import Advanced, Began, CrawlEvent, CrawlListener, Finished, Waiting
 from gis_builder.settings.crawl import CrawlSettings
 
 __all__ = [
     "Advanced",
     "Began",
     "CrawlEvent",
+    "CrawlListener",
     "CrawlSettings",
     "Finished",
     "GitHub",
-    "Listener",
     "Token",
     "Waiting",
     "find_tokens",

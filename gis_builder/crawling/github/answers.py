@@ -141,11 +141,7 @@ def _classify(status: int, low: Mapping[str, str], body: bytes) -> QueryAnswer:
 
 
 def requested_wait_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server wants to be left alone: `retry-after`, else until the reset of a spent quota.
-
-    The reset is compared with the server's own `date`, so a wrong clock on this side does no harm. Without a
-    date nothing is known and None is returned.
-    """
+    """Seconds the server wants to be left alone: `retry-after`, else until the reset of a spent quota."""
     after = _retry_after(headers)
     if after is not None:
         return after

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gis_builder.crawling.github.client import Client, HttpReply, TooHeavy
 from gis_builder.crawling.github.queries import GraphQuery, Queries
-from gis_builder.progress.events import Advanced, Listener
+from gis_builder.progress import Advanced, CrawlListener
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.decoding import MOST_NUMBER
@@ -44,10 +44,7 @@ class Window:
 
 
 def cut(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
-    """Cut a window that holds `count` results into adjoining ones; none where it is one second long.
-
-    Open sides stay open, so whatever `first` and `last` are, every moment is in exactly one part.
-    """
+    """Cut a window that holds `count` results into adjoining ones; none where it is one second long."""
     start = window.start if window.start is not None else min(first, _begin_before(window.end, first))
     end = window.end if window.end is not None else max(last, start + 1)
     if end <= start:
@@ -127,7 +124,7 @@ class Crawl:
     settings: CrawlSettings
     client: Client
     store: Store
-    listener: Listener
+    listener: CrawlListener
     queries: Queries
 
     def save(self, repo: str, page: Page) -> None:

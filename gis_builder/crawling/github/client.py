@@ -19,7 +19,7 @@ from gis_builder.crawling.github.exchange import Exchange
 from gis_builder.crawling.github.nodes import Rate
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress.events import Listener, Waiting, ignore
+from gis_builder.progress import CrawlListener, Waiting, ignore
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
 from gis_builder.store.decoding import Malformed, decode
@@ -71,7 +71,7 @@ class Client:
         settings: CrawlSettings,
         token: Token,
         stop: threading.Event | None = None,
-        listener: Listener = ignore,
+        listener: CrawlListener = ignore,
     ) -> None:
         self._settings = settings
         self._token_name = token.name

@@ -17,12 +17,12 @@ from gis_builder.crawling.github import check, search, sweep
 from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
 from gis_builder.crawling.github.check import may_be_repository
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
-from gis_builder.crawling.github.fetch import Fetcher, fetch, top_up
+from gis_builder.crawling.github.fetch import Fetcher, fetch
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.crawling.github.nodes import TypeNode
 from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress.events import Began, Finished, Listener, ignore
+from gis_builder.progress import Began, CrawlListener, Finished, ignore
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Usage
 from gis_builder.store.records import IssueRef, Kind
@@ -32,7 +32,7 @@ _SERVER = Decoder(Server)
 
 
 class Worker:
-    """One token's worker. Each method stores what it fetches and goes on where it was stopped."""
+    """One token's client, and what a job works with."""
 
     def __init__(
         self,
@@ -40,40 +40,11 @@ class Worker:
         token: Token,
         store: Store,
         stop: threading.Event,
-        listener: Listener,
+        listener: CrawlListener,
     ) -> None:
         self._settings, self._store, self._listener = settings, store, listener
         self._client = Client(settings, token, stop, listener)
         self._made: Crawl | None = None
-
-    def check(self, names: Sequence[str], *, listed: bool = True) -> None:
-        """Store what each repository is."""
-        check.check(self._crawl(), names, listed=listed)
-
-    def search(self, row: RepoRow) -> None:
-        """Fetch the threads that may be duplicates."""
-        search.search(self._crawl(), row)
-
-    def sweep(self, row: RepoRow) -> None:
-        """Fetch every thread."""
-        sweep.sweep(self._crawl(), row)
-
-    def update(self, row: RepoRow) -> None:
-        """Fetch the threads that changed since the last crawl or update."""
-        sweep.update(self._crawl(), row)
-
-    def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
-        """Fetch issues by number; their repositories were checked."""
-        crawl = self._crawl()
-        fetch(crawl, Fetcher(crawl), refs, with_thread=with_thread)
-        if with_thread:
-            for repo in sorted({ref.repo for ref in refs}):
-                top_up(crawl, repo)
-
-    def negative_sample(self, row: RepoRow, count: int, seed: int) -> list[int]:
-        """Fetch a sample of issues and return its numbers."""
-        crawl = self._crawl()
-        return fetch_negative_sample(crawl, Fetcher(crawl), row, count, seed)
 
     def take_usage(self) -> Usage:
         """What was spent and not stored yet."""
@@ -83,7 +54,7 @@ class Worker:
         """Close the connection."""
         self._client.close()
 
-    def _crawl(self) -> Crawl:
+    def crawl(self) -> Crawl:
         """The tools, made when first used: which fields the server has must be known for the queries."""
         if self._made is None:
             queries = Queries(self._settings, self._server())
@@ -123,6 +94,7 @@ def _fields(kind: TypeNode | None) -> dict[str, list[str]]:
 
 
 Job = Callable[[Worker], None]
+RepoWork = Callable[[Crawl, RepoRow], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
 Done = Callable[[str, Worker, RemoteError | None], None]
 
@@ -137,7 +109,7 @@ class GitHub:
         settings: CrawlSettings,
         tokens: Sequence[Token],
         store: Store,
-        listener: Listener = ignore,
+        listener: CrawlListener = ignore,
     ) -> None:
         if not tokens:
             raise ConfigError("a crawl needs at least one GitHub token")
@@ -147,28 +119,25 @@ class GitHub:
 
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look every repository up; the rows come back in the order asked for."""
-        self._run("check", {"": lambda worker: worker.check(repos)})
+        self._run("check", {"": lambda worker: check.check(worker.crawl(), repos)})
         rows = {row.name.lower(): row for row in self._store.repos()}
         return [rows[name.lower()] for name in repos]
 
     def search(self, repos: Sequence[str]) -> list[RepoRow]:
         """Fetch the threads of each repository that may be duplicates; see `crawl`."""
-        return self._over(repos, "search", lambda worker, row: worker.search(row))
+        return self._over(repos, "search", search.search)
 
     def sweep(self, repos: Sequence[str]) -> list[RepoRow]:
         """Fetch every thread of each repository; see `crawl`."""
-        return self._over(repos, "sweep", lambda worker, row: worker.sweep(row))
+        return self._over(repos, "sweep", sweep.sweep)
 
     def update(self, repos: Sequence[str]) -> list[RepoRow]:
         """Fetch every thread that changed since the crawl or the last update; see `crawl`."""
-        return self._over(repos, "update", lambda worker, row: worker.update(row))
+        return self._over(repos, "update", sweep.update)
 
-    def fetch(self, refs: Sequence[IssueRef], *, with_thread: bool = False) -> None:
-        """Fetch issues by number, of any repository, that the store does not know yet.
-
-        What is not there is stored as missing, with the reason. A repository that fails stops no other.
-        """
-        unknown = {ref for ref in refs if self._is_unknown(ref, with_thread=with_thread)}
+    def fetch(self, refs: Sequence[IssueRef]) -> None:
+        """Fetch issues by number, of any repository, that the store does not know yet."""
+        unknown = {ref for ref in refs if self._store.kind(ref) is Kind.UNKNOWN}
         impossible = {ref for ref in unknown if not may_be_repository(ref.repo)}
         nowhere = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
         self._store.save(Page(missing=dict.fromkeys(impossible, nowhere)))
@@ -180,18 +149,18 @@ class GitHub:
             home = IssueRef(self._store.full_name(ref.repo), ref.number)
             # Repositories that are only met in passing share their queries.
             groups.setdefault(home.repo if home.repo in listed else "", []).append(home)
-        jobs: dict[str, Job] = {
-            repo: partial(_fetch, group, with_thread) for repo, group in sorted(groups.items())
-        }
+        jobs: dict[str, Job] = {repo: partial(_fetch, group) for repo, group in sorted(groups.items())}
         self._run("fetch", jobs)
 
     def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> dict[str, list[int]]:
         """Fetch a sample of each repository's issues, the same for the same seed."""
         samples: dict[str, list[int]] = {}
 
-        def draw(worker: Worker, row: RepoRow) -> None:
-            names = [name for name in counts if self._store.full_name(name) == row.full_name]
-            samples[row.full_name] = worker.negative_sample(row, max(counts[name] for name in names), seed)
+        def draw(crawl: Crawl, row: RepoRow) -> None:
+            count = max(
+                count for name, count in counts.items() if self._store.full_name(name) == row.full_name
+            )
+            samples[row.full_name] = fetch_negative_sample(crawl, Fetcher(crawl), row, count, seed)
 
         self._over(counts, "pool", draw)
         return {name: samples[name] for name in sorted(samples)}
@@ -208,18 +177,12 @@ class GitHub:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _is_unknown(self, ref: IssueRef, *, with_thread: bool) -> bool:
-        kind = self._store.kind(ref)
-        if kind is Kind.ISSUE and with_thread:
-            return not self._store.has_thread(ref)
-        return kind is Kind.UNKNOWN
-
     def _look_up_homes(self, repos: set[str]) -> None:
         """Look up repositories that nobody asked for but that targets are in."""
         known = {name.lower() for row in self._store.all_repos() for name in (row.name, row.full_name)}
         new = sorted(repo for repo in repos if repo.lower() not in known)
         if new:
-            self._run("check", {"": lambda worker: worker.check(new, listed=False)})
+            self._run("check", {"": lambda worker: check.check(worker.crawl(), new, listed=False)})
 
     def _note_homeless(self, refs: set[IssueRef]) -> set[IssueRef]:
         """Store those whose repository is not there, or not to be read, as missing; return the others."""
@@ -234,9 +197,7 @@ class GitHub:
         self._store.save(Page(missing=gone))
         return {ref for ref, row in homes.items() if row and row.is_crawlable}
 
-    def _over(
-        self, repos: Iterable[str], stage: str, work: Callable[[Worker, RepoRow], None]
-    ) -> list[RepoRow]:
+    def _over(self, repos: Iterable[str], stage: str, work: RepoWork) -> list[RepoRow]:
         """Do something for every crawlable repository, each once under whatever names it was asked for."""
         wanted = {name.lower() for name in repos}
         jobs: dict[str, Job] = {}
@@ -272,12 +233,12 @@ class GitHub:
         self._store.save(page)
 
 
-def _do(work: Callable[[Worker, RepoRow], None], row: RepoRow, worker: Worker) -> None:
-    work(worker, row)
+def _do(work: RepoWork, row: RepoRow, worker: Worker) -> None:
+    work(worker.crawl(), row)
 
 
-def _fetch(refs: Sequence[IssueRef], with_thread: bool, worker: Worker) -> None:
-    worker.fetch(refs, with_thread=with_thread)
+def _fetch(refs: Sequence[IssueRef], worker: Worker) -> None:
+    fetch(worker.crawl(), refs)
 
 
 def work_off(jobs: Mapping[str, Job], workers: Sequence[Worker], stop: threading.Event, done: Done) -> None:

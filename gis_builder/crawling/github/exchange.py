@@ -168,27 +168,12 @@ class Exchange:
         self._address, self._token, self._timeout_s = address, token, timeout_s
         self._session, self._deadline = _open_session(address)
 
-    def get(self, path: str, accept: str) -> Raw | QueryAnswer:
-        """Ask for a path below the root: what came, or why nothing did."""
-        return self._send("GET", path, {"Accept": accept}, None)
-
     def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
-        """Send JSON to a path below the root; see `get`."""
-        return self.write("POST", path, body, "application/json")
-
-    def write(self, method: str, path: str, body: bytes, accept: str) -> Raw | QueryAnswer:
-        """Ask for a change of what is under a path below the root; see `get`."""
-        headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body else {})
-        return self._send(method, path, headers, body or None)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._session.close()
-
-    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Raw | QueryAnswer:
+        """Send JSON to a path below the root: what came, or why nothing did."""
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
         with self._deadline.within(self._timeout_s) as watch:
             try:
-                came = self._once(method, self._address.join(path), headers, body)
+                came = self._once("POST", self._address.join(path), headers, body)
             except requests.ReadTimeout:
                 return _LATE
             except (requests.RequestException, HTTPError) as error:
@@ -196,7 +181,11 @@ class Exchange:
         # Where a body ends with the connection, one that was cut off looks whole.
         return _LATE if watch.is_over else came
 
-    def _once(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Raw | QueryAnswer:
+    def close(self) -> None:
+        """Close the connection."""
+        self._session.close()
+
+    def _once(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Raw | QueryAnswer:
         with self._session.request(
             method,
             url,
@@ -220,10 +209,7 @@ class _Session(requests.Session):
 
 
 def _open_session(address: Address) -> tuple[requests.Session, Deadline]:
-    """A session without cookies that follows no redirect, and the deadline that its exchanges keep.
-
-    Its requests need an authentication object, lest a `.netrc` file signs them.
-    """
+    """A session without cookies that follows no redirect, and the deadline that its exchanges keep."""
     session, deadline = _Session(), Deadline()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
     session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})

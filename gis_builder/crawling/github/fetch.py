@@ -124,10 +124,7 @@ class Fetcher:
         return settings.thread_batch if with_thread else settings.issue_batch
 
     def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
-        """Fetch every one of `refs`, however many requests that takes.
-
-        The page holds each as a thread, an issue, a pull request or an absence; it is not stored yet.
-        """
+        """Fetch every one of `refs`, however many requests that takes."""
         page, failures = Page(), Counter[IssueRef]()
         waiting = sorted(set(refs))
         while waiting:
@@ -181,13 +178,14 @@ class Fetcher:
         self._crawl.client.back_off(max(failures[ref] for ref in failed), next(iter(failed.values())))
 
 
-def fetch(crawl: Crawl, fetcher: Fetcher, refs: Sequence[IssueRef], *, with_thread: bool) -> None:
+def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues by number, of any repositories, a stored page at a time."""
-    size = fetcher.batch(with_thread=with_thread)
+    fetcher = Fetcher(crawl)
+    size = fetcher.batch(with_thread=False)
     ordered = sorted(set(refs))
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
-        crawl.save(_account(batch), fetcher.resolve(batch, with_thread=with_thread))
+        crawl.save(_account(batch), fetcher.resolve(batch, with_thread=False))
         crawl.tell(_account(batch), "issues", start + len(batch), len(ordered))
 
 
@@ -197,11 +195,12 @@ def _account(refs: Sequence[IssueRef]) -> str:
     return repos.pop() if len(repos) == 1 else ""
 
 
-def fetch_threads(crawl: Crawl, fetcher: Fetcher, repo: str) -> None:
+def fetch_threads(crawl: Crawl, repo: str) -> None:
     """Fetch every thread that was wished for, a stored page at a time."""
+    fetcher = Fetcher(crawl)
     total = crawl.store.count_pending(repo)
     limit = fetcher.batch(with_thread=True)
-    while refs := crawl.store.pending(repo, with_thread=True, limit=limit):
+    while refs := crawl.store.pending(repo, limit):
         page = fetcher.resolve(refs, with_thread=True)
         page.granted.extend(refs)
         crawl.save(repo, page)

@@ -106,10 +106,7 @@ class Queries:
         return GraphQuery(_query(parts), _HITS)
 
     def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[Found]:
-        """Issues by number, of any repositories: 3 connections each with their threads, else none.
-
-        `refs` has to be sorted by repository; the aliases are `r0.i12` and so on.
-        """
+        """Issues by number, of any repositories: 3 connections each with their threads, else none."""
         # A fragment, since fifty times the same fields would be most of the query.
         nested = f" {self._inline()}" if with_thread else ""
         fields = f"__typename ... on Issue {{ {self._issue}{nested} }} {_PULL}"

@@ -12,12 +12,12 @@ from math import ceil
 
 from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, ask_sized, cut, epoch
 from gis_builder.crawling.github.client import RequestRefused
-from gis_builder.crawling.github.fetch import Fetcher, failure_of, fetch_threads, top_up
+from gis_builder.crawling.github.fetch import failure_of, fetch_threads, top_up
 from gis_builder.crawling.github.nodes import Hits
 from gis_builder.crawling.github.queries import GraphQuery, Search
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import CrawlTask, Page, PendingFetch, RepoRow
+from gis_builder.store import CrawlTask, Page, RepoRow
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
 
@@ -26,17 +26,14 @@ _PROBE = "reason:duplicate"  # not every server knows it
 
 
 def search(crawl: Crawl, row: RepoRow) -> None:
-    """Find and fetch the repository's candidates; goes on where it was stopped.
-
-    One that takes fewer queries to sweep is swept, unless its search has begun.
-    """
+    """Find and fetch the repository's candidates; goes on where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
     if not has_begun and is_cheaper_swept(row.full_name, row.issue_count, row.labels, crawl.settings):
         sweep(crawl, row)
         return
     _plan(crawl, row)
     _discover(crawl, row)
-    fetch_threads(crawl, Fetcher(crawl), row.full_name)
+    fetch_threads(crawl, row.full_name)
     top_up(crawl, row.full_name)
 
 
@@ -146,7 +143,7 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, found: Hits, 
             page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
             return
     numbers = [node.number for node in found.nodes if node and node.number]
-    page.pending.extend(PendingFetch(IssueRef(row.full_name, number), with_thread=True) for number in numbers)
+    page.pending.extend(IssueRef(row.full_name, number) for number in numbers)
     got = task.state["got"] + len(numbers)
     more = found.page_info.has_next_page
     if more:

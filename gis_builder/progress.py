@@ -1,15 +1,61 @@
-"""What a person sees of a run: bars or lines for its stages, and notes."""
+"""Progress of a run: its events, and how they are shown: bars or lines for its stages, and notes."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from gis_builder.progress.events import Advanced, Began, CrawlEvent, Finished, Waiting
 from pairkit.app.progress import Display, Listener, Progress
 from pairkit.app.terminal import say
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """So many repositories are next, for one stage."""
+
+    stage: str  # check | search | sweep | update | fetch | pool
+    repos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing is asked for a while."""
+
+    why: str
+    seconds: float
+    until: float  # this machine's clock, epoch seconds, for showing only
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """A page was stored."""
+
+    repo: str
+    stage: str  # check | discover | threads | top-ups | sweep | issues | pool | update
+    done: int
+    total: int  # the best guess so far; 0 where there is none
+    points_left: int | None = None  # of this worker's token, as the server said last
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A repository is done with, well or not."""
+
+    repo: str
+    stage: str
+    failure: str = ""  # empty: it went well
+
+
+CrawlEvent = Began | Waiting | Advanced | Finished
+CrawlListener = Callable[[CrawlEvent], None]
+
+
+def ignore(event: CrawlEvent) -> None:
+    """Watch nothing."""
+
 
 _STAGES = {
     "check": "looking up",

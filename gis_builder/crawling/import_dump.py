@@ -29,10 +29,7 @@ T = TypeVar("T")
 
 
 def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[RepoRow]:
-    """Fill a store from saved trackers; what it holds of the same issues is replaced.
-
-    A run that was killed leaves no repository listed: run it again, and it begins anew.
-    """
+    """Fill a store from saved trackers; what it holds of the same issues is replaced."""
     dumps = find_dumps(folder)
     for path in (path for dump in dumps for path in dump.passed_over):
         say(f"{one_line(str(path))}: holds no issues, comments or events; skipped")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gis_builder.crawling import import_dump as dump
 from gis_builder.crawling.crawl import crawl
-from gis_builder.crawling.sources import dump
-from gis_builder.crawling.sources.dump import import_dump
+from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Absence, RepoOutcome, Store
 from gis_builder.store.records import IssueRef, Kind

@@ -1,4 +1,8 @@
-"""Detection over a whole store; a thread is judged again only if it changed, or what its verdict rests on."""
+"""Detection over a store: a thread is judged again only if the thread or what its verdict rests on changed.
+
+`verdicts.parquet` has the verdicts of the last `gis detect`. `kept.parquet` has all that were made, with the
+digests of what they rest on.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,62 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from msgspec.json import Decoder
 
-from gis_builder.detection import KindOf, Rules, decide, explain
-from gis_builder.detection.verdicts import KEPT_FILE, KeptVerdict, KeptVerdicts, write_verdicts
-from gis_builder.progress.display import SILENT, RunDisplay
+from gis_builder.detection.claim_tracker import KindOf, Rules
+from gis_builder.detection.decision import decide
+from gis_builder.detection.explain import explain
+from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.crawled import site_of
 from gis_builder.store.decoding import Node
-from gis_builder.store.records import IssueRef, Kind, Thread, Verdict, VerdictOutcome
+from gis_builder.store.records import Evidence, IssueRef, Kind, Relation, Thread, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import read_parquet, write_parquet
+
+_LOG = logging.getLogger(__name__)
+
+_RECORD = "verdicts"
+CODE = ("store/records.py", "detection")  # what a verdict is made by
+FILE = "verdicts.parquet"
+KEPT_FILE = "kept.parquet"
+_CHUNK = 4096
+
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+        "targets": pl.List(pl.String),
+        "said": pl.String,
+    }
+)
+_VERDICT: dict[str, Any] = {
+    "repo": pl.String,
+    "number": pl.Int64,
+    "verdict": pl.String,
+    "targets": pl.List(pl.Int64),  # in the same repository
+    "targets_elsewhere": pl.List(pl.String),  # owner/name#number
+    "confidence": pl.Float64,
+    "reason": pl.String,
+    "evidence": pl.List(_EVIDENCE),
+    "relation": pl.String,  # null where the issue is no duplicate
+}
+_BASIS: dict[str, Any] = {
+    "digest": pl.String,  # of the thread, the settings and the detector
+    "asked": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
+}
 
 
 @cache
@@ -43,12 +82,6 @@ def _sources(part: Traversable) -> Iterator[tuple[str, bytes]]:
             yield source.name, source.read_bytes()
 
 
-_LOG = logging.getLogger(__name__)
-
-_RECORD = "verdicts"
-CODE = ("store/records.py", "store/markdown.py", "detection")  # what a verdict is made by
-
-
 class _Basis(Node, frozen=True):
     """What the verdicts of the last detection rest on."""
 
@@ -63,15 +96,11 @@ _DECODER = Decoder(_Basis)
 def detect(
     store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
 ) -> int:
-    """Judge these repositories and write the verdicts; the store notes what they rest on.
-
-    Returns:
-        How many threads were judged anew; of the others the verdicts were kept.
-    """
+    """Judge these repositories and write the verdicts; the store notes what they rest on."""
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
-    write_verdicts(path, detector.keep())
+    write_parquet(path, detector.keep(), private=True)  # they quote comments
     basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
     store.set_meta(_RECORD, json.dumps(basis))
     return detector.judged_anew
@@ -117,7 +146,7 @@ class Detector:
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]
-        self._store, self._settings, self._site = store, settings, site_of(store)
+        self._store, self._settings, self._site = store, settings, store.site
         self._newest = {row.full_name: row.max_number for row in rows}
         self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
         self._names: dict[str, set[str]] = {}
@@ -151,10 +180,7 @@ class Detector:
         return self._kept.write(self._judged)
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
-        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of.
-
-        With all of it fetched, the verdict is the one that a store of the whole tracker gives.
-        """
+        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of."""
         rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
         return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
 
@@ -220,3 +246,126 @@ def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: Detect
     if verdict.outcome is VerdictOutcome.DUPLICATE and verdict.confidence < settings.min_confidence:
         return replace(verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence")
     return verdict
+
+
+class KeptVerdict(NamedTuple):
+    """A verdict, and what it rests on beside its thread."""
+
+    verdict: Verdict
+    digest: str  # of the thread, the settings and the detector
+    asked: tuple[tuple[IssueRef, Kind], ...]  # what detection asked the kind of, and what it was told
+
+
+class KeptVerdicts:
+    """Verdicts by the digest of what was judged, in columns, so that many take little memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._schema = pl.Schema(_VERDICT | _BASIS)
+        old = read_parquet(path) if path.exists() else self._schema.to_frame()
+        self._old = old if old.schema == self._schema else self._schema.to_frame()  # another version's
+        self._new: list[pl.DataFrame] = []
+        self._rows: list[tuple[Any, ...]] = []
+
+    def of(self, repo: str) -> dict[int, KeptVerdict]:
+        """What was kept of a repository when the file was opened, by number."""
+        rows = self._old.filter(pl.col("repo") == repo)
+        return {row["number"]: _kept(row) for row in rows.iter_rows(named=True)}
+
+    def add(self, kept: KeptVerdict) -> None:
+        """Keep a verdict in place of an older one on the same issue."""
+        asked = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.asked]
+        self._rows.append((*_row(kept.verdict), kept.digest, asked))
+        if len(self._rows) >= _CHUNK:
+            self._flush()
+
+    def write(self, judged: Collection[str]) -> pl.DataFrame:
+        """Write the file, readable by its owner alone."""
+        self._flush()
+        # Of an issue that was judged twice, the last verdict.
+        new = pl.concat([self._schema.to_frame(), *self._new]).unique(
+            ("repo", "number"), keep="last", maintain_order=True
+        )
+        new = new.sort("repo", "number")
+        others = self._old.filter(~pl.col("repo").is_in(list(judged)))
+        write_parquet(self._path, pl.concat([others, new]).sort("repo", "number"), private=True)
+        return new.select(list(_VERDICT))
+
+    def _flush(self) -> None:
+        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
+        self._rows = []
+
+
+def read_verdicts(path: Path) -> pl.DataFrame:
+    """Read all verdicts of a file that `detect` wrote."""
+    return _read(path, list(_VERDICT))
+
+
+def read_duplicates(path: Path) -> list[Verdict]:
+    """Read the verdicts `duplicate` of a file that `detect` wrote."""
+    found = read_verdicts(path).filter(pl.col("verdict") == VerdictOutcome.DUPLICATE.value)
+    return [_verdict(row) for row in found.iter_rows(named=True)]
+
+
+def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
+    """How many issues got each verdict for each reason."""
+    counts: dict[str, dict[str, int]] = {}
+    grouped = _read(path, ["verdict", "reason"]).group_by("verdict", "reason").len().sort("verdict", "reason")
+    for outcome, reason, count in grouped.iter_rows():
+        counts.setdefault(outcome, {})[reason] = count
+    return counts
+
+
+def _read(path: Path, columns: list[str]) -> pl.DataFrame:
+    if not path.exists():
+        raise DataError("no verdicts there; run `gis detect` first", path=path)
+    return read_parquet(path, columns)
+
+
+def _row(verdict: Verdict) -> tuple[Any, ...]:
+    repo, number = verdict.ref
+    return (
+        repo,
+        number,
+        str(verdict.outcome),
+        [ref.number for ref in verdict.targets if ref.repo == repo],
+        [str(ref) for ref in verdict.targets if ref.repo != repo],
+        verdict.confidence,
+        verdict.reason,
+        [
+            {**asdict(evidence), "targets": [str(ref) for ref in evidence.targets]}
+            for evidence in verdict.evidence
+        ],
+        str(verdict.relation) if verdict.outcome is VerdictOutcome.DUPLICATE else None,
+    )
+
+
+def _verdict(row: Mapping[str, Any]) -> Verdict:
+    targets = [IssueRef(row["repo"], number) for number in row["targets"]]
+    targets += [_ref(text) for text in row["targets_elsewhere"]]
+    evidence = (
+        Evidence(**{**item, "targets": tuple(_ref(text) for text in item["targets"])})
+        for item in row["evidence"]
+    )
+    ref = IssueRef(row["repo"], row["number"])
+    return Verdict(
+        *(
+            ref,
+            VerdictOutcome(row["verdict"]),
+            tuple(targets),
+            row["confidence"],
+            row["reason"],
+            tuple(evidence),
+        ),
+        Relation(row["relation"] or Relation.DUPLICATE),
+    )
+
+
+def _kept(row: Mapping[str, Any]) -> KeptVerdict:
+    asked = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["asked"])
+    return KeptVerdict(_verdict(row), row["digest"], asked)
+
+
+def _ref(text: str) -> IssueRef:
+    repo, _, number = text.rpartition("#")
+    return IssueRef(repo, int(number))

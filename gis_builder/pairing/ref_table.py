@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder.store.records import IssueRef
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
 from pairkit.similarity.groups import Places, alone, connected
 
-_BITS = 24  # of an issue's number: the highest that is taken, `_decoding.MOST_NUMBER`, has 24
+_BITS = 24  # of an issue's number: the highest that is taken, `decoding.MOST_NUMBER`, has 24
 _NUMBER = (1 << _BITS) - 1
 
 
@@ -22,7 +20,7 @@ class RefTable:
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
-        keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | _checked(ref) for ref in refs))
+        keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs))
         self._repos = sorted(codes)
         self._rank = {repo: rank for rank, repo in enumerate(self._repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
@@ -56,10 +54,6 @@ class RefTable:
         """The place of each one's repository among `repos`; (place,)."""
         return self._keys[places] >> _BITS
 
-    def numbers_at(self, places: Places) -> npt.NDArray[np.int64]:
-        """The number of each one; (place,)."""
-        return self._keys[places] & _NUMBER
-
     def of_repo(self, repo: str) -> Places:
         """The places of all references to a repository, ascending."""
         rank = self._rank.get(repo)
@@ -67,16 +61,6 @@ class RefTable:
             return np.empty(0, np.int64)
         low, high = np.searchsorted(self._keys, [rank << _BITS, (rank + 1) << _BITS])
         return np.arange(low, high)
-
-
-def _checked(ref: IssueRef) -> int:
-    """The number of a reference, which would be taken for another one's where it has more bits."""
-    if not 0 <= ref.number <= _NUMBER:
-        raise DataError(
-            f"{one_line(str(ref), 200)}: an issue's number is at most {_NUMBER}; the working folder (--work,"
-            " work=…) is damaged: move it away and run again"
-        )
-    return ref.number
 
 
 class Together:

@@ -1,1 +1,0 @@
-"""Progress of a run: its events, and how they are shown."""
