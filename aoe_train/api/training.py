@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aoe_train.api.trained import Plan, Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
-    from aoe_train.objectives.own import OwnObjective
+    from aoe_train.objectives.objective import OwnObjective
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
@@ -224,7 +224,7 @@ def train(
     from aoe_train.api.notes import notes
     from aoe_train.api.trained import Trained
     from aoe_train.training import train as _train
-    from aoe_train.training.trainer.gather import is_main, leave_group
+    from aoe_train.training.processes import is_main, leave_group
 
     merged = settings_of(train, given)
     sources = sources_of(given, merged)

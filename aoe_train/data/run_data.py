@@ -9,10 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.data.conflicts import Say, silent
 from aoe_train.data.defaults import default_objective
-from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
-from aoe_train.objectives.parts import RANKED
+from aoe_train.data.examples import (
+    Say,
+    check_labels,
+    negative_counts,
+    negatives_in_words,
+    read_examples,
+    silent,
+)
+from aoe_train.objectives.settings import RANKED
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, unwatched

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import polars as pl
 
-from aoe_train.model.cache_dir import cache_dir
+from aoe_train.model.run_folder import cache_dir
 from aoe_train.model.tokens.grown_arrays import ArrayLayout, GrowingArrays, made_arrays, mapped
 from aoe_train.model.tokens.texts_on_disk import MappedTexts
 from aoe_train.records import ABSENT, Examples, Kind, ReadingReport, check_width, kind_of, no_rows

@@ -24,11 +24,38 @@ so a command can refuse before it loads a model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, RANKED, TAUGHT, Advisers
-from aoe_train.objectives.settings import ObjectiveSettings
+from aoe_train.objectives.settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.records import Kind
 from pairkit.app.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TeacherSample:
+    """Some texts' vectors by the model as it is before training, and by its teacher, to begin maps with."""
+
+    own: Float[Tensor, "text dim"]
+    teacher: Float[Tensor, "text teacher"]
+
+
+@dataclass(frozen=True)
+class Advisers:
+    """What is known of a run's advisers before the first batch."""
+
+    guide: bool = False
+    teacher_dim: int | None = None
+    scores: bool = False
+    dot: bool = False
+    sample: TeacherSample | None = None
+
+
+NO_ADVISERS = Advisers()
+
 
 POSITIVE_SHARE = 0.8
 LabelRange = tuple[float, float]

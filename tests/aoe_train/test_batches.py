@@ -11,9 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.data.batch_plan import describe
-from aoe_train.data.batches import Batches, budget_cuts, mix_labels, one_label_batches, rank_slice
-from aoe_train.data.collate import Collate
+from aoe_train.data.batches import Batches, Collate, budget_cuts, mix_labels, one_label_batches, rank_slice
+from aoe_train.data.mixture import describe
 from aoe_train.model.tokens.tokens import TokenStore
 from aoe_train.records import ABSENT, Batch, Examples, Kind
 from pairkit.app.errors import ConfigError, DataError

@@ -24,8 +24,7 @@ from aoe_train.model.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.model.backbones.load import outline
-from aoe_train.model.backbones.recompute import recompute_argument, recompute_layers
+from aoe_train.model.backbones.load import outline, recompute_argument, recompute_layers
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError

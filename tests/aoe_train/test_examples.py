@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import records as _records
-from aoe_train.data.conflicts import settle
-from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
+from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples, settle
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError

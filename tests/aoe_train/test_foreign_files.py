@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.encoder_settings import stored_settings
-from aoe_train.model.folder import check_settings
-from aoe_train.model.folder.modules import check_modules
+from aoe_train.model.folder_checks import check_modules, check_settings
 from aoe_train.settings.training import EncoderSettings
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP

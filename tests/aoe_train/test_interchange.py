@@ -76,7 +76,7 @@ def test_long_texts_by_our_own_module(bert: Path, tmp_path: Path, long_text: str
 def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str) -> None:
     from transformers import AutoTokenizer
 
-    from aoe_train.model.backbones.ran import RanConfig, RanModel
+    from aoe_train.model.ran import RanConfig, RanModel
 
     tokenizer = AutoTokenizer.from_pretrained(bert)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}

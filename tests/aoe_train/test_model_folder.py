@@ -19,9 +19,8 @@ from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.backbones.packaged import check_published
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.folder import check_settings
-from aoe_train.model.folder.modules import check_modules
-from aoe_train.training.trainer.checkpoints import check_state_files
+from aoe_train.model.folder_checks import check_modules, check_settings
+from aoe_train.training.checkpoints import check_state_files
 from pairkit.app.errors import ConfigError, DataError, PairkitError
 
 

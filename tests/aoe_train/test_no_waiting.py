@@ -14,14 +14,14 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from aoe_train.model.backbones.ran import RanConfig, RanModel
 from aoe_train.model.packing.run import register, use_fast_layers
+from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
-from aoe_train.objectives.matryoshka import make_objective
-from aoe_train.objectives.parts import Advisers, TeacherSample
+from aoe_train.objectives.kinds import Advisers, TeacherSample
+from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.trainer.pair_model import PairModel
+from aoe_train.training.pair_model import PairModel
 
 
 @pytest.fixture(autouse=True)

@@ -19,12 +19,10 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
     ibn_loss,
 )
-from aoe_train.objectives.kinds import check_advisers, check_objective
+from aoe_train.objectives.kinds import Advisers, check_advisers, check_objective
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import Advice
-from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.pairs import Advice, unit
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import unit
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.own import CustomObjective, trained_by
-from aoe_train.objectives.pairs import as_pairs
+from aoe_train.objectives.objective import CustomObjective, Objective, trained_by
+from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import cosine
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 

@@ -13,10 +13,15 @@ from scipy.stats import pearsonr
 from torch import Tensor, nn
 
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.ranking import angle_reference, pearson_loss, ranking_loss
-from aoe_train.objectives.sbert import regression_loss, softmax_loss
+from aoe_train.objectives.pairs import TINY, cosine, unit
+from aoe_train.objectives.ranking import (
+    angle_reference,
+    pearson_loss,
+    ranking_loss,
+    regression_loss,
+    softmax_loss,
+)
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
-from aoe_train.objectives.similarity import TINY, cosine, unit
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

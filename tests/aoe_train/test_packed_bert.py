@@ -26,7 +26,7 @@ HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
     *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
-    *("aoe_train.training.trainer", "aoe_train.model.backbones.ran"),
+    *("aoe_train.training.trainer", "aoe_train.model.ran"),
 }
 
 

@@ -16,20 +16,18 @@ from torch import nn
 from aoe_train import Encoder, encode, evaluate, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.packing.int8 import (
-    LEAST_OF_GELU,
-    Int8Linear,
-    largest_weight_code,
-    of_one_input,
-    to_codes,
-    use_int8,
-)
 from aoe_train.model.packing.run import use_fast_layers
 from aoe_train.model.precision import (
+    LEAST_OF_GELU,
+    Int8Linear,
     choose_precision,
+    largest_weight_code,
+    of_one_input,
     product_time,
     slow_precision,
+    to_codes,
     training_note,
+    use_int8,
     weights_dtype,
 )
 from pairkit.app.errors import ConfigError

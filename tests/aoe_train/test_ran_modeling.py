@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
-from aoe_train.model.backbones.ran import RanConfig, RanModel
-from aoe_train.model.backbones.ran.windows import WindowLayout, count_windows
-from aoe_train.model.backbones.recompute import recompute_layers
+from aoe_train.model.backbones.load import recompute_layers
+from aoe_train.model.ran import RanConfig, RanModel, WindowLayout, count_windows
 
 WINDOW = 8
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from aoe_train.data import streamed as module
 from aoe_train.data.examples import read_examples
 from aoe_train.data.streamed import number_texts
-from aoe_train.model.origin import hash_examples
+from aoe_train.model.run_folder import hash_examples
 from aoe_train.records import Examples
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import DataError
@@ -46,8 +46,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SHARE", 8)
     monkeypatch.setattr(module, "_BLOCK", 16)
     monkeypatch.setattr(module, "_ROWS", 8)
-    monkeypatch.setattr("aoe_train.data.conflicts._SHARE", 8)
-    monkeypatch.setattr("aoe_train.data.conflicts._BLOCK", 8)
+    monkeypatch.setattr("aoe_train.data.examples._SHARE", 8)
+    monkeypatch.setattr("aoe_train.data.examples._BLOCK", 8)
     monkeypatch.setattr("aoe_train.records._BLOCK", 8)
 
 

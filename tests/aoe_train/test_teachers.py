@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train.data.collate import Collate
+from aoe_train.data.batches import Collate
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources
 from aoe_train.model.encoder import Encoder as Loaded

@@ -26,20 +26,19 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.build import TrainingSetup, build
-from aoe_train.training.choose import ResolvedSettings, resolve
-from aoe_train.training.load import load, load_backbone
-from aoe_train.training.plan import plan
-from aoe_train.training.record import _finite
-from aoe_train.training.train import _less_memory, train
-from aoe_train.training.trainer.arguments import (
+from aoe_train.training.arguments import (
     _check_shard,
     evaluation_precision,
     idle_gpus,
     start_processes,
 )
-from aoe_train.training.trainer.average import WeightAverage
-from aoe_train.training.trainer.trainer import PairTrainer
+from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.callbacks import WeightAverage
+from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
+from aoe_train.training.plan import plan
+from aoe_train.training.record import _finite
+from aoe_train.training.train import _less_memory, train
+from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import unwatched
 from pairkit.app.settings import load_settings
@@ -440,7 +439,7 @@ def test_single_texts_train_unsupervised(bert: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
-    from aoe_train.model.backbones.ran import RanConfig, RanModel
+    from aoe_train.model.ran import RanConfig, RanModel
 
     tokenizer = wordpiece()
     config = RanConfig(

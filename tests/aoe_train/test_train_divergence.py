@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
-from aoe_train.training.trainer.trainer import PairTrainer
+from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import run, weights, write_pairs

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
-from aoe_train.training.trainer.average import WeightAverage, WeightMix
+from aoe_train.training.callbacks import WeightAverage, WeightMix
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_dense_layers import ROWS

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train.training.trainer.checkpoints import (
+from aoe_train.training.checkpoints import (
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,

@@ -21,8 +21,8 @@ from transformers import TrainerCallback
 
 from aoe_train.data.run_data import Sources
 from aoe_train.settings.training import TrainSettings
+from aoe_train.training.callbacks import Stopped, stop_signals
 from aoe_train.training.train import train
-from aoe_train.training.trainer.callbacks import Stopped, stop_signals
 from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import WORDS, save_bert
 

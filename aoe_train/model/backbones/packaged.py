@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aoe_train.model.backbones.quiet import quietly
-from aoe_train.model.cache_dir import cache_dir
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import read_object
+from aoe_train.model.run_folder import cache_dir
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
@@ -67,6 +66,8 @@ def _convert(source: Path, folder: Path) -> None:
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModel, AutoTokenizer
+
+    from aoe_train.model.backbones.load import quietly
 
     try:
         with quietly():

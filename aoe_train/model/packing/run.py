@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from aoe_train.model.device import one_thread, only_callees_compiled
 from aoe_train.model.packing.attention import NAME, register
-from aoe_train.model.packing.compiling import only_callees_compiled
 from aoe_train.model.packing.layers import FastDropout, FastLinear
 from aoe_train.model.packing.sequences import Sequences
-from aoe_train.model.packing.threads import one_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

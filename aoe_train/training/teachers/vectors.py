@@ -11,8 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from aoe_train.encoding.text_vectors import TextVectors
-from aoe_train.objectives.kinds import check_advisers
-from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.kinds import Advisers, check_advisers
 from aoe_train.records import ABSENT, AdviceStore, AdviserVectors, ColumnVectors
 from aoe_train.training.teachers.scores import scores_from_file
 from pairkit.app.errors import ConfigError, DataError
