@@ -81,7 +81,6 @@ def train(
         tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT, setting="data.label_range")
     ] = None,
     conflicts: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.conflicts")] = None,
-    streaming: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.streaming")] = None,
     epochs: Annotated[
         float | None, Flag(metavar="N", panel=TRAINING, setting="optim.epochs", main=True)
     ] = None,
@@ -155,8 +154,6 @@ def train(
             neither from 0 to 1 nor from 0 to 5.
         conflicts: keep, drop, first or error: for rows of a pair whose labels differ. first keeps those that
             agree with the first. Such rows are counted and reported in any case.
-        streaming: on, off or auto: leave texts and rows on disk, with the same result. Default: auto: from
-            256 MiB of files.
         epochs: Number of times that each row is seen. Default: by number of rows.
         batch_size: Rows of each process. Default: 16.
         lr: Highest learning rate. Default: by rows and backbone.

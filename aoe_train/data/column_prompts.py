@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aoe_train.model.tokens.texts_on_disk import TextSelection
-from aoe_train.records import ABSENT, Examples
+from aoe_train.records import ABSENT, Examples, TextSelection
 from aoe_train.settings.prompts import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
 from aoe_train.settings.training import EncoderSettings, TrainSettings
 from pairkit.app.errors import ConfigError

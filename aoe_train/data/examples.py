@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 import polars as pl
 
-from aoe_train.data.streamed import Streamed, stream_examples
-from aoe_train.model.tokens.texts_on_disk import TextSelection
-from aoe_train.records import ABSENT, Examples, ReadingReport, check_width, kind_of, no_rows
-from aoe_train.settings.training import Conflicts, Streaming
+from aoe_train.records import ABSENT, Examples, ReadingReport, TextSelection, check_width, kind_of, no_rows
+from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.app.progress import Listener, unwatched
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules
 from pairkit.dataset.negatives import NEGATIVES
 from pairkit.dataset.reader import read_rows, split_names
 from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, unordered
-from pairkit.dataset.row_stream import files_of_split
 
 Say = Callable[[str], None]
-_LARGE = 256 << 20  # bytes of files from which rows stay on disk: in memory they take 20 times as much
 _BLOCK = 1 << 16  # rows of a round
 
 
@@ -42,8 +36,6 @@ def read_examples(
     conflicts: Conflicts = "keep",
     say: Say = silent,
     limit: int | None = None,
-    streaming: Streaming = "off",
-    show: Listener = unwatched,
 ) -> Examples:
     """Read rows to train or to evaluate on.
 
@@ -53,12 +45,7 @@ def read_examples(
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
-    chosen = split or _default_split(source)
-    if limit is None and _is_streamed(source, chosen, streaming):
-        streamed = stream_examples(source, split=chosen, columns=columns, rules=rules, show=show)
-        say(_told(source, streamed))
-        return settle(streamed.examples, conflicts, place=streamed.place, say=say)
-    found = read_rows(source, columns=columns, split=chosen, rules=rules)
+    found = read_rows(source, columns=columns, split=split or _default_split(source), rules=rules)
     ((name, frame),) = found.splits.items()
     if not frame.height:
         raise no_rows(found.labels, source_name(source))
@@ -102,28 +89,6 @@ def check_labels(examples: Examples, source: Source) -> None:
         )
 
 
-def _is_streamed(source: Source, split: str, streaming: Streaming) -> bool:
-    """Whether rows stay on disk."""
-    if streaming == "off":
-        return False
-    files = files_of_split(source, split)
-    if streaming == "on" and not files:
-        raise ConfigError(
-            f"{source_name(source)}: only files can be streamed; save its rows as Parquet files and give"
-            " their folder, or leave streaming out"
-        )
-    if not all(path.is_file() for path in files):
-        return False  # reading says which is not there
-    return streaming == "on" or sum(path.stat().st_size for path in files) >= _LARGE
-
-
-def _told(source: Source, streamed: Streamed) -> str:
-    return (
-        f"{source_name(source)}: {len(streamed.examples):,} rows are read from {streamed.folder} as they are"
-        f" needed ({streamed.size / (1 << 20):,.0f} MiB); set streaming to off to read them into memory"
-    )
-
-
 def _default_split(source: Source) -> str:
     splits = split_names(source)
     if len(splits) > 1 and "train" not in splits:
@@ -134,18 +99,17 @@ def _default_split(source: Source) -> str:
 def distinct(frame: pl.DataFrame) -> Examples:
     """Rows of `pairkit.dataset.reader` without columns of other kinds, each distinct text once."""
     kind = kind_of(frame.columns, binary=frame.schema.get("label") == pl.Int64)
-    columns = [frame[name].to_list() for name in frame.columns if name not in ("label", NEGATIVES)]
+    columns = [frame[name] for name in frame.columns if name not in ("label", NEGATIVES)]
     if kind == "triplet":
         negatives = frame[NEGATIVES].list
         most = int(negatives.len().to_numpy().max())
-        columns += [negatives.get(place, null_on_oob=True).to_list() for place in range(most)]
-    numbers: dict[str, int] = {}
-    in_rows = chain.from_iterable(zip(*columns, strict=True))
-    flat = np.fromiter(
-        (ABSENT if text is None else numbers.setdefault(text, len(numbers)) for text in in_rows), np.int64
-    )
+        columns += [negatives.get(place, null_on_oob=True) for place in range(most)]
+    row_by_row = np.arange(len(columns) * frame.height).reshape(len(columns), -1).T.ravel()
+    texts = pl.concat(columns).gather(row_by_row).to_arrow(compat_level=pl.CompatLevel.oldest())
+    encoded = texts.dictionary_encode()  # numbered in the order in which they come first
+    numbers = encoded.indices.fill_null(ABSENT).to_numpy().astype(np.int64)
     labels = frame["label"].cast(pl.Float32).to_numpy() if "label" in frame.columns else None
-    return Examples(list(numbers), flat.reshape(-1, len(columns)), labels, kind)
+    return Examples(encoded.dictionary.to_pylist(), numbers.reshape(-1, len(columns)), labels, kind)
 
 
 _SHARE = 1 << 20  # texts in rows whose pairs are compared at a time

@@ -21,7 +21,6 @@ from aoe_train.data.examples import (
 from aoe_train.objectives.settings import RANKED
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.app.progress import Listener, unwatched
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import LabelRules, worth_telling
 from pairkit.dataset.named_sources import named_sources
@@ -89,7 +88,6 @@ def read_data(
     say: Say = silent,
     *,
     ranked: Collection[str] | None = None,
-    show: Listener = unwatched,
 ) -> Data:
     """Read the rows of all."""
     check_names(settings, sources)
@@ -97,21 +95,17 @@ def read_data(
     told: dict[str, str] = {}
     for name, source in sources.data.items():
         with _named_errors(name, sources):
-            train[name], told[name] = _read_train(
-                name, sources, settings, _named_say(name, sources, say), show
-            )
+            train[name], told[name] = _read_train(name, sources, settings, _named_say(name, sources, say))
             objective = default_objective(settings.of(name), train[name].kind)
             if (ranked is None or name in ranked) and RANKED & objective.weights.wanted.keys():
                 check_labels(train[name], source)
     return Data(train, _read_dev(sources, settings, told, say))
 
 
-def _read_train(
-    name: str, sources: Sources, settings: TrainSettings, say: Say, show: Listener
-) -> tuple[Examples, str]:
+def _read_train(name: str, sources: Sources, settings: TrainSettings, say: Say) -> tuple[Examples, str]:
     """A dataset's rows, and what was told of their labels."""
     source = sources.data[name]
-    rows = _reader(name, sources, settings, say)(source, streaming=settings.data.streaming, show=show)
+    rows = _reader(name, sources, settings, say)(source)
     if len(counts := negative_counts(rows)) > 1:
         say(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
     return rows, _tell_labels(rows, source, say)

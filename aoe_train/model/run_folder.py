@@ -126,9 +126,7 @@ def origin(
     )
     alone = len(hashed) == 1
     named = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
-    settled = settings.model_dump(
-        mode="json", exclude={"log": True, "card": True, "data": {"streaming"}, **named}
-    )
+    settled = settings.model_dump(mode="json", exclude={"log": True, "card": True, **named})
     for section in settled["datasets"].values():  # where rows are found decides nothing
         section.pop("data"), section.pop("dev_data")
     return {

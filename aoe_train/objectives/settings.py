@@ -1,7 +1,7 @@
 """The parts that an objective may have, its settings, and the presets that carry the papers' names.
 
-A further part is a function that makes a `Loss`, and its line in `PARTS`: it then has a weight, a temperature,
-and is checked against the data, as the others. torch is loaded with the parts that are wanted.
+A further part is a function that makes a `Loss`, and its line in `PARTS`: it then has a weight and a
+temperature, and is checked against the data, as the others. torch is loaded with the parts that are wanted.
 """
 
 from __future__ import annotations

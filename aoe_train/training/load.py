@@ -52,7 +52,7 @@ def load(
 ) -> Loaded:
     """Read the rows and load the backbone; datasets named in `own` have a loss of the user's."""
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
-        data = read_data(sources, settings, say, ranked=sources.data.keys() - own, show=show)
+        data = read_data(sources, settings, say, ranked=sources.data.keys() - own)
     with stage(f"load {sources.backbone}", show):
         encoder, found = load_backbone(sources, settings, device)
     if line := format_decoder_choices(settings, found):
