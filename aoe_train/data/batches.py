@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from torch.utils.data import Sampler
+from torch.utils.data import DataLoader, Sampler
 
 from aoe_train.model.tokens.tokens import TokenStore
 from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, Batch, Examples
@@ -245,3 +245,25 @@ class Collate:
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
         return cast("Batch", {**batch, **self._advice.batch(chosen)})
+
+
+class PlannedLoader(DataLoader[int]):
+    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
+
+    def __init__(
+        self,
+        plan: Sampler[list[int]],
+        collate: Callable[[Sequence[int]], Mapping[str, Any]],
+        rows: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            range(rows),  # type: ignore[arg-type]
+            batch_sampler=plan,
+            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
+            **options,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0; transformers calls it."""
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Sampler
 
-from aoe_train.data.batches import Batches, Collate, one_label_batches, rank_slice
+from aoe_train.data.batches import Batches, one_label_batches, rank_slice
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.model.tokens.tokens import TokenStore
 from aoe_train.records import ABSENT
@@ -148,24 +148,6 @@ class MixedCollate:
         """The batch of these rows, in their order."""
         dataset, numbers = self._mixture.place(rows)
         return {**self._collates[dataset](numbers), "dataset": dataset, "numbers": numbers}
-
-
-class PlannedLoader(DataLoader[int]):
-    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
-
-    def __init__(
-        self, plan: Batches | Mixture, collate: Collate | MixedCollate, rows: int, **options: Any
-    ) -> None:
-        super().__init__(
-            range(rows),  # type: ignore[arg-type]
-            batch_sampler=plan,
-            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
-            **options,
-        )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0; transformers calls it."""
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
 
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:

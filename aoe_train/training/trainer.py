@@ -57,7 +57,7 @@ from aoe_train.training.processes import (
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
-    from aoe_train.data.mixture import PlannedLoader
+    from aoe_train.data.batches import PlannedLoader
     from aoe_train.training.callbacks import WeightAverage
     from aoe_train.training.loss_log import CollapseCheck
     from aoe_train.training.pair_model import PairModel

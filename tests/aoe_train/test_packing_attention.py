@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from aoe_train.model.packing import attention
 from aoe_train.model.packing.attention import flash, has_flash, is_for_flash, packed_attention
-from aoe_train.model.packing.sequences import Sequences
+from aoe_train.model.packing.run import Sequences
 
 CPU = torch.device("cpu")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from aoe_train.model.packing.sequences import Bucket, Sequences
+    from aoe_train.model.packing.run import Bucket, Sequences
 
 
 NAME = "aoe_packed"

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from aoe_train.data.column_prompts import column_names, column_prompts
+from aoe_train.data.run_data import column_names, column_prompts
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompts import DOCUMENTS, QUERY
 from aoe_train.settings.training import AdviserSettings, EncoderSettings, TeacherSettings
