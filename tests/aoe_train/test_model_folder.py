@@ -121,14 +121,6 @@ def test_adapters_are_low_rank_and_nothing_else(
     refused(lambda: load_backbone(copy), PairkitError, message)
 
 
-def test_adapters_of_peft_are_taken(copy: Path) -> None:
-    from peft import LoraConfig
-
-    config = LoraConfig(r=4, target_modules=["query"], base_model_name_or_path="org/m")
-    config.save_pretrained(copy)
-    check_settings(copy)
-
-
 def test_adapters_beside_a_configuration_have_their_base_looked_at(copy: Path) -> None:
     edit(copy / "adapter_config.json", **ADAPTERS)
     refused(lambda: load_backbone(copy), ConfigError, "adapters for /nowhere, which can't be loaded")
