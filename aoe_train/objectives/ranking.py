@@ -1,4 +1,4 @@
-"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the correlation with the labels."""
+"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the two of Sentence-BERT."""
 
 from __future__ import annotations
 
@@ -78,25 +78,6 @@ def ranking_loss(
     below = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
     terms = (below[smaller] - scaled).masked_fill(away, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
-
-
-def pearson_part(context: LossContext) -> Loss:
-    """The part `pearson`."""
-    del context
-    return lambda pairs: pearson_loss(cosine(pairs.first, pairs.second), pairs.labels)
-
-
-def pearson_loss(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
-    """1 - r, where r is Pearson's correlation of scores and labels over the batch; in [0, 2].
-
-    r = sum of (s_i - mean s)(l_i - mean l) / sqrt(sum of (s_i - mean s)^2 * sum of (l_i - mean l)^2). It does
-    not depend on where the scores lie or how far they spread, so that an encoder whose cosines are all high
-    need not spread them first. After Pcc-tuning (Zhang and Li, 2024, arXiv 2406.09790).
-    """
-    scores = wide(scores)
-    wanted = labels.to(scores.dtype)
-    r = (unit(scores - scores.mean()) * unit(wanted - wanted.mean())).sum()
-    return torch.where((labels == labels[0]).all(), 0 * r, 1 - r)
 
 
 IGNORED = -100

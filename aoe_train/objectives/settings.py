@@ -48,9 +48,6 @@ PARTS: Mapping[str, LossPart] = {
     # The reference library has a temperature of 0.05 since 2024.
     "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
-    "pearson": LossPart(
-        "ranking.pearson_part", "ranking", None, "Pearson's correlation of cosines and labels"
-    ),
     "sbert": LossPart("ranking.sbert_part", "ranking", None, "SBERT's softmax or regression"),
     "embed_distill": LossPart(
         "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"

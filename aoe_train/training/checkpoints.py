@@ -16,11 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -28,7 +27,7 @@ from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import safe_globals
 
-from aoe_train.model.folder_checks import Foreign, decode, read_json
+from aoe_train.model.folder_checks import read_json
 from aoe_train.training.processes import is_distributed, is_sharded, shard_like
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
@@ -43,11 +42,6 @@ BEST_FILE = "best.safetensors"
 AVERAGE_FILE = "average.safetensors"
 CLOCK_FILE = "clock.json"
 _REMEDY = "begin anew with --fresh"
-
-
-class _Clock(Foreign):
-    seconds: Annotated[float, Field(ge=0)]
-    name: Annotated[str, Field(pattern=r"^[^/\x00-\x1f]{1,255}$")] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,15 +70,12 @@ class Checkpoint:
 
     def seconds(self) -> float:
         """How long training took up to here."""
-        return self._clock().seconds
+        return float(read_json(self.folder / CLOCK_FILE, _REMEDY)["seconds"])
 
     def name(self) -> str | None:
         """What the run is called where it reports to."""
-        return self._clock().name
-
-    def _clock(self) -> _Clock:
-        path = self.folder / CLOCK_FILE
-        return decode(_Clock, read_json(path, _REMEDY), path, _REMEDY)
+        name: str | None = read_json(self.folder / CLOCK_FILE, _REMEDY)["name"]
+        return name
 
 
 def check_state_files(folder: Path) -> None:

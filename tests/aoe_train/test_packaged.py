@@ -99,8 +99,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(package / packaged._GGUF))
-    yield package
-    packaged._folder.cache_clear()
+    return package
 
 
 def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel) -> None:
@@ -139,14 +138,12 @@ def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> 
     about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
-    packaged._folder.cache_clear()
     again = Encoder.load(tmp_path / "adapters", device="cpu")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
 def test_the_file_is_read_once(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
-    packaged._folder.cache_clear()
     shutil.rmtree(installed)  # what is kept is enough
     folder = PACKAGED["smollm2"].folder()
     assert sha256(folder / "model.safetensors") == first

@@ -20,8 +20,8 @@ from aoe_train.model.encoder import Encoder as Loaded
 from aoe_train.records import AdviceStore, Examples
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.plan import plan
+from aoe_train.training.teacher_files import scores_from_file
 from aoe_train.training.teachers import precompute_vectors, teachers_of
-from aoe_train.training.teachers.scores import scores_from_file
 from aoe_train.training.train import train
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
@@ -239,7 +239,7 @@ def test_vectors_of_a_file_are_a_teacher(bert: Path, teacher: Path, tmp_path: Pa
     ],
 )
 def test_a_file_that_is_none_is_refused(columns: dict[str, Any], message: str, tmp_path: Path) -> None:
-    from aoe_train.training.teachers.vectors import vectors_from_file
+    from aoe_train.training.teacher_files import vectors_from_file
 
     path = tmp_path / "vectors.parquet"
     pl.DataFrame(columns).write_parquet(path)

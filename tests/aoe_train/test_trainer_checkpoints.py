@@ -49,18 +49,6 @@ def test_only_the_newest_stays(tmp_path: Path) -> None:
     assert torch.equal((found.best() or {})["w"], torch.arange(3.0))
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{}", "[3]", '{"seconds": "3"}', '{"seconds": NaN}', '{"seconds": -1}']
-)
-def test_a_clock_that_is_none_says_how_to_go_on(tmp_path: Path, content: str) -> None:
-    write(tmp_path, 9)
-    (tmp_path / "step-9" / "clock.json").write_text(content)
-    found = newest_checkpoint(tmp_path)
-    assert found is not None
-    with pytest.raises(DataError, match=r"clock\.json: .*begin anew with --fresh"):
-        found.seconds()
-
-
 def test_one_that_was_cut_short_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, 9)
 
