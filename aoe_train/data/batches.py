@@ -1,4 +1,7 @@
-"""Which rows train together: every row once an epoch, in batches that seed and epoch alone decide."""
+"""Which rows train together, and the tensors of a step.
+
+Each row comes once an epoch, in batches that seed and epoch alone decide.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training rows from whatever holds them, each distinct text once."""
+"""Training rows from whatever holds them, each distinct text once; rows that contradict each other."""
 
 from __future__ import annotations
 

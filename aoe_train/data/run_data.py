@@ -1,4 +1,10 @@
-"""From the sources of a run to its rows: to train on, and to choose the best weights by."""
+"""From the sources of a run to its rows, with the prompt of each column.
+
+Prompts are as sentence-transformers' trainer takes them: one for all texts, or columns to prompts. `query`
+stands for the first column, `document` for all others, unless a column is named itself. The value may also
+be the name of a prompt that the model has. Columns without a prompt have the model's default one, as texts
+that are encoded. Of several datasets each may have prompts of its own in place of the run's.
+"""
 
 from __future__ import annotations
 

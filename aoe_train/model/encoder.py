@@ -26,15 +26,7 @@ from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers
-from aoe_train.model.device import (
-    TOKENS_ACCELERATOR,
-    arrived,
-    batches,
-    keep_freed_memory,
-    one_thread,
-    tokens_at_once,
-    upload,
-)
+from aoe_train.model.device import arrived, one_thread, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     resolved,
@@ -43,6 +35,7 @@ from aoe_train.model.encoder_settings import (
     stored_settings,
 )
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
+from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
 from aoe_train.model.packing.run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized

@@ -1,4 +1,4 @@
-"""Which numbers to compute with."""
+"""Which numbers to compute with, and linear layers that multiply int8."""
 
 from __future__ import annotations
 

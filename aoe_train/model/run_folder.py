@@ -1,4 +1,4 @@
-"""The folders of a run: the model that it makes, and OUT.work, where it keeps what a killed run needs."""
+"""The folders of a run, the record by which one run is told from another, and the cache."""
 
 from __future__ import annotations
 

@@ -1,6 +1,17 @@
-"""The weighted sum that training minimises: arXiv Eq. 8, ACL Eq. 5, or any other mix.
+"""The weighted sum that training minimises: arXiv Eq. 8, ACL Eq. 5, or any other mix, or a loss of one's own.
 
-What each part means for each kind of data stands in `kinds.py`, which also refuses what means nothing.
+What each part means for each kind of data is in `kinds.py`, which also refuses what means nothing.
+
+Sizes: Matryoshka representation learning (Kusupati et al., 2022, arXiv 2205.13147). Vectors are made once.
+The first d numbers of each are what a reader has who keeps only them, so they are judged as vectors of
+their own: their cosine is that of the d numbers, and the angle halves the d numbers. The imaginary part of
+number k is then at k + d / 2; in the whole vector it is at k + dim / 2, where it may be cut off.
+
+Layers: 2D Matryoshka and Espresso (Li et al., 2024, arXiv 2402.14776). A text's vector after layer n is
+what a model of its first n layers gives. The whole model's loss counts 1; the mean of the layers' weighted
+losses is added to it. With `falling` weights layer n counts 1 / (1 + ln n), as in Espresso's learn-to-
+express; `equal` ones are those of 2D Matryoshka. It draws one layer a step; here all wanted layers learn in
+each step, so that a run depends on nothing but its batches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows as pairs with labels, which is all that the losses know."""
+"""Rows as pairs with labels, which is all that the losses see, and their cosines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our settings as `TrainingArguments` of transformers."""
+"""Our settings as `TrainingArguments` of transformers; accelerate, the optimiser and its schedule."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from aoe_train.data.mixture import MixedCollate, Mixture
 from aoe_train.data.run_data import Data, run_prompts
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
-from aoe_train.model.device import keep_freed_memory
 from aoe_train.model.encoder import Encoder
+from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.packing.layers import train_used_rows
 from aoe_train.model.packing.run import use_fast_layers
 from aoe_train.model.run_folder import cache_dir

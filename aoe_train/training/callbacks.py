@@ -1,4 +1,16 @@
-"""What watches a run: the clock, the scheduler that may stop it, and the person at the terminal."""
+"""What watches a run: the clock, checkpoints and stops, progress, the mean of the weights, and reports.
+
+A run also reports to what `log.report_to` names, in the words of transformers' callbacks:
+
+| name | its files | a resumed run has |
+|---|---|---|
+| tensorboard | `OUT.runs/NAME-TIME`, or TENSORBOARD_LOGGING_DIR | the same folder, from its checkpoint on |
+| wandb | `OUT.runs/wandb`, or WANDB_DIR; offline with WANDB_MODE=offline | the same id |
+| trackio | trackio's own folder, or TRACKIO_DIR | the same name |
+
+The others that transformers knows are set up as transformers does it. The mean of the weights that a run
+passes through often does better than any of them (Izmailov et al., UAI 2018).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load what a run is given: its rows, its backbone, and the models that it learns from."""
+"""Load the rows and backbone of a run, and resolve its settings once by what they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""The loss and its parts between two log entries, kept on the device so that no step waits for a number."""
+"""The loss by parts between two log entries, and the signs that a run has diverged.
+
+| problem | looked for |
+|---|---|
+| a loss that is not a number (NaN, infinity) | with each log entry, evaluation and checkpoint |
+| a gradient that is not a number, or far beyond the first ones three entries in a row | with each log entry |
+| a collapse: all cosines are 1 | with each evaluation and checkpoint, and at the end |
+
+The collapse raises no error anywhere else. Dropout hides it from the batches: their texts differ by noise
+alone. So a few texts are embedded as they would be after training, and compared with what they were before
+it: the cosines of some models are all near 1 from the start, and such a model may well be trained.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is trained: a text model and its objective in one module, so that wrappers see the loss being made."""
+"""What is trained: a text model with its objective in one module, or an objective that runs the model."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
 from aoe_train.data.mixture import Mixture, distinct_texts, epoch_of, seen_in_words
 from aoe_train.data.run_data import Sources
-from aoe_train.model.device import memory_errors, upload_batch
+from aoe_train.model.device import upload_batch
+from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
 from aoe_train.model.run_folder import cache_dir
 from aoe_train.objectives.objective import OwnObjective, trained_by

@@ -1,4 +1,11 @@
-"""Rows of all ranks in one tensor, so that the loss of every rank is the loss of the whole batch."""
+"""Several processes: rows of all ranks in one tensor, and weights that the ranks share out.
+
+The loss of every rank is that of the whole batch. Weights, gradients and optimiser state may be shared out
+by PyTorch's FSDP (Zhao et al., VLDB 2023), one unit a layer; here its second version, `fully_shard`, in
+which a shared weight is a DTensor and keeps its name. What it does not save: each process loads the whole
+model before it is cut, and under autocast the backward pass keeps a layer's weights in half precision,
+unless layers are recomputed (`run.gradient_checkpointing`).
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
-from aoe_train.model.device import memory_errors
+from aoe_train.model.memory import memory_errors
 from aoe_train.model.packing.layers import train_all_rows
 from aoe_train.model.precision import training_note
 from aoe_train.model.run_folder import (

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from aoe_train import Encoder
-from aoe_train.model.device import batches, tokens_at_once
+from aoe_train.model.memory import batches, tokens_at_once
 from aoe_train.model.text_model import TextModel
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around

@@ -38,7 +38,7 @@ def texts_of(store: TokenStore, numbers: list[int]) -> list[list[list[int]]]:
     return split(whole, batch["pieces"].tolist())  # type: ignore[return-value,arg-type]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(LISTS, st.integers(6, 20), st.sampled_from(MAKERS), st.data())
 def test_truncated_texts_are_the_tokenizers_own(
     texts: list[str], max_length: int, maker: Callable[[], PreTrainedTokenizerFast], data: st.DataObject
@@ -52,7 +52,7 @@ def test_truncated_texts_are_the_tokenizers_own(
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(MAKERS))
 def test_chunks_lose_nothing(
     texts: list[str], max_length: int, overlap: int, maker: Callable[[], PreTrainedTokenizerFast]

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +27,6 @@ from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.arguments import (
     _check_shard,
-    evaluation_precision,
     idle_gpus,
     start_processes,
 )
@@ -384,17 +382,6 @@ def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
         run({"data": str(tmp_path / "d.tsv")}, bert, tmp_path / "m")
 
 
-def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_path: Path) -> None:
-    from transformers import BertConfig, BertModel
-
-    backbone = save_bert(tmp_path / "even")
-    config = BertConfig.from_pretrained(backbone, hidden_size=33, num_attention_heads=3)
-    BertModel(config, add_pooling_layer=False).save_pretrained(backbone)
-    with pytest.raises(ConfigError, match="odd size 33"):
-        run(data, backbone, tmp_path / "m")
-    assert run(data, backbone, tmp_path / "m", preset="cosent-paper", fresh=True)["result"]["steps"] == 6
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -414,14 +401,6 @@ def test_settings_that_cannot_be(
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         run(data, bert, tmp_path / "m", **flags)
-
-
-def test_single_texts_train_unsupervised(bert: Path, tmp_path: Path) -> None:
-    lines = {" ".join(random.Random(seed).sample(WORDS, 6)) for seed in range(40)}
-    (tmp_path / "texts.txt").write_text("\n".join(sorted(lines)) + "\n")
-    record = run({"data": str(tmp_path / "texts.txt")}, bert, tmp_path / "m", preset="simcse-paper")
-    assert record["rows"]["kind"] == "single"
-    assert record["history"][0]["contrastive"] > 0
 
 
 @pytest.fixture
@@ -513,24 +492,6 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     )
     setup = build(loaded, resolve(sources, loaded, args), elsewhere, {}, {})
     assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
-
-
-@pytest.mark.parametrize(
-    ("bf16", "fp16", "kind", "inside"),
-    [
-        (True, False, "cuda", torch.bfloat16),
-        (False, True, "cuda", torch.float16),
-        (False, False, "cuda", None),
-        (True, False, "cpu", None),
-    ],
-)
-def test_held_out_texts_are_embedded_as_the_model_will_be_used(
-    monkeypatch: pytest.MonkeyPatch, *, bf16: bool, fp16: bool, kind: str, inside: torch.dtype | None
-) -> None:
-    monkeypatch.setattr(torch, "autocast", lambda *given: nullcontext(given))
-    args: Any = SimpleNamespace(device=torch.device(kind), bf16=bf16, fp16=fp16)
-    with evaluation_precision(args) as given:
-        assert given == (inside and (kind, inside))
 
 
 def test_tensorboard_files_outlive_the_working_folder_and_go_on(

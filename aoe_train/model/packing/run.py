@@ -1,4 +1,4 @@
-"""Making a backbone packed, and calling it on packed tokens."""
+"""Running a backbone on packed tokens: where sequences are, and which attention takes together."""
 
 from __future__ import annotations
 
