@@ -146,7 +146,7 @@ def test_against_loops(seed, tau):
     assert contrastive_loss(*batch, symmetric=True).item() == pytest.approx((whole + back) / 2)
 
 
-@quick
+@settings(max_examples=6)
 @given(seeds)
 def test_gradient_against_finite_differences(seed):
     first, second, texts, positive = draw(seed)

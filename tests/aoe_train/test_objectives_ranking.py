@@ -170,7 +170,7 @@ def test_against_complex_numbers(seed):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@quick
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_gradient_of_measures_against_finite_differences(measure, seed):
     first, second = draw_vectors(seed)
