@@ -425,3 +425,5 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
 
 AutoConfig.register("ran", RanConfig)
 AutoModel.register(RanConfig, RanModel)
+
+__all__ = ["RanConfig", "RanLayerNorm", "RanModel", "RanPreTrainedModel"]
