@@ -26,7 +26,7 @@ Pooling = Literal[
     "cells",
 ]
 Conflicts = Literal["keep", "drop", "first", "error"]
-LongText = Literal["truncate", "head-tail", "chunks"]
+LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]

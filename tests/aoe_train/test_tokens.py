@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train.model.tokens import tokens
 from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
-from aoe_train.model.tokens.tokens import LongText, TokenStore, head_tail, pieces, windows
+from aoe_train.model.tokens.tokens import LongText, TokenStore, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -67,15 +67,6 @@ def test_chunks_lose_nothing(
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
         assert all(before + part + after == piece for part, piece in zip(own, found, strict=True))
         assert max(map(len, found)) <= max_length
-
-
-def test_head_and_tail_by_hand() -> None:
-    tokenizer = wordpiece()
-    words = tokenizer.convert_tokens_to_ids(["[CLS]", "the", "not", "in", "city", "[SEP]"])
-    store = TokenStore.build(
-        ["the man on the road is not in city"], tokenizer, max_length=6, long_text="head-tail"
-    )
-    assert (texts_of(store, [0]), store.truncated) == ([[words]], 1)
 
 
 def test_baked_in_padding_and_truncation_are_ignored(minilm: Path) -> None:
@@ -243,16 +234,10 @@ IDS = list(range(10))
 
 def test_each_mode_by_hand() -> None:
     assert pieces(IDS, 4) == [[0, 1, 2, 3]]
-    assert pieces(IDS, 4, "head-tail") == [[0, 7, 8, 9]]
     assert pieces(IDS, 4, "chunks") == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
     assert pieces(IDS, 4, "chunks", 1) == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
     assert pieces(IDS, 10, "chunks", 5) == [IDS]
     assert pieces([], 4, "chunks", 2) == [[]]
-
-
-def test_the_papers_head_and_tail() -> None:
-    assert head_tail(510) == (128, 382)
-    assert pieces(IDS, 1, "head-tail") == [[9]]
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.data())
@@ -271,7 +256,7 @@ def test_windows_cover_a_text_evenly_with_as_few_as_can_be(
     assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
 
 
-@given(st.lists(st.integers(0, 9)), st.integers(1, 12), st.sampled_from(["truncate", "head-tail", "chunks"]))
+@given(st.lists(st.integers(0, 9)), st.integers(1, 12), st.sampled_from(["truncate", "chunks"]))
 def test_a_text_that_fits_is_left_alone(ids: list[int], room: int, mode: str) -> None:
     cut = pieces(ids, room, mode)  # type: ignore[arg-type]
     assert max(map(len, cut)) <= room

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-LongText = Literal["truncate", "head-tail", "chunks"]
+LongText = Literal["truncate", "chunks"]
 
 
 def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
@@ -44,9 +44,6 @@ def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int
         return [ids]
     if mode == "truncate":
         return [ids[:limit]]
-    if mode == "head-tail":
-        head, tail = head_tail(limit)
-        return [ids[:head] + ids[len(ids) - tail :]]
     return [ids[start:stop] for start, stop in windows(len(ids), limit, overlap)]
 
 
@@ -64,12 +61,6 @@ def check_overlap(limit: int, mode: LongText, overlap: int) -> None:
         raise ConfigError(
             f"overlap {overlap}: expected 0 to {limit // 2}, at most half of a chunk's own {limit} tokens"
         )
-
-
-def head_tail(limit: int) -> tuple[int, int]:
-    """A quarter for the head, the rest for the tail: 128 + 382 of 510, as in Sun et al. (2019)."""
-    head = (limit + 2) // 4
-    return head, limit - head
 
 
 def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
