@@ -48,6 +48,6 @@ if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex as SearchIndex
     from aoe_train.searching.near_duplicates import NearDuplicates as NearDuplicates
     from aoe_train.searching.serve.server import EmbeddingServer as EmbeddingServer
-    from aoe_train.training.text_objective import TextObjective as TextObjective
+    from aoe_train.training.pair_model import TextObjective as TextObjective
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -242,7 +242,7 @@ add_command(
     "aoe train -d questions.csv -b minilm -o model --guide minilm",
     "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
     "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
-    "aoe train -d 'shards/*.parquet' -b minilm -o model --streaming on",
+    "aoe train -d 'shards/*.parquet' -b minilm -o model",
     "aoe train -d nli=nli.tsv -d stsb=stsb-train.tsv --dev-data stsb=stsb-dev.tsv -b minilm -o model"
     " --set datasets.stsb.weight=2",
     "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
 import numpy as np
 
@@ -135,12 +135,36 @@ class ReadingReport:
 EMPTY_REPORT = ReadingReport()
 
 
+class TextSelection(Sequence[str]):
+    """Some texts of others, by number; they may come more than once."""
+
+    def __init__(self, values: Sequence[str], numbers: np.ndarray) -> None:
+        """Pick the texts."""
+        self.values, self.numbers = values, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self.values[number] for number in self.numbers[place].tolist()]
+        return self.values[int(self.numbers[place])]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self[start : start + _BLOCK]
+
+
 @dataclass(frozen=True)
 class Examples:
-    """Distinct texts, and training rows that refer to them. All of it may lie on disk.
+    """Distinct texts, and training rows that refer to them.
 
     Attributes:
-        texts: Each text once, or once with each of its prompts; no list where they are not in memory.
+        texts: Each text once, or once with each of its prompts.
         rows: int64 (row, column), indices into `texts`: two columns for pairs, three and more for (anchor,
             positive, negatives), one where a text is its own positive. `ABSENT` fills up the rows that have
             fewer negatives than others.

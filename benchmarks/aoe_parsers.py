@@ -56,7 +56,7 @@ def _digests() -> Parser:
 def _names() -> Parser:
     """Where a model's folder says that it and its parts are from."""
     from aoe_train.model.backbones.load import _HUB_ID, hub_origin
-    from aoe_train.model.folder.modules import Listed
+    from aoe_train.model.folder_checks import Listed
 
     def read(text: str) -> None:
         _HUB_ID.fullmatch(text)

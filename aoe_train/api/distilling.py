@@ -53,8 +53,8 @@ def distill(
     from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
     from aoe_train.evaluation.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.distill.static import distil, write
-    from aoe_train.model.cache_dir import cache_dir
     from aoe_train.model.encoder import Encoder
+    from aoe_train.model.run_folder import cache_dir
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument

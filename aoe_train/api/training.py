@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aoe_train.api.trained import Plan, Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
-    from aoe_train.objectives.own import OwnObjective
+    from aoe_train.objectives.objective import OwnObjective
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
@@ -58,7 +58,6 @@ def train(
         tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT, setting="data.label_range")
     ] = None,
     conflicts: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.conflicts")] = None,
-    streaming: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.streaming")] = None,
     epochs: Annotated[
         float | None, Flag(metavar="N", panel=TRAINING, setting="optim.epochs", main=True)
     ] = None,
@@ -132,8 +131,6 @@ def train(
             neither from 0 to 1 nor from 0 to 5.
         conflicts: keep, drop, first or error: for rows of a pair whose labels differ. first keeps those that
             agree with the first. Such rows are counted and reported in any case.
-        streaming: on, off or auto: leave texts and rows on disk, with the same result. Default: auto: from
-            256 MiB of files.
         epochs: Number of times that each row is seen. Default: by number of rows.
         batch_size: Rows of each process. Default: 16.
         lr: Highest learning rate. Default: by rows and backbone.
@@ -201,7 +198,7 @@ def train(
     from aoe_train.api.notes import notes
     from aoe_train.api.trained import Trained
     from aoe_train.training import train as _train
-    from aoe_train.training.trainer.gather import is_main, leave_group
+    from aoe_train.training.processes import is_main, leave_group
 
     merged = settings_of(train, given)
     sources = sources_of(given, merged)

@@ -42,8 +42,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aoe_train.objectives.parts import IN_BATCH, RANKED, TAUGHT
-from aoe_train.objectives.settings import ObjectiveSettings
+from aoe_train.objectives.settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.records import Kind
 from aoe_train.settings.prompts import PLACE
 from aoe_train.settings.training import (

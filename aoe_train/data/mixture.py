@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Sampler
 
-from aoe_train.data.batches import Batches, rank_slice
-from aoe_train.data.collate import Collate
+from aoe_train.data.batches import Batches, one_label_batches, rank_slice
 from aoe_train.data.defaults import epoch_passes
+from aoe_train.model.tokens.tokens import TokenStore
+from aoe_train.records import ABSENT
 from aoe_train.settings.training import MixSettings
 
 _MIX = 1  # keeps the choice of turns apart from the shuffling of rows, which has the same seed
@@ -149,19 +150,51 @@ class MixedCollate:
         return {**self._collates[dataset](numbers), "dataset": dataset, "numbers": numbers}
 
 
-class PlannedLoader(DataLoader[int]):
-    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
+def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
+    """The first epoch in numbers, for whole batches of all ranks."""
+    return describe_all([(batches.plan(0), batches, store)], left_out=batches.left_out)
 
-    def __init__(
-        self, plan: Batches | Mixture, collate: Collate | MixedCollate, rows: int, **options: Any
-    ) -> None:
-        super().__init__(
-            range(rows),  # type: ignore[arg-type]
-            batch_sampler=plan,
-            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
-            **options,
-        )
 
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0; transformers calls it."""
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]
+def describe_all(
+    datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]], *, left_out: int
+) -> dict[str, float]:
+    """The same for several datasets: some batches of each, what dealt them, and their texts."""
+    tables, one_label = [], 0
+    for plan, batches, store in datasets:
+        examples, copies = batches.examples, batches.copies
+        lengths = store.lengths
+        tables += [
+            (
+                len(batch),
+                copies,
+                *_sizes(examples.rows[batch], examples.token_counts(lengths, batch), lengths),
+            )
+            for batch in plan
+        ]
+        if examples.labels is not None:
+            one_label += one_label_batches([np.asarray(batch) for batch in plan], examples.labels)
+    rows, copied, tokens, distinct, texts, own, padded = np.array(tables).T
+    return {
+        "steps": len(tables),
+        "rows_mean": float(rows.mean()),
+        "rows_max": int(rows.max()),
+        "tokens_mean": float((tokens * copied).mean()),
+        "tokens_max": int((tokens * copied).max()),
+        "distinct_share": float(distinct.sum() / texts.sum()),
+        "padding_share": float(1 - own.sum() / padded.sum()),
+        "one_label_batches": one_label,
+        "left_out": left_out,
+        "truncated_texts": sum(store.truncated for _, _, store in datasets),
+    }
+
+
+def _sizes(columns: np.ndarray, counts: np.ndarray, lengths: np.ndarray) -> tuple[int, int, int, int, int]:
+    """Tokens of distinct texts, distinct texts, texts, tokens of all texts, tokens with columns padded."""
+    distinct = distinct_texts(columns)
+    texts = int(np.count_nonzero(columns != ABSENT))
+    return lengths[distinct].sum(), len(distinct), texts, counts.sum(), counts.max(axis=0).sum() * len(counts)
+
+
+def distinct_texts(columns: np.ndarray) -> np.ndarray:
+    """The texts of some rows of `Examples`, each once."""
+    return np.unique(columns[columns != ABSENT])

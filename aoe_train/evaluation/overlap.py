@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train.model.folder.files import mapped_array
+from aoe_train.model.folder_checks import mapped_array
 from pairkit.app.errors import DataError
 from pairkit.system.files import write_errors
 

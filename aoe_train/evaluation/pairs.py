@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.data.conflicts import Say, settle, silent
-from aoe_train.data.examples import distinct
+from aoe_train.data.examples import Say, distinct, settle, silent
 from aoe_train.evaluation.binary import binary
 from aoe_train.evaluation.correlation import correlation
 from aoe_train.evaluation.resample import Metrics

@@ -25,7 +25,7 @@ from aoe_train.exporting.loss import Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, Graph, onnx_encoder, quantize_onnx, require_onnx, write_onnx
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.backbones.static import refuse_static
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import needs_toolkit
 from aoe_train.model.precision import DTYPES
 from pairkit import __version__

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import read_object
 from aoe_train.model.run_folder import RUN_FILE
 from pairkit.app.errors import ConfigError, DataError
 

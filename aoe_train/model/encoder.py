@@ -22,11 +22,11 @@ from aoe_train.model.backbones.decoder import (
     name_base,
 )
 from aoe_train.model.backbones.depth import keep_layers
-from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
+from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone, quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.backbones.quiet import quietly
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers
+from aoe_train.model.device import arrived, one_thread, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     resolved,
@@ -36,13 +36,10 @@ from aoe_train.model.encoder_settings import (
 )
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
-from aoe_train.model.origin import hash_config, hash_tokenizer, hash_weights
-from aoe_train.model.packing.int8 import Int8Linear, use_int8
 from aoe_train.model.packing.run import can_pack, use_fast_layers
-from aoe_train.model.packing.threads import one_thread
-from aoe_train.model.packing.transfer import arrived, upload
-from aoe_train.model.precision import weights_dtype
+from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized
+from aoe_train.model.run_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.model.tokens.special_tokens import generic_tokenizer, holds_prompt, raw_tokenizer, with_prompt
 from aoe_train.model.tokens.tokens import UNLIMITED, TokenStore

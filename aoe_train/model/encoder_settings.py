@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aoe_train.model.backbones.decoder import default_pooling
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, own_places, read_dense_layers
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import dense_folders, read_sentence_transformers
 from aoe_train.model.packing.run import position_offset
 from aoe_train.settings.prompts import DEFAULT

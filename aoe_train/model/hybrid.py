@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from aoe_train.model.folder.files import Foreign, decode, read_object
+from aoe_train.model.folder_checks import Foreign, decode, read_object
 from aoe_train.model.similarity import all_similarities, comparable
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import DataError

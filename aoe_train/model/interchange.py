@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aoe_train.model.dense_layers import own_places
-from aoe_train.model.folder.files import read_object
-from aoe_train.model.folder.modules import (
+from aoe_train.model.folder_checks import (
     KINDS,
     MODEL_FILE,
     Listed,
     read_dense,
     read_model,
     read_modules,
+    read_object,
     read_pooling,
     read_transformer,
 )

@@ -1,4 +1,4 @@
-"""Memory: what is kept, how much runs at once, and what to say where the host or a device refuses more."""
+"""Memory: how much runs at once, what the C library does with what is freed, and errors where it is short."""
 
 from __future__ import annotations
 

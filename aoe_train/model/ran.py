@@ -1,4 +1,13 @@
-"""The Recurrent Attention Network; importing this registers it with transformers' Auto classes.
+"""Recurrent Attention Network (Li et al., 2023): attention within windows, a memory from window to window.
+
+Window by window, `g` is the memory that goes in, `c` (the cell) what comes out in its place:
+
+    A = attention([g; X]),  c = SN(A_0),  O = SN(A_1..),  g' = c after the first window,
+                                                          g' = LN(c + GLU(c of the window before)) later
+
+and after the last window every token looks back over all cells (memory review). Time and memory grow linearly
+with a text's length. All parts work on packed tokens; only attention itself sees padding, within its window.
+Importing this module registers the network with transformers' Auto classes.
 
 Example:
     from aoe_train import ran  # noqa: F401 - registers it
@@ -7,7 +16,414 @@ Example:
     model = AutoModel.from_pretrained("ran")  # a folder that `aoe train` wrote
 """
 
-from aoe_train.model.backbones.ran import RanConfig, RanModel
-from aoe_train.model.backbones.ran.modeling import RanLayerNorm, RanPreTrainedModel
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from huggingface_hub.dataclasses import strict
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils.generic import can_return_tuple
+
+from aoe_train.model.device import upload
+
+
+def count_windows(length: int, window_size: int, min_window_size: int) -> int:
+    """Windows of a sequence; a tail below `min_window_size` joins its predecessor, none is one window."""
+    full, tail = divmod(length, window_size)
+    return max(1, full + (tail >= min_window_size))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The t-th windows of those sequences that have one, each with a slot for the memory in front."""
+
+    rows: int
+    width: int
+    place: Int[Tensor, " slot"]
+    visible: Bool[Tensor, "row 1 1 slot"] | None
+
+    def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
+        """Lay packed rows out in the grid: memories and tokens, or tokens only."""
+        empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
+        return empty.index_copy(0, self._place(len(packed)), packed).view(self.rows, self.width, -1)
+
+    def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
+        """Take the last `tokens` of `place` out of the grid."""
+        return grid.flatten(0, 1).index_select(0, self._place(tokens))
+
+    def _place(self, count: int) -> Int[Tensor, " slot"]:
+        return self.place[len(self.place) - count :]
+
+
+@dataclass(frozen=True)
+class WindowLayout:
+    """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice."""
+
+    steps: list[Step]
+    sizes: list[int]
+    order: Int[Tensor, " token"]
+    rank: Int[Tensor, " piece"]
+    windows: Int[Tensor, " piece"]
+    seen: Bool[Tensor, "piece 1 1 window"] | None
+
+    @classmethod
+    def of(
+        cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
+    ) -> WindowLayout:
+        """Lay out sequences of these lengths; worked out on the host, then sent to the device."""
+        tokens = torch.tensor(lengths, dtype=torch.long)
+        begins = tokens.cumsum(0) - tokens
+        rank = tokens.argsort(descending=True, stable=True)
+        tokens, begins = tokens[rank], begins[rank]
+        counts = [count_windows(length, window_size, min_window_size) for length in tokens.tolist()]
+        windows = torch.tensor(counts, dtype=torch.long)
+        steps, order = [], []
+        for number in range(max(counts, default=0)):
+            rows = int((windows > number).sum())
+            ends = torch.where(windows == number + 1, tokens, (number + 1) * window_size)[:rows]
+            step, source = _step(begins[:rows] + number * window_size, ends - number * window_size, device)
+            steps.append(step)
+            order.append(source)
+        return cls(
+            steps=steps,
+            sizes=[len(source) for source in order],
+            order=upload(torch.cat(order), device),
+            rank=upload(rank, device),
+            windows=upload(windows, device),
+            seen=_filled(windows, device),
+        )
+
+    def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
+        """Lay the steps' cells out by row; zeros where a row has no window any more."""
+        return pad_sequence(cells.split([step.rows for step in self.steps]))  # type: ignore[no-untyped-call]
+
+
+def _step(
+    begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"], device: torch.device
+) -> tuple[Step, Int[Tensor, " token"]]:
+    rows, width = len(sizes), 1 + int(sizes.max())
+    row = torch.arange(rows).repeat_interleave(sizes)
+    within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
+    place = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
+    return Step(rows, width, upload(place, device), _filled(sizes + 1, device)), begins[row] + within
+
+
+def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
+    """The first so many slots of each row; None when that is all of them."""
+    if len(counts) == 0 or bool((counts == counts[0]).all()):
+        return None
+    return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)
+
+
+LayerNormStyle = Literal["standard", "second-moment"]
+MemoryStart = Literal["projected", "carried"]
+
+
+@strict
+class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
+    """Configuration of a Recurrent Attention Network; the defaults make the base size, 87M parameters."""
+
+    model_type = "ran"
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 4
+    num_attention_heads: int = 12
+    head_dim: int = 256
+    window_size: int = 256
+    min_window_size: int = 16
+    hidden_dropout_prob: float | int = 0.1
+    attention_probs_dropout_prob: float | int = 0.1
+    layer_norm_eps: float = 1e-7
+    ln_style: LayerNormStyle = "standard"
+    memory_start: MemoryStart = "projected"
+    rotary_base: float | int = 10000.0
+    initializer_range: float = 0.02
+    pad_token_id: int | None = 0
+    tie_word_embeddings: bool = True
+
+    def validate_sizes(self) -> None:
+        """Refuse sizes that no RAN can have."""
+        if self.head_dim % 2:
+            raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions turn pairs of dimensions")
+        if not 1 <= self.min_window_size <= self.window_size:
+            raise ValueError(
+                f"min_window_size {self.min_window_size} is not within 1 and window_size {self.window_size}"
+            )
+
+
+Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
+
+
+def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) -> Float[Tensor, "... dim"]:
+    """Layer normalisation without parameters.
+
+    `second-moment` is (x - mean) / sqrt(mean(x²) + eps): what the published checkpoints were trained with.
+    """
+    if style == "standard":
+        return F.layer_norm(x, x.shape[-1:], eps=eps)
+    wide = x.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return ((wide - wide.mean(-1, keepdim=True)) * scale).to(x.dtype)
+
+
+class RanLayerNorm(nn.Module):
+    """Layer normalisation in the configured style; the name tells transformers how to initialise it."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.eps, self.style = config.layer_norm_eps, config.ln_style
+        self.weight = nn.Parameter(torch.ones(config.hidden_size))
+        self.bias = nn.Parameter(torch.zeros(config.hidden_size))
+
+    def forward(self, x: Float[Tensor, "... dim"]) -> Float[Tensor, "... dim"]:
+        """Normalise each vector."""
+        if self.style == "standard":
+            return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        return normalise(x, self.eps, self.style) * self.weight + self.bias
+
+
+class GatedLinearUnit(nn.Module):
+    """(x W1 + b1) * sigmoid(x W2 + b2), both products in one."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.value_gate = nn.Linear(dim, 2 * dim)
+
+    def forward(self, x: Float[Tensor, "... dim"]) -> Float[Tensor, "... dim"]:
+        """Gate each vector by itself."""
+        return F.glu(self.value_gate(x), dim=-1)
+
+
+def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -> Rotary:
+    """Cosine and sine of each slot's angles, one for each pair of neighbouring dimensions."""
+    frequencies = base ** (-torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim)
+    angles = torch.arange(slots, device=device)[:, None] * frequencies
+    return angles.cos(), angles.sin()
+
+
+def rotate(
+    x: Float[Tensor, "row head slot head_dim"], rotary: Rotary
+) -> Float[Tensor, "row head slot head_dim"]:
+    """Turn the dimensions (2k, 2k + 1) of every slot by that slot's k-th angle."""
+    cos, sin = (table[: x.shape[2]] for table in rotary)
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).flatten(-2).to(x.dtype)
+
+
+@dataclass(frozen=True)
+class RanPackedOutput:
+    """What RAN makes of packed sequences, in the order they came in."""
+
+    hidden: Float[Tensor, "token dim"]
+    cells: Float[Tensor, "piece dim"]
+    memory: Float[Tensor, "piece dim"]
+
+
+class WindowAttention(nn.Module):
+    """Multi-head attention among a memory and its window, then LN(o + GLU(input))."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.heads, self.attention_dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        inner = config.num_attention_heads * config.head_dim
+        self.qkv = nn.Linear(config.hidden_size, 3 * inner)
+        self.output = nn.Linear(inner, config.hidden_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.norm = RanLayerNorm(config)
+
+    def forward(self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary) -> Float[Tensor, "slot dim"]:
+        """Attend within each row of the step; positions start at 0, the memory's, in every window."""
+        grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
+        q, k, v = grid.permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(
+            rotate(q, rotary),
+            rotate(k, rotary),
+            v,
+            attn_mask=step.visible,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+        )
+        packed = step.packed(attended.transpose(1, 2).flatten(2), tokens=len(x))
+        return self.norm(self.dropout(F.silu(self.output(packed))) + self.glu(x))  # type: ignore[no-any-return]
+
+
+class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
+    """One step of the recurrence."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.eps, self.style = config.layer_norm_eps, config.ln_style
+        self.input_norm = RanLayerNorm(config)
+        self.attention = WindowAttention(config)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.memory_norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(
+        self,
+        memory: Float[Tensor, "row dim"],
+        previous: Float[Tensor, "earlier dim"] | None,
+        tokens: Float[Tensor, "token dim"],
+        step: Step,
+        rotary: Rotary,
+    ) -> tuple[Float[Tensor, "row dim"], Float[Tensor, "token dim"], Float[Tensor, "row dim"]]:
+        """Read one window of each row."""
+        x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
+        read = self.dropout(normalise(self.attention(x, step, rotary), self.eps, self.style))
+        cell, outputs = read.split([len(memory), len(tokens)])
+        if previous is None:
+            return cell, outputs, cell
+        return cell, outputs, self.dropout(self.memory_norm(cell + self.glu(previous[: len(cell)])))
+
+
+class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
+    """Every token attends over all cells of its sequence, with one head: LN(o + GLU(query))."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.attention_dropout = config.attention_probs_dropout_prob
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key_value = nn.Linear(config.hidden_size, 2 * config.hidden_size)
+        self.output = nn.Linear(config.hidden_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.glu = GatedLinearUnit(config.hidden_size)
+        self.norm = RanLayerNorm(config)
+
+    def forward(
+        self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: WindowLayout
+    ) -> Float[Tensor, "token dim"]:
+        """Review each step's tokens in turn, so that scores take memory for one window at a time."""
+        query = F.silu(self.query(tokens))
+        key, value = layout.by_row(F.silu(self.key_value(cells))).unsqueeze(1).chunk(2, dim=-1)
+        reviewed = []
+        for step, part in zip(layout.steps, query.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
+            attended = F.scaled_dot_product_attention(
+                step.grid(part).unsqueeze(1),
+                key[: step.rows],
+                value[: step.rows],
+                attn_mask=None if layout.seen is None else layout.seen[: step.rows],
+                dropout_p=self.attention_dropout if self.training else 0.0,
+            )
+            reviewed.append(step.packed(attended.squeeze(1), tokens=len(part)))
+        return self.norm(self.dropout(F.silu(self.output(torch.cat(reviewed)))) + self.glu(query))  # type: ignore[no-any-return]
+
+
+class MemoryProjection(nn.Module):
+    """The memory before the first window: LN(swish(W x)) of what came from below; of zeros, LN's bias."""
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+        self.norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, memory: Float[Tensor, "piece dim"]) -> Float[Tensor, "piece dim"]:
+        """Project each sequence's memory."""
+        return self.dropout(self.norm(F.silu(self.dense(memory))))  # type: ignore[no-any-return]
+
+
+class RanLayer(nn.Module):
+    """All windows of all sequences, then the memory review."""
+
+    def __init__(self, config: RanConfig, index: int) -> None:
+        super().__init__()
+        projected = index == 0 or config.memory_start == "projected"
+        self.start = MemoryProjection(config) if projected else nn.Identity()
+        self.window = RanWindow(config)
+        self.review = MemoryReview(config)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "token dim"],
+        memory: Float[Tensor, "piece dim"],
+        layout: WindowLayout,
+        rotary: Rotary,
+    ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
+        """Tokens and memories in; reviewed tokens, the cells of each step in turn, and memories out."""
+        memory, previous = self.start(memory), None
+        cells, outputs = [], []
+        for step, window in zip(layout.steps, tokens.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
+            cell, read, updated = self.window(memory[: step.rows], previous, window, step, rotary)
+            # A sequence that has ended keeps its memory, whatever else is in the batch.
+            memory = torch.cat([updated, memory[step.rows :]])
+            cells.append(cell)
+            outputs.append(read)
+            previous = cell
+        packed = torch.cat(cells)
+        return self.review(torch.cat(outputs), packed, layout), packed, memory
+
+
+class RanPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Weight initialisation, saving and loading."""
+
+    config: RanConfig
+    config_class = RanConfig
+    base_model_prefix = "ran"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _no_split_modules = ["RanLayer"]  # noqa: RUF012
+
+
+class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
+    """The encoder, for packed tokens (`forward_packed`) or a padded batch (`forward`)."""
+
+    _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^lm_head\."]  # noqa: RUF012 - the prediction head's
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(
+            config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
+        )
+        self.norm = RanLayerNorm(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.layers = nn.ModuleList(RanLayer(config, index) for index in range(config.num_hidden_layers))
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def forward_packed(
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
+    ) -> RanPackedOutput:
+        """Encode sequences that lie one after the other without padding."""
+        layout = WindowLayout.of(
+            lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
+        )
+        tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))
+        widest = max(step.width for step in layout.steps)
+        rotary = rotary_table(widest, self.config.head_dim, self.config.rotary_base, input_ids.device)
+        memory = tokens.new_zeros(len(lengths), self.config.hidden_size)
+        for layer in self.layers:
+            tokens, cells, memory = layer(tokens, memory, layout, rotary)
+        rows = layout.rank.argsort()
+        mean = layout.by_row(cells).sum(dim=1) / layout.windows[:, None]
+        return RanPackedOutput(tokens[layout.order.argsort()], mean[rows], memory[rows])
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self,
+        input_ids: Int[Tensor, "row column"],
+        attention_mask: Int[Tensor, "row column"] | None = None,
+        **_: Any,
+    ) -> BaseModelOutputWithPooling:
+        """Encode a padded batch, padded on either side and to any length: the vectors are the same."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        mask = mask.bool()
+        packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))
+        hidden = packed.hidden.new_zeros(*input_ids.shape, self.config.hidden_size)
+        hidden[mask] = packed.hidden
+        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=packed.cells)
+
+
+AutoConfig.register("ran", RanConfig)
+AutoModel.register(RanConfig, RanModel)
 
 __all__ = ["RanConfig", "RanLayerNorm", "RanModel", "RanPreTrainedModel"]

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from aoe_train.model.packing.compiling import only_callees_compiled, uncompiled
+from aoe_train.model.device import only_callees_compiled, uncompiled, upload
 from aoe_train.model.packing.run import run_packed
-from aoe_train.model.packing.transfer import upload
 from aoe_train.model.tokens.tokens import ranges
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import LossContext
-from aoe_train.objectives.pairs import Pairs, Sides
-from aoe_train.objectives.parts import Loss, TeacherSample
+from aoe_train.objectives.kinds import LossContext, TeacherSample
+from aoe_train.objectives.pairs import Pairs, Sides, unit
 from aoe_train.objectives.ranking import ranking_loss
-from aoe_train.objectives.similarity import unit
+from aoe_train.objectives.settings import Loss
 
 _RIDGE = 1e-3  # of the mean square of a dimension; keeps a map from few texts from being wild
 

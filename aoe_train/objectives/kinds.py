@@ -5,14 +5,12 @@
 | cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller | any (anchor, positive) ranks above any (anchor, negative), of all negatives of all rows | – | – |
 | ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and all negatives of all rows | every row is positive | the other view of the text |
 | contrastive | as ibn; without `hard_negatives` only second texts of positive rows are candidates | the same | as ibn; without `hard_negatives` negatives are left out | as ibn | as ibn: unsupervised SimCSE |
-| pearson | 1 less the correlation of a batch's cosines with its labels | the same | – | – | – |
 | sbert | softmax over two classes | cosine regressed on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
 | embed_distill | the vector of each text, as near as can be to its teacher's | the same | the same | the same | the same |
 | score_distill | scores of each row's first text with the second texts of all rows; where the rows bring scores, these | the same | the same, with positives and negatives | as binary | of each text with all others of the batch |
 | margin_mse | – | – | by how much a row's positive is above each of its negatives | – | – |
 
-`–` is a ConfigError: without a negative there is nothing to rank or tell apart, without labels nothing to
-correlate with. Further conditions: `angle`
+`–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
 label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
@@ -24,11 +22,38 @@ so a command can refuse before it loads a model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aoe_train.objectives.parts import IN_BATCH, NO_ADVISERS, RANKED, TAUGHT, Advisers
-from aoe_train.objectives.settings import ObjectiveSettings
+from aoe_train.objectives.settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.records import Kind
 from pairkit.app.errors import ConfigError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TeacherSample:
+    """Some texts' vectors by the model as it is before training, and by its teacher, to begin maps with."""
+
+    own: Float[Tensor, "text dim"]
+    teacher: Float[Tensor, "text teacher"]
+
+
+@dataclass(frozen=True)
+class Advisers:
+    """What is known of a run's advisers before the first batch."""
+
+    guide: bool = False
+    teacher_dim: int | None = None
+    scores: bool = False
+    dot: bool = False
+    sample: TeacherSample | None = None
+
+
+NO_ADVISERS = Advisers()
+
 
 POSITIVE_SHARE = 0.8
 LabelRange = tuple[float, float]
@@ -44,11 +69,6 @@ def check_objective(
         raise ConfigError(
             f"objective {', '.join(ranked)}: found {kind} data, where no pair is less alike than another; "
             "expected labelled pairs or triplets, or only the parts ibn and contrastive (preset simcse)"
-        )
-    if "pearson" in wanted and kind == "triplet":
-        raise ConfigError(
-            "objective pearson: found triplets, expected labelled pairs, whose cosines it brings onto a line"
-            " with their labels; take cosine or contrastive"
         )
     if "angle" in wanted and dim % 2:
         raise ConfigError(

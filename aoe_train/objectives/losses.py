@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import POSITIVE_SHARE
+from aoe_train.objectives.kinds import POSITIVE_SHARE, Advisers
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice
-from aoe_train.objectives.parts import RANKED, Advisers
-from aoe_train.objectives.settings import ObjectiveSettings
+from aoe_train.objectives.settings import RANKED, ObjectiveSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
 

@@ -1,15 +1,15 @@
-"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the correlation with the labels."""
+"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the two of Sentence-BERT."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
-from jaxtyping import Bool, Float
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import LossContext
-from aoe_train.objectives.parts import Loss
-from aoe_train.objectives.similarity import cosine, unit, wide
+from aoe_train.objectives.pairs import Pairs, cosine, unit, wide
+from aoe_train.objectives.settings import Loss
 
 
 def cosine_part(context: LossContext) -> Loss:
@@ -80,20 +80,45 @@ def ranking_loss(
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
 
 
-def pearson_part(context: LossContext) -> Loss:
-    """The part `pearson`."""
-    del context
-    return lambda pairs: pearson_loss(cosine(pairs.first, pairs.second), pairs.labels)
+IGNORED = -100
 
 
-def pearson_loss(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
-    """1 - r, where r is Pearson's correlation of scores and labels over the batch; in [0, 2].
+def sbert_part(context: LossContext) -> Loss:
+    """The part `sbert`: graded labels are regressed on, others are classes."""
+    low, high = context.label_range
+    if context.kind != "graded":
+        return Classifier(context.dim)
+    return lambda pairs: regression_loss(pairs.first, pairs.second, (pairs.labels - low) / (high - low))
 
-    r = sum of (s_i - mean s)(l_i - mean l) / sqrt(sum of (s_i - mean s)^2 * sum of (l_i - mean l)^2). It does
-    not depend on where the scores lie or how far they spread, so that an encoder whose cosines are all high
-    need not spread them first. After Pcc-tuning (Zhang and Li, 2024, arXiv 2406.09790).
-    """
-    scores = wide(scores)
-    wanted = labels.to(scores.dtype)
-    r = (unit(scores - scores.mean()) * unit(wanted - wanted.mean())).sum()
-    return torch.where((labels == labels[0]).all(), 0 * r, 1 - r)
+
+class Classifier(nn.Module):
+    """A linear head over two classes, which learns with the model."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(3 * dim, 2)
+
+    def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
+        """The loss of the pairs."""
+        classes = pairs.labels.long().masked_fill(~pairs.present, IGNORED)
+        return softmax_loss(pairs.first, pairs.second, classes, self.head.weight, self.head.bias)
+
+
+def softmax_loss(
+    first: Float[Tensor, "pair dim"],
+    second: Float[Tensor, "pair dim"],
+    classes: Int[Tensor, " pair"],
+    weight: Float[Tensor, "class features"],
+    bias: Float[Tensor, " class"],
+) -> Float[Tensor, ""]:
+    """Classification of (u, v, |u - v|) by a linear head; mean cross-entropy."""
+    features = torch.cat([first, second, (first - second).abs()], dim=-1)
+    logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
+    return F.cross_entropy(logits, classes, ignore_index=IGNORED)
+
+
+def regression_loss(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"], targets: Float[Tensor, " pair"]
+) -> Float[Tensor, ""]:
+    """Mean squared difference of the cosine and a target in [0, 1]."""
+    return F.mse_loss(cosine(first, second), targets.to(first.dtype))

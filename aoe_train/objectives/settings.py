@@ -1,13 +1,74 @@
-"""Settings of the objective, and the presets that carry the papers' names."""
+"""The parts that an objective may have, its settings, and the presets that carry the papers' names.
+
+A further part is a function that makes a `Loss`, and its line in `PARTS`: it then has a weight and a
+temperature, and is checked against the data, as the others. torch is loaded with the parts that are wanted.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from aoe_train.objectives.parts import PARTS
 from pairkit.app.settings import Settings, split_at_commas
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from aoe_train.objectives.pairs import Pairs
+
+Loss = Callable[["Pairs"], "Tensor"]
+Make = Callable[[Any], Loss]  # of a `LossContext`
+"""Gives the loss of labelled pairs, a scalar; an `nn.Module` where it has weights of its own."""
+
+
+LearnsFrom = Literal["ranking", "batch", "teacher"]
+
+
+class LossPart(NamedTuple):
+    """A line of the table."""
+
+    made_by: str
+    learns_from: LearnsFrom
+    tau: float | None
+    about: str
+
+    def make(self, context: Any) -> Loss:
+        """The loss."""
+        module, _, name = self.made_by.partition(".")
+        make: Make = getattr(import_module(f"{__package__}.{module}"), name)
+        return make(context)
+
+
+PARTS: Mapping[str, LossPart] = {
+    "cosine": LossPart("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
+    "ibn": LossPart("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
+    # The reference library has a temperature of 0.05 since 2024.
+    "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
+    "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "sbert": LossPart("ranking.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "embed_distill": LossPart(
+        "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"
+    ),
+    "score_distill": LossPart(
+        "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
+    ),
+    "margin_mse": LossPart(
+        "distillation.margin_mse_part",
+        "teacher",
+        None,
+        "the teacher's margins between positive and negatives",
+    ),
+}
+
+
+def _that_learn_from(what: LearnsFrom) -> frozenset[str]:
+    return frozenset(name for name, part in PARTS.items() if part.learns_from == what)
+
+
+RANKED, IN_BATCH, TAUGHT = (_that_learn_from(what) for what in ("ranking", "batch", "teacher"))
 
 
 class _Weights(Settings):

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train.model.folder.files import Foreign, decode, mapped_array, read_object
+from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_object
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from aoe_train.searching.text_rows import is_written
 from pairkit.app.errors import ConfigError, DataError

@@ -26,8 +26,7 @@ Pooling = Literal[
     "cells",
 ]
 Conflicts = Literal["keep", "drop", "first", "error"]
-Streaming = Literal["auto", "on", "off"]
-LongText = Literal["truncate", "head-tail", "chunks"]
+LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
@@ -66,9 +65,6 @@ class DataSettings(Settings):
     # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
     # first of them) or error
     conflicts: Conflicts = "keep"
-    # whether texts and rows to train on stay on disk, which changes nothing about the result: on, off or auto
-    # (from 256 MiB of files on)
-    streaming: Streaming = "auto"
 
 
 Activation = Literal[

@@ -11,27 +11,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from aoe_train.data.batches import Batches
-from aoe_train.data.collate import Collate
-from aoe_train.data.column_prompts import run_prompts
+from aoe_train.data.batches import Batches, Collate, PlannedLoader
 from aoe_train.data.defaults import dataset_weights
-from aoe_train.data.mixture import MixedCollate, Mixture, PlannedLoader
-from aoe_train.data.run_data import Data
+from aoe_train.data.mixture import MixedCollate, Mixture
+from aoe_train.data.run_data import Data, run_prompts
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
-from aoe_train.model.cache_dir import cache_dir
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
-from aoe_train.model.packing.rows import train_used_rows
+from aoe_train.model.packing.layers import train_used_rows
 from aoe_train.model.packing.run import use_fast_layers
-from aoe_train.objectives.matryoshka import make_objective
-from aoe_train.objectives.own import OwnObjective
-from aoe_train.objectives.parts import TAUGHT, Advisers, TeacherSample
+from aoe_train.model.run_folder import cache_dir
+from aoe_train.objectives.kinds import Advisers, TeacherSample
+from aoe_train.objectives.objective import OwnObjective, make_objective
+from aoe_train.objectives.settings import TAUGHT
 from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, AdviserVectors
+from aoe_train.training.pair_model import PairModel, TextObjective, TextObjectiveModel, prepare_objective
+from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
-from aoe_train.training.text_objective import TextObjective, TextObjectiveModel, prepare_objective
-from aoe_train.training.trainer.gather import on_main
-from aoe_train.training.trainer.pair_model import PairModel
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import stage
 from pairkit.dataset.labels import score_scale
@@ -43,8 +40,7 @@ if TYPE_CHECKING:
     from aoe_train.objectives.settings import ObjectiveSettings
     from aoe_train.records import Examples
     from aoe_train.settings.training import EncoderSettings, TrainSettings
-    from aoe_train.training.choose import ResolvedSettings
-    from aoe_train.training.load import Loaded
+    from aoe_train.training.load import Loaded, ResolvedSettings
     from pairkit.app.progress import Listener
 
 _SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found

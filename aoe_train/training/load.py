@@ -1,29 +1,39 @@
-"""Load what a run is given: its rows, its backbone, and the models that it learns from."""
+"""Load the rows and backbone of a run, and resolve its settings once by what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.data.defaults import format_decoder_choices, with_decoder_defaults
+from aoe_train.data.defaults import (
+    DatasetFacts,
+    format_decoder_choices,
+    with_decoder_defaults,
+    with_defaults,
+    with_defaults_for_all,
+)
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
-from aoe_train.model.backbones.load import check_pin, find_folder, outline
-from aoe_train.model.backbones.recompute import recompute_layers
+from aoe_train.model.backbones.load import check_pin, find_folder, outline, recompute_layers
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
+from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
-from aoe_train.model.precision import choose_precision
-from pairkit.app.errors import ConfigError
+from aoe_train.model.precision import Computed, choose_precision
+from aoe_train.training.arguments import set_chosen
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import stage
-from pairkit.dataset.in_memory import source_name
+from pairkit.dataset.in_memory import Source, source_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from transformers import TrainingArguments
 
-    from aoe_train.data.conflicts import Say
+    from aoe_train.data.examples import Say
+    from aoe_train.data.run_data import Sources
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
 
@@ -42,7 +52,7 @@ def load(
 ) -> Loaded:
     """Read the rows and load the backbone; datasets named in `own` have a loss of the user's."""
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
-        data = read_data(sources, settings, say, ranked=sources.data.keys() - own, show=show)
+        data = read_data(sources, settings, say, ranked=sources.data.keys() - own)
     with stage(f"load {sources.backbone}", show):
         encoder, found = load_backbone(sources, settings, device)
     if line := format_decoder_choices(settings, found):
@@ -104,3 +114,49 @@ def _recompute_layers(encoder: Encoder) -> None:
         encoder.model.packed
     ):  # layers run again in the backward pass, outside the code that sets the attention
         backbone.config._attn_implementation = PACKED_ATTENTION
+
+
+@dataclass(frozen=True)
+class ResolvedSettings:
+    """The settings of a run with nothing left open.
+
+    Attributes:
+        run: What holds for the whole run; of a single dataset, that dataset's.
+        datasets: What holds for each dataset.
+        precision: What the run computes in.
+    """
+
+    run: TrainSettings
+    datasets: Mapping[str, TrainSettings]
+    precision: Computed
+
+
+def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> ResolvedSettings:
+    """Choose what was not given, and put it into the arguments too."""
+    facts = {
+        name: DatasetFacts(
+            rows.kind,
+            len(rows),
+            _is_written(sources.data[name]) or 2 * rows.reading.written > len(rows),
+        )
+        for name, rows in loaded.data.train.items()
+    }
+    given, dim = loaded.settings, loaded.encoder.dim
+    if sources.several:
+        chosen = with_defaults_for_all(given, facts, dim=dim)
+    else:
+        ((name, one),) = facts.items()
+        chosen = with_defaults(given.of(name), one, dim=dim)
+    precision = choose_precision(chosen.run.precision, args.device)
+    set_chosen(args, chosen.optim, precision)
+    return ResolvedSettings(chosen, {name: chosen.of(name) for name in facts}, precision)
+
+
+def _is_written(source: Source) -> bool:
+    """Whether LLMs or rules wrote the pairs: the dataset's run.json names `label` as its maker."""
+    folder = Path(source_name(source))
+    for place in (folder, folder.parent):  # `triplet` and `positive` are folders within the dataset's
+        with suppress(DataError, OSError, ValueError):  # a run.json of others; a name that is no path
+            if str(read_object(place / "run.json").get("made_by")).startswith("label "):
+                return True
+    return False

@@ -13,26 +13,22 @@ import numpy as np
 import torch
 from transformers import set_seed
 
-from aoe_train.data.batch_plan import distinct_texts
-from aoe_train.data.conflicts import silent
 from aoe_train.data.defaults import format_epochs
-from aoe_train.data.examples import negative_counts, negatives_in_words
-from aoe_train.data.mixture import Mixture, epoch_of, seen_in_words
+from aoe_train.data.examples import negative_counts, negatives_in_words, silent
+from aoe_train.data.mixture import Mixture, distinct_texts, epoch_of, seen_in_words
 from aoe_train.data.run_data import Sources
-from aoe_train.model.cache_dir import cache_dir
+from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
-from aoe_train.model.packing.transfer import upload_batch
 from aoe_train.model.precision import training_note
-from aoe_train.objectives.own import OwnObjective, trained_by
+from aoe_train.model.run_folder import cache_dir
+from aoe_train.objectives.objective import OwnObjective, trained_by
+from aoe_train.training.arguments import autocast, start_processes
 from aoe_train.training.build import TrainingSetup, build, load_teachers
-from aoe_train.training.choose import resolve
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
-from aoe_train.training.load import load
+from aoe_train.training.load import load, resolve
+from aoe_train.training.pair_model import check_text_objective, split_texts
 from aoe_train.training.record import batches_of
 from aoe_train.training.teachers import placeholder_vectors
-from aoe_train.training.text_objective import check_text_objective
-from aoe_train.training.trainer.arguments import autocast, start_processes
-from aoe_train.training.trainer.pair_model import split_texts
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Display, Listener
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
 
     from aoe_train.records import Examples
     from aoe_train.settings.training import TrainSettings
-    from aoe_train.training.trainer.pair_model import PairModel
+    from aoe_train.training.pair_model import PairModel
 
 _PROBES = 4  # timed steps, after one that warms up
 _MIB = 1 << 20

@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.data.batch_plan import describe, describe_all
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
-from aoe_train.data.mixture import Mixture, epoch_of, seen_in_words
+from aoe_train.data.mixture import Mixture, describe, describe_all, epoch_of, seen_in_words
 from aoe_train.data.run_data import Sources, one_or_all
 from aoe_train.evaluation.task import defined
-from aoe_train.model.origin import hash_files, versions
-from aoe_train.objectives.own import OwnObjective, trained_by
+from aoe_train.model.run_folder import hash_files, versions
+from aoe_train.objectives.objective import OwnObjective, trained_by
 from aoe_train.settings.training import PAPERS
 from pairkit import __version__
 from pairkit.system.machine import peak_rss_mb
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from aoe_train.records import Examples
     from aoe_train.settings.training import TrainSettings
     from aoe_train.training.build import Dataset, TrainingSetup
-    from aoe_train.training.choose import ResolvedSettings
-    from aoe_train.training.trainer.trainer import PairTrainer
+    from aoe_train.training.load import ResolvedSettings
+    from aoe_train.training.trainer import PairTrainer
     from pairkit.dataset.in_memory import Source
 
 _KEPT = {True: "model", False: "backbone"}  # whose weights are saved

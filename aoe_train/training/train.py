@@ -14,47 +14,53 @@ from typing import TYPE_CHECKING, Any
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
-from aoe_train.data.conflicts import Say, silent
 from aoe_train.data.defaults import unused_lengths_warning
+from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
-from aoe_train.model.cache_dir import cache_dir
 from aoe_train.model.memory import memory_errors
-from aoe_train.model.origin import hash_tokenizer, hash_weights, origin
-from aoe_train.model.packing.rows import train_all_rows
+from aoe_train.model.packing.layers import train_all_rows
 from aoe_train.model.precision import training_note
 from aoe_train.model.run_folder import (
     RUN_FILE,
     begin_or_go_on,
+    cache_dir,
     clear,
+    hash_tokenizer,
+    hash_weights,
     mark_diverged,
+    origin,
     work_beside,
     working_folder,
 )
-from aoe_train.objectives.own import OwnObjective, qualified_name
-from aoe_train.training.build import TrainingSetup, build, load_teachers
-from aoe_train.training.card import model_card
-from aoe_train.training.choose import ResolvedSettings, resolve
-from aoe_train.training.keep_if_better import JudgedPairs, check_judged
-from aoe_train.training.load import Loaded, load
-from aoe_train.training.record import choices_in_words, run_record
-from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
-from aoe_train.training.text_objective import TextObjective, check_text_objective
-from aoe_train.training.trainer.arguments import (
+from aoe_train.objectives.objective import OwnObjective, qualified_name
+from aoe_train.training.arguments import (
     evaluation_precision,
     idle_gpus,
     set_evaluation,
     start_processes,
 )
-from aoe_train.training.trainer.average import WeightAverage, WeightMix
-from aoe_train.training.trainer.callbacks import CheckpointCallback, ProgressCallback, Stopped, stop_signals
-from aoe_train.training.trainer.checkpoints import newest_checkpoint, wait_for_all
-from aoe_train.training.trainer.divergence import CollapseCheck, Diverged
-from aoe_train.training.trainer.gather import on_main
-from aoe_train.training.trainer.sharding import shard
-from aoe_train.training.trainer.trainer import PairTrainer
+from aoe_train.training.build import TrainingSetup, build, load_teachers
+from aoe_train.training.callbacks import (
+    CheckpointCallback,
+    ProgressCallback,
+    Stopped,
+    WeightAverage,
+    WeightMix,
+    stop_signals,
+)
+from aoe_train.training.card import model_card
+from aoe_train.training.checkpoints import newest_checkpoint, wait_for_all
+from aoe_train.training.keep_if_better import JudgedPairs, check_judged
+from aoe_train.training.load import Loaded, ResolvedSettings, load, resolve
+from aoe_train.training.loss_log import CollapseCheck, Diverged
+from aoe_train.training.pair_model import TextObjective, check_text_objective
+from aoe_train.training.processes import on_main, shard
+from aoe_train.training.record import choices_in_words, run_record
+from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
+from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener, Progress
 from pairkit.system.files import whole_folder, write_json, write_text

@@ -49,7 +49,7 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Called with a number of steps, after which a run is killed once."""
-    from aoe_train.training.trainer.trainer import PairTrainer
+    from aoe_train.training.trainer import PairTrainer
 
     def arm(step: int) -> None:
         original = PairTrainer.training_step

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
@@ -80,6 +80,7 @@ def both(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder,
     return Encoder.load(folder), SentenceTransformer(str(folder), device="cpu")
 
 
+@settings(max_examples=25)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=8))
 def test_so_are_those_of_any_texts_and_prompts(both: tuple[Encoder, SentenceTransformer], texts: list[str]):
     encoder, theirs = both

@@ -11,9 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.data.batch_plan import describe
-from aoe_train.data.batches import Batches, budget_cuts, mix_labels, one_label_batches, rank_slice
-from aoe_train.data.collate import Collate
+from aoe_train.data.batches import Batches, Collate, budget_cuts, mix_labels, one_label_batches
+from aoe_train.data.mixture import describe
 from aoe_train.model.tokens.tokens import TokenStore
 from aoe_train.records import ABSENT, Batch, Examples, Kind
 from pairkit.app.errors import ConfigError, DataError
@@ -111,26 +110,6 @@ def test_lengths_lie_together_and_the_longest_comes_first() -> None:
         assert sums[0] == max(sums)
         middles = [np.median(tokens[rows]) for rows in plan[1:]]
         assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
-
-
-def test_ranks_get_alike_loads() -> None:
-    examples, lengths = make(4000)
-    tokens = lengths[examples.rows].sum(axis=1)
-    sampler = Batches(examples, lengths, 64, world=4)
-    loads = np.array(
-        [[tokens[rank_slice(rows, r, 4)].sum() for r in range(4)] for rows in sampler.plan(0)[:-1]]
-    )
-    assert (loads.max(axis=1) / loads.min(axis=1)).max() < 1.3
-
-
-def test_a_budget_of_tokens_is_kept() -> None:
-    examples, lengths = make(500)
-    tokens = lengths[examples.rows].sum(axis=1)
-    sizes = {len(rows) for rows in Batches(examples, lengths, 9, strategy="tokens", max_tokens=100).plan(0)}
-    plan = Batches(examples, lengths, 9, strategy="tokens", max_tokens=100).plan(0)
-    assert max(tokens[rows].sum() for rows in plan) <= 100
-    assert max(sizes) == 9
-    assert len(sizes) > 3
 
 
 def test_cuts_by_hand() -> None:
@@ -234,6 +213,9 @@ def store() -> TokenStore:
     return TokenStore.build(WORDS, wordpiece(), max_length=16)
 
 
+IDS = [wordpiece()(text).input_ids for text in WORDS]
+
+
 def ids_of(batch: Batch) -> list[list[int]]:
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
@@ -245,7 +227,7 @@ def test_by_hand_of_collate(store: TokenStore) -> None:
     assert batch["labels"].tolist() == [0.5, 1]
     assert batch["lengths"].tolist() == [3, 4, 7]
     assert batch["pieces"].tolist() == [1, 1, 1]
-    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in (0, 1, 4)]
+    assert ids_of(batch) == [IDS[n] for n in (0, 1, 4)]
     dtypes = {name: value.dtype for name, value in batch.items() if isinstance(value, torch.Tensor)}
     assert dtypes.pop("labels") == torch.float32
     assert set(dtypes.values()) == {torch.int64}
@@ -257,14 +239,8 @@ def test_rows_lead_to_their_texts(store: TokenStore, rows: list[int], dedup: boo
     assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
     assert batch["lengths"].tolist() == sorted(batch["lengths"].tolist())
     texts = batch["texts"].tolist()
-    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in texts]
+    assert ids_of(batch) == [IDS[n] for n in texts]
     assert len(texts) == (len(set(PAIRS.rows[rows].ravel())) if dedup else 2 * len(rows))
-
-
-def test_triplets_have_no_labels(store: TokenStore) -> None:
-    batch = Collate(Examples(WORDS, np.array([[0, 1, 2]]), None, "triplet"), store)([0])
-    assert "labels" not in batch
-    assert batch["rows"].shape == (1, 3)
 
 
 @pytest.mark.parametrize("dedup", [True, False])
@@ -275,7 +251,7 @@ def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store: TokenStore, 
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
     assert batch["rows"].tolist()[0][3] == ABSENT
     assert len(batch["texts"]) == (5 if dedup else 7)
-    assert ids_of(batch) == [wordpiece()(WORDS[n]).input_ids for n in batch["texts"].tolist()]
+    assert ids_of(batch) == [IDS[n] for n in batch["texts"].tolist()]
 
 
 def test_a_plan_counts_the_texts_that_there_are(store: TokenStore) -> None:
@@ -299,7 +275,7 @@ def test_a_single_text_comes_twice(store: TokenStore) -> None:
 
 def test_a_plan_in_numbers(store: TokenStore) -> None:
     plan = describe(Batches(PAIRS, store.lengths, 5), store)
-    columns = [[wordpiece()(WORDS[n]).input_ids for n in column] for column in PAIRS.rows.T]
+    columns = [[IDS[n] for n in column] for column in PAIRS.rows.T]
     padded = sum(5 * max(map(len, column)) for column in columns)
     own = sum(len(ids) for column in columns for ids in column)
     assert plan == {

@@ -60,7 +60,6 @@ def test_batches_keep_the_budget() -> None:
         {},
         {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
         {"long_text": "chunks", "overlap": 2},
-        {"long_text": "head-tail"},
     ],
 )
 def test_saved_and_loaded_it_is_the_same(

@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import records as _records
-from aoe_train.data.conflicts import settle
-from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples
+from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples, settle
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.records import shard
-from tests.published import REAL, real_data, write_pairs
+from tests.published import write_pairs
 
 
 def put(path: Path, text: str) -> Path:
@@ -42,13 +41,6 @@ def test_binary_pairs(tmp_path: Path) -> None:
     assert examples.rows.dtype == np.int64
     assert examples.labels is not None
     assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
-
-
-def test_graded_pairs(tmp_path: Path) -> None:
-    examples = read_examples(put(tmp_path / "a.tsv", "score\tsentence1\tsentence2\n4.5\ta\tb\n1\tb\tc\n"))
-    assert examples.kind == "graded"
-    assert examples.labels is not None
-    assert examples.labels.tolist() == [4.5, 1]
 
 
 def test_positives_triplets_and_single_texts(tmp_path: Path) -> None:
@@ -144,12 +136,6 @@ def test_a_dataset_folder_its_splits_and_its_positives(tmp_path: Path) -> None:
         read_examples(folder, split="test")
 
 
-def test_training_never_touches_other_splits(tmp_path: Path) -> None:
-    put(tmp_path / "train.csv", "text1,text2,label\na,b,1\n")
-    put(tmp_path / "test.csv", "text1,text2,label\na,b,oops\n")
-    assert len(read_examples(tmp_path)) == 1
-
-
 def test_without_a_training_split_one_must_be_named(tmp_path: Path) -> None:
     for name in ("dev", "test"):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
@@ -191,20 +177,6 @@ def test_labels_that_rank_nothing(tmp_path: Path) -> None:
 )
 def test_layouts_of_published_data(tmp_path: Path, name: str, kind: str, rows: int, texts: int) -> None:
     examples = read_examples(write_pairs(tmp_path) / name)
-    assert (examples.kind, len(examples), len(examples.texts)) == (kind, rows, texts)
-
-
-@real_data
-@pytest.mark.parametrize(
-    ("name", "kind", "rows", "texts"),
-    [
-        ("stsb/stsb-train.tsv", "graded", 5749, 10534),
-        ("nli/nli-triplets.derived.tsv.gz", "triplet", 22932, 58523),
-        ("domain/medquad-sentences.txt.gz", "single", 121086, 121086),
-    ],
-)
-def test_published_data(name: str, kind: str, rows: int, texts: int) -> None:
-    examples = read_examples(REAL / name)
     assert (examples.kind, len(examples), len(examples.texts)) == (kind, rows, texts)
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 import aoe_train
 from aoe_train.model import precision as _precision
-from aoe_train.objectives.own import qualified_name
+from aoe_train.objectives.objective import qualified_name
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from pairkit.dataset.records import PairDataset

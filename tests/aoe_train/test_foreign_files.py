@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.encoder_settings import stored_settings
-from aoe_train.model.folder import check_settings
-from aoe_train.model.folder.modules import check_modules
+from aoe_train.model.folder_checks import check_modules, check_settings
 from aoe_train.settings.training import EncoderSettings
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP
@@ -43,7 +42,7 @@ FILES: dict[str, Any] = {
 READERS: tuple[Callable[[Path], object], ...] = (stored_settings, check_settings, check_modules)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(list(FILES)), st.sampled_from(READERS), st.integers(0, 2**48))
 def test_mutated_values_are_refused_in_one_line(name: str, read: Callable[[Path], object], seed: int) -> None:
     with TemporaryDirectory() as made:
@@ -71,7 +70,7 @@ def test_digests_that_are_no_array(tmp_path: Path, content: bytes) -> None:
         read_digests(tmp_path)
 
 
-UNITS = [*SIGNS[::2], *MARKUP[::20], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
+UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
 
 
 @pytest.mark.parametrize("name", AOE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.data.batches import Batches
@@ -42,6 +42,7 @@ def test_without_weights_each_row_is_seen_once(rows: list[int], epoch: int) -> N
     assert sorted(chain.from_iterable(mixture(rows).plan(epoch))) == list(range(sum(rows)))
 
 
+@settings(max_examples=30)
 @given(SIZES, ORDERS, st.integers(1, 2), st.integers(0, 3))
 def test_a_batch_is_of_one_dataset_on_all_ranks(rows: list[int], order: str, share: int, epoch: int) -> None:
     whole = mixture(rows, batch=2 * share, order=order, world=2)
@@ -54,6 +55,7 @@ def test_a_batch_is_of_one_dataset_on_all_ranks(rows: list[int], order: str, sha
     assert len(list(whole)) == len(whole) == sum(whole.counts)
 
 
+@settings(max_examples=30)
 @given(
     SIZES,
     ORDERS,

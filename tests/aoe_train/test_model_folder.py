@@ -19,9 +19,8 @@ from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.backbones.packaged import check_published
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.folder import check_settings
-from aoe_train.model.folder.modules import check_modules
-from aoe_train.training.trainer.checkpoints import check_state_files
+from aoe_train.model.folder_checks import check_modules, check_settings
+from aoe_train.training.checkpoints import check_state_files
 from pairkit.app.errors import ConfigError, DataError, PairkitError
 
 
@@ -120,14 +119,6 @@ def test_adapters_are_low_rank_and_nothing_else(
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
     edit(copy / "adapter_config.json", **{**ADAPTERS, "base_model_name_or_path": str(copy), **fields})
     refused(lambda: load_backbone(copy), PairkitError, message)
-
-
-def test_adapters_of_peft_are_taken(copy: Path) -> None:
-    from peft import LoraConfig
-
-    config = LoraConfig(r=4, target_modules=["query"], base_model_name_or_path="org/m")
-    config.save_pretrained(copy)
-    check_settings(copy)
 
 
 def test_adapters_beside_a_configuration_have_their_base_looked_at(copy: Path) -> None:

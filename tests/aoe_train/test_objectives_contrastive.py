@@ -19,12 +19,10 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
     ibn_loss,
 )
-from aoe_train.objectives.kinds import check_advisers, check_objective
+from aoe_train.objectives.kinds import Advisers, check_advisers, check_objective
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import Advice
-from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.pairs import Advice, unit
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import unit
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 
@@ -148,7 +146,7 @@ def test_against_loops(seed, tau):
     assert contrastive_loss(*batch, symmetric=True).item() == pytest.approx((whole + back) / 2)
 
 
-@quick
+@settings(max_examples=6)
 @given(seeds)
 def test_gradient_against_finite_differences(seed):
     first, second, texts, positive = draw(seed)

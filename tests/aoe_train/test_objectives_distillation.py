@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
-from aoe_train.objectives.kinds import check_advisers
-from aoe_train.objectives.matryoshka import make_objective
-from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.kinds import Advisers, TeacherSample, check_advisers
+from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.pairs import Advice
-from aoe_train.objectives.parts import Advisers, TeacherSample
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError

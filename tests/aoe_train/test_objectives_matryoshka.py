@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from aoe_train.model.encoder import Encoder
-from aoe_train.objectives.matryoshka import (
+from aoe_train.objectives.objective import (
+    CustomObjective,
     LayerwiseObjective,
+    Objective,
     divergence,
     layer_weights,
     make_objective,
 )
-from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.own import CustomObjective
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings

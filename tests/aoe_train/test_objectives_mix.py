@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
-from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.own import CustomObjective, trained_by
-from aoe_train.objectives.pairs import as_pairs
+from aoe_train.objectives.objective import CustomObjective, Objective, trained_by
+from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.similarity import cosine
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
 
@@ -285,16 +283,17 @@ def test_the_reference_angle_is_of_the_first_text_to_the_second():
 def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """As whoever adds one does it: its weight and temperature come with the line."""
     from aoe_train.objectives import objective as module
-    from aoe_train.objectives import parts, ranking
+    from aoe_train.objectives import ranking, settings
+    from aoe_train.objectives.kinds import LossContext
 
-    def halved(given: parts.LossContext) -> parts.Loss:
+    def halved(given: LossContext) -> settings.Loss:
         return lambda pairs: ranking_loss(
             cosine(pairs.first, pairs.second), pairs.labels, given.tau("cosine")
         )
 
     monkeypatch.setattr(ranking, "halved", halved, raising=False)
-    line = parts.LossPart("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
-    monkeypatch.setattr(module, "PARTS", {**parts.PARTS, "cosine": line})
+    line = settings.LossPart("ranking.halved", learns_from="ranking", tau=0.5, about="half of it")
+    monkeypatch.setattr(module, "PARTS", {**settings.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
     expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)

@@ -26,7 +26,7 @@ HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
     *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
-    *("aoe_train.training.trainer", "aoe_train.model.backbones.ran"),
+    *("aoe_train.training.trainer", "aoe_train.model.ran"),
 }
 
 
@@ -40,8 +40,9 @@ def edit(folder: Path, **fields: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("pooling", ["cls", "avg", "max", "last", "first-last-avg"])
+@pytest.mark.parametrize(
+    ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
+)
 def test_vectors_and_identity_are_those_of_transformers(bert: Path, pooling: Any, precision: Any) -> None:
     ours, theirs = (
         Encoder.load(bert, precision=precision, inference_only=only, pooling=pooling)
@@ -54,19 +55,12 @@ def test_vectors_and_identity_are_those_of_transformers(bert: Path, pooling: Any
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (64, 3, 2), (20, 2, 3)])
+@pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (20, 3, 3)])
 def test_networks_of_other_sizes(tmp_path: Path, dim: int, layers: int, seed: int) -> None:
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
     ours, theirs = (Encoder.load(folder, inference_only=only) for only in (True, False))
     assert type(ours.model.backbone) is PackedBert
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
-
-
-def test_a_real_model(minilm: Path) -> None:
-    texts = [*TEXTS, " ".join(TEXTS * 9), *(f"the {number}th of many texts" for number in range(40))]
-    ours, theirs = (Encoder.load(minilm, inference_only=only) for only in (True, False))
-    assert ours.identity() == theirs.identity()
-    assert np.array_equal(ours.encode(texts), theirs.encode(texts))
 
 
 def test_a_pooler_is_kept_among_the_weights(copy: Path) -> None:
@@ -106,13 +100,6 @@ def test_weights_under_other_names_or_in_several_files_are_left_to_transformers(
     assert read_bert(copy, torch.float32) is not None
     shutil.copy(copy / "model.safetensors", copy / "other.safetensors")
     assert read_bert(copy, torch.float32) is None
-
-
-@pytest.mark.parametrize("fields", [{"hidden_size": 64}, {"num_hidden_layers": 1}, {"num_hidden_layers": 3}])
-def test_weights_of_another_configuration_are_refused_as_ever(copy: Path, fields: dict) -> None:
-    edit(copy, **fields)
-    with pytest.raises(DataError, match="of another configuration"):
-        Encoder.load(copy, inference_only=True)
 
 
 def test_damaged_weights_are_refused_as_ever(copy: Path) -> None:

@@ -13,27 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from aoe_train import Encoder, encode, evaluate, train
+from aoe_train import Encoder, encode, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.packing.int8 import (
+from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.model.precision import (
     LEAST_OF_GELU,
     Int8Linear,
     largest_weight_code,
     of_one_input,
-    to_codes,
-    use_int8,
-)
-from aoe_train.model.packing.run import use_fast_layers
-from aoe_train.model.precision import (
-    choose_precision,
     product_time,
     slow_precision,
+    to_codes,
     training_note,
-    weights_dtype,
+    use_int8,
 )
 from pairkit.app.errors import ConfigError
-from tests.aoe_train.tiny import save_llama
 
 TEXTS = [
     "the man is playing",
@@ -143,16 +138,6 @@ def test_a_texts_vector_is_the_same_beside_any_others(minilm: Path, only: bool) 
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
-def test_a_decoder(tmp_path: Path) -> None:
-    folder = save_llama(tmp_path)
-    found, exact = (
-        Encoder.load(folder, precision=how, device="cpu").encode(TEXTS) for how in ("int8", "fp32")
-    )
-    assert (
-        (found * exact).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(exact, axis=1)
-    ).min() > 0.98
-
-
 def test_it_is_for_encoding_only(bert: Path, tmp_path: Path) -> None:
     encoder = Encoder.load(bert, precision="int8", device="cpu")
     with pytest.raises(ConfigError, match="int8 is for encoding only; load the model in fp32"):
@@ -161,32 +146,12 @@ def test_it_is_for_encoding_only(bert: Path, tmp_path: Path) -> None:
         train(data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8")
 
 
-def test_devices_without_it_are_refused() -> None:
-    with pytest.raises(ConfigError, match="precision int8: for a CPU, and this is cuda"):
-        weights_dtype("int8", torch.device("cuda"))
-
-
 def test_outputs_of_two_precisions_are_not_mixed(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     out = tmp_path / "v.npy"
     encode(tmp_path / "t.txt", model=bert, out=out, precision="int8", progress=False)
     with pytest.raises(ConfigError, match=r"differs in .*precision"):
         encode(tmp_path / "t.txt", model=bert, out=out, precision="fp32", progress=False)
-
-
-def test_evaluation_in_int8(bert: Path) -> None:
-    said = [
-        ("a dog", "a cat", 0.2),
-        ("a man", "the man", 0.9),
-        ("x", "river", 0.1),
-        ("the city", "a car", 0.4),
-    ]
-    rows = [{"text1": one, "text2": other, "label": score} for one, other, score in said]
-    found = {
-        how: evaluate(bert, data=rows, precision=how, resamples=0, cache=False, progress=False).to_dict()
-        for how in ("int8", "fp32")
-    }
-    assert str(found["int8"]) != str(found["fp32"])
 
 
 @pytest.mark.parametrize(
@@ -248,11 +213,6 @@ def test_what_a_training_is_told(
         assert re.search(told, found)
     slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
     assert slow == (None if wanted == "auto" else found)
-
-
-def test_auto_is_the_same_on_every_processor(takes: Any) -> None:
-    takes(FAST)
-    assert choose_precision("auto", torch.device("cpu")) == "fp32"
 
 
 def test_the_processor_is_measured() -> None:

@@ -69,12 +69,6 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     assert difference(ours.encode_query(texts, **title), model.encode_query(texts, **title)) < 1e-6
 
 
-EVERY = [
-    (which, pooling, include_prompt)
-    for which in ("bert", "llama")
-    for pooling in ("cls", "mean", "max", "lasttoken", "weightedmean")
-    for include_prompt in (True, False)
-]
 SOME = [
     ("bert", "mean", True),
     ("bert", "mean", False),
@@ -84,10 +78,7 @@ SOME = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("which", "pooling", "include_prompt"),
-    [pytest.param(*case, marks=() if case in SOME else pytest.mark.slow) for case in EVERY],
-)
+@pytest.mark.parametrize(("which", "pooling", "include_prompt"), SOME)
 def test_each_name_loaded_and_saved_and_loaded_by_them(
     which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -196,14 +187,3 @@ def test_what_their_folder_asks_for_and_we_lack_is_refused(
     with pytest.raises(error) as refused:
         Encoder.load(tmp_path / "m", device="cpu")
     assert told in str(refused.value)
-
-
-def test_a_folder_from_before_prompts_had_names(bert: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(bert, device="cpu", max_length=40, **around(PAPERS))
-    encoder.save(tmp_path / "m")
-    settings = json.loads((tmp_path / "m/aoe.json").read_text())
-    del settings["prompts"], settings["default_prompt_name"]
-    (tmp_path / "m/aoe.json").write_text(json.dumps({**settings, "prompt": PAPERS}))
-    again = Encoder.load(tmp_path / "m", device="cpu")
-    assert again.settings == encoder.settings
-    np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))

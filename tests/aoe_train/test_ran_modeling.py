@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
-from aoe_train.model.backbones.ran import RanConfig, RanModel
-from aoe_train.model.backbones.ran.windows import WindowLayout, count_windows
-from aoe_train.model.backbones.recompute import recompute_layers
+from aoe_train.model.backbones.load import recompute_layers
+from aoe_train.model.ran import RanConfig, RanModel, WindowLayout, count_windows
 
 WINDOW = 8
 
@@ -48,7 +47,7 @@ def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
     return ids, mask
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 30), st.booleans())
 def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], further: int, left: bool):
     texts = [text(length, seed) for seed, length in enumerate(lengths)]
@@ -65,7 +64,7 @@ def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], furt
             assert not hidden[~mask[row].bool()].any()
 
 
-@pytest.mark.parametrize("width", [35, 40, 64, 300])
+@pytest.mark.parametrize("width", [35, 300])
 def test_padding_changes_rounding_at_most(width: int):
     texts = [text(length, length) for length in (35, 17, 3)]
     with torch.no_grad():
@@ -112,21 +111,6 @@ def test_every_parameter_learns_from_a_long_text():
     }
     # Nothing comes from below the first layer: only the bias of its norm starts the memory.
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
-
-
-def test_recomputing_windows_gives_the_same_gradients():
-    gradients = []
-    for checkpointing in (False, True):
-        model = ran(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
-        if checkpointing:
-            recompute_layers(model)
-        model.forward_packed(text(60), torch.tensor([35, 25])).cells.square().mul(
-            torch.arange(16)
-        ).sum().backward()
-        gradients.append(
-            {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
-        )
-    torch.testing.assert_close(gradients[0], gradients[1])
 
 
 def test_recomputing_windows_keeps_less():

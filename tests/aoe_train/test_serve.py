@@ -252,7 +252,7 @@ def test_a_thread_s_model_keeps_its_memory() -> None:
 
 _FAULTS = """
 import ctypes, resource, threading
-from aoe_train.model.memory import keep_freed_memory, share_memory_among_threads
+from aoe_train.model.device import keep_freed_memory, share_memory_among_threads
 keep_freed_memory(), share_memory_among_threads()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
@@ -133,6 +133,7 @@ def test_a_step_that_trims_offsets_stays() -> None:
     assert isinstance(prompted.backend_tokenizer.post_processor, processors.Sequence)
 
 
+@settings(max_examples=40)
 @given(st.text("ab {}é", max_size=8), st.text("ab {}é", max_size=8), st.sampled_from(MAKERS))
 def test_joined_tokens_begin_with_the_prompts_own(words: str, text: str, maker: Maker) -> None:
     raw = raw_tokenizer(maker())

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from aoe_train.model.tokens import tokens
 from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
-from aoe_train.model.tokens.tokens import LongText, TokenStore, head_tail, pieces, windows
+from aoe_train.model.tokens.tokens import LongText, TokenStore, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -38,7 +38,7 @@ def texts_of(store: TokenStore, numbers: list[int]) -> list[list[list[int]]]:
     return split(whole, batch["pieces"].tolist())  # type: ignore[return-value,arg-type]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(LISTS, st.integers(6, 20), st.sampled_from(MAKERS), st.data())
 def test_truncated_texts_are_the_tokenizers_own(
     texts: list[str], max_length: int, maker: Callable[[], PreTrainedTokenizerFast], data: st.DataObject
@@ -52,7 +52,7 @@ def test_truncated_texts_are_the_tokenizers_own(
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(MAKERS))
 def test_chunks_lose_nothing(
     texts: list[str], max_length: int, overlap: int, maker: Callable[[], PreTrainedTokenizerFast]
@@ -67,15 +67,6 @@ def test_chunks_lose_nothing(
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
         assert all(before + part + after == piece for part, piece in zip(own, found, strict=True))
         assert max(map(len, found)) <= max_length
-
-
-def test_head_and_tail_by_hand() -> None:
-    tokenizer = wordpiece()
-    words = tokenizer.convert_tokens_to_ids(["[CLS]", "the", "not", "in", "city", "[SEP]"])
-    store = TokenStore.build(
-        ["the man on the road is not in city"], tokenizer, max_length=6, long_text="head-tail"
-    )
-    assert (texts_of(store, [0]), store.truncated) == ([[words]], 1)
 
 
 def test_baked_in_padding_and_truncation_are_ignored(minilm: Path) -> None:
@@ -200,29 +191,16 @@ def test_whatever_changes_the_tokens_changes_the_key(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 13
 
 
-@pytest.mark.parametrize("harm", ["cut", "flip", "missing", "empty", "file"])
+@pytest.mark.parametrize("harm", ["cut", "missing"])
 def test_a_broken_cache_is_made_anew(tmp_path: Path, harm: str) -> None:
-    whole = build(tmp_path)
+    build(tmp_path)
     (folder,) = tmp_path.iterdir()
     ids = folder / "ids.npy"
-    data = bytearray(ids.read_bytes())
-    match harm:
-        case "cut":
-            ids.write_bytes(data[:-3])
-        case "flip":
-            data[-1] ^= 1
-            ids.unlink()  # the file in use keeps its content
-            ids.write_bytes(data)
-        case "missing":
-            ids.unlink()
-        case "empty":
-            (folder / "checksum.npy").write_bytes(b"")
-        case "file":
-            ids.unlink()
-            ids.mkdir()
-    whole = build(None)
-    assert same(build(tmp_path), whole)
-    assert same(build(tmp_path), whole)
+    data = ids.read_bytes()
+    ids.unlink()
+    if harm == "cut":
+        ids.write_bytes(data[:-3])
+    assert same(build(tmp_path), build(None))
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
@@ -256,16 +234,10 @@ IDS = list(range(10))
 
 def test_each_mode_by_hand() -> None:
     assert pieces(IDS, 4) == [[0, 1, 2, 3]]
-    assert pieces(IDS, 4, "head-tail") == [[0, 7, 8, 9]]
     assert pieces(IDS, 4, "chunks") == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
     assert pieces(IDS, 4, "chunks", 1) == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
     assert pieces(IDS, 10, "chunks", 5) == [IDS]
     assert pieces([], 4, "chunks", 2) == [[]]
-
-
-def test_the_papers_head_and_tail() -> None:
-    assert head_tail(510) == (128, 382)
-    assert pieces(IDS, 1, "head-tail") == [[9]]
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.data())
@@ -284,7 +256,7 @@ def test_windows_cover_a_text_evenly_with_as_few_as_can_be(
     assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
 
 
-@given(st.lists(st.integers(0, 9)), st.integers(1, 12), st.sampled_from(["truncate", "head-tail", "chunks"]))
+@given(st.lists(st.integers(0, 9)), st.integers(1, 12), st.sampled_from(["truncate", "chunks"]))
 def test_a_text_that_fits_is_left_alone(ids: list[int], room: int, mode: str) -> None:
     cut = pieces(ids, room, mode)  # type: ignore[arg-type]
     assert max(map(len, cut)) <= room

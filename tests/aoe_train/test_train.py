@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,20 +25,17 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.build import TrainingSetup, build
-from aoe_train.training.choose import ResolvedSettings, resolve
-from aoe_train.training.load import load, load_backbone
-from aoe_train.training.plan import plan
-from aoe_train.training.record import _finite
-from aoe_train.training.train import _less_memory, train
-from aoe_train.training.trainer.arguments import (
+from aoe_train.training.arguments import (
     _check_shard,
-    evaluation_precision,
     idle_gpus,
     start_processes,
 )
-from aoe_train.training.trainer.average import WeightAverage
-from aoe_train.training.trainer.trainer import PairTrainer
+from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.callbacks import WeightAverage
+from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
+from aoe_train.training.plan import plan
+from aoe_train.training.train import train
+from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import unwatched
 from pairkit.app.settings import load_settings
@@ -198,12 +194,9 @@ def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tm
 @pytest.mark.parametrize(
     ("flags", "killed_before"),
     [
-        ({}, 5),
         ({}, 6),  # the checkpoint ends an epoch
-        ({"optim__accumulation": 2}, 7),
-        pytest.param({"run__chunk": 20}, 5, marks=pytest.mark.slow),  # with dims too, below
-        ({"batches__strategy": "shuffle", "optim__patience": 9}, 8),
-        ({"optim__average": 0.9}, 8),
+        ({"optim__accumulation": 2}, 4),
+        ({"batches__strategy": "shuffle", "optim__patience": 9, "optim__average": 0.9}, 8),
         ({"objective__dims": (32, 8), "run__chunk": 20}, 5),
     ],
     ids=str,
@@ -211,7 +204,7 @@ def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tm
 def test_goes_on_to_the_same_weights(
     data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, flags: Any, killed_before: int
 ) -> None:
-    flags = {"optim__epochs": 2 * flags.get("optim__accumulation", 1), **flags}
+    flags = {"optim__epochs": 2, **flags}
     undisturbed = run(data, bert, tmp_path / "a", **flags)
     kill_at(killed_before)
     with pytest.raises(Killed):
@@ -262,11 +255,6 @@ def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
     said: list[str] = []
     read_data(Sources(data=path, backbone="minilm", out=tmp_path), settings(), said.append)
     assert said == [f"{path}: negatives: 1 to 3 a row; 6 of 9 rows have fewer than 3"]
-
-
-def test_an_overflow_in_the_log_is_none_in_the_record() -> None:
-    entry = {"grad_norm": torch.inf, "loss": 0.5, "step": 3}  # as fp16's first steps have
-    assert _finite(entry) == {"grad_norm": None, "loss": 0.5, "step": 3}
 
 
 @pytest.mark.parametrize("held_out", [True, False])
@@ -323,16 +311,12 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str]
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-@pytest.mark.parametrize("kind", ["bert", "ran"])
-def test_recomputed_layers_train_the_same(
-    data: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path, kind: str
-) -> None:
-    backbone = request.getfixturevalue(kind)
+def test_recomputed_layers_train_the_same(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
     for name, again in (("kept", False), ("again", True)):
-        run({"data": data["data"]}, backbone, tmp_path / name, run__gradient_checkpointing=again)
+        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
     kept = weights(tmp_path / "kept")
     assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
-    assert any(not torch.equal(value, kept[name]) for name, value in weights(backbone).items())
+    assert any(not torch.equal(value, kept[name]) for name, value in weights(ran).items())
 
 
 def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
@@ -357,9 +341,9 @@ def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: 
     folder.mkdir()
     for split, name in (("train", "data"), ("validation", "dev_data")):
         (folder / f"{split}.tsv").write_text(Path(data[name]).read_text())
-    found = run({"data": str(folder)}, bert, tmp_path / "m")
-    given = run(data, bert, tmp_path / "n")
-    assert found["result"]["dev"] == given["result"]["dev"]
+    found = read_data(Sources(backbone=str(bert), out=tmp_path, data=str(folder)), settings())
+    (held_out,) = found.dev.values()
+    assert held_out.texts == read_examples(data["dev_data"]).texts
 
 
 def test_a_loss_that_is_no_number_names_its_rows(
@@ -398,17 +382,6 @@ def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
         run({"data": str(tmp_path / "d.tsv")}, bert, tmp_path / "m")
 
 
-def test_an_odd_size_is_refused_for_the_angle_only(data: dict[str, str], tmp_path: Path) -> None:
-    from transformers import BertConfig, BertModel
-
-    backbone = save_bert(tmp_path / "even")
-    config = BertConfig.from_pretrained(backbone, hidden_size=33, num_attention_heads=3)
-    BertModel(config, add_pooling_layer=False).save_pretrained(backbone)
-    with pytest.raises(ConfigError, match="odd size 33"):
-        run(data, backbone, tmp_path / "m")
-    assert run(data, backbone, tmp_path / "m", preset="cosent-paper", fresh=True)["result"]["steps"] == 6
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -430,17 +403,9 @@ def test_settings_that_cannot_be(
         run(data, bert, tmp_path / "m", **flags)
 
 
-def test_single_texts_train_unsupervised(bert: Path, tmp_path: Path) -> None:
-    lines = {" ".join(random.Random(seed).sample(WORDS, 6)) for seed in range(40)}
-    (tmp_path / "texts.txt").write_text("\n".join(sorted(lines)) + "\n")
-    record = run({"data": str(tmp_path / "texts.txt")}, bert, tmp_path / "m", preset="simcse-paper")
-    assert record["rows"]["kind"] == "single"
-    assert record["history"][0]["contrastive"] > 0
-
-
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
-    from aoe_train.model.backbones.ran import RanConfig, RanModel
+    from aoe_train.model.ran import RanConfig, RanModel
 
     tokenizer = wordpiece()
     config = RanConfig(
@@ -529,24 +494,6 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
-@pytest.mark.parametrize(
-    ("bf16", "fp16", "kind", "inside"),
-    [
-        (True, False, "cuda", torch.bfloat16),
-        (False, True, "cuda", torch.float16),
-        (False, False, "cuda", None),
-        (True, False, "cpu", None),
-    ],
-)
-def test_held_out_texts_are_embedded_as_the_model_will_be_used(
-    monkeypatch: pytest.MonkeyPatch, *, bf16: bool, fp16: bool, kind: str, inside: torch.dtype | None
-) -> None:
-    monkeypatch.setattr(torch, "autocast", lambda *given: nullcontext(given))
-    args: Any = SimpleNamespace(device=torch.device(kind), bf16=bf16, fp16=fp16)
-    with evaluation_precision(args) as given:
-        assert given == (inside and (kind, inside))
-
-
 def test_tensorboard_files_outlive_the_working_folder_and_go_on(
     data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: Any
 ) -> None:
@@ -604,12 +551,6 @@ def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> No
         plan(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
 
 
-def test_advice_where_memory_is_short_goes_with_the_settings() -> None:
-    assert "--set run.chunk=16 (now all), or, slower, --set run.grad" in _less_memory(settings())
-    advice = _less_memory(settings(**{"run.shard": True}))
-    assert advice.endswith("or --max-length, or slower, --set run.gradient_checkpointing=true")
-
-
 @pytest.mark.parametrize(
     ("given", "optimiser", "words"),
     [
@@ -650,10 +591,6 @@ def test_a_lora_model_is_trained_further(
     second = encoder.encode(["the man is eating", "a dog"])
     assert abs(second - first).max() < 1e-3 < abs(first - untouched).max()
     assert (tmp_path / "second" / "model.safetensors").exists()
-    record = run(data, tmp_path / "first", tmp_path / "third", optim__lr=0.01, **further)
-    third = Encoder.load(tmp_path / "third")
-    assert abs(third.encode(["the man is eating", "a dog"]) - first).max() > 1e-3
-    assert record["result"]["steps"] == 6
 
 
 def test_lora_keeps_the_frozen_weights_as_the_run_computes(
@@ -787,23 +724,15 @@ def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
 def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: Path, kill_at: Any) -> None:
     data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
     how = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
-    whole = run(data, bert, tmp_path / "whole", **how)
     kill_at(2)
     with pytest.raises(Killed):
         run(data, bert, tmp_path / "m", **how)
-    for prompts in ({**BY_COLUMN, "anchor": "the cat: "}, "the man: ", None):
+    for prompts in ({**BY_COLUMN, "anchor": "the cat: "}, None):
         with pytest.raises(ConfigError, match=r"differs in settings\.prompts"):
             run(data, bert, tmp_path / "m", **{**how, "prompts": prompts})
     with pytest.raises(ConfigError, match=r"m\.work: made by another run.*optim\.lr"):
         run(data, bert, tmp_path / "m", **how, optim__lr=2e-3)
-    record = run(data, bert, tmp_path / "m", **how)
-    assert record["result"]["steps"] == whole["result"]["steps"]
-    for name, weight in weights(tmp_path / "whole").items():
-        assert torch.equal(weights(tmp_path / "m")[name], weight)
-    kill_at(2)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "n", **how)
-    assert run(data, bert, tmp_path / "n", **how, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
+    assert run(data, bert, tmp_path / "m", **how, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
 def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: Path, tmp_path: Path) -> None:
@@ -820,30 +749,19 @@ def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> 
     data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
     base = save_bert(tmp_path / "bert", dropout=0)
     how = {"prompts": BY_COLUMN, "encoder__include_prompt": False}
-    for name, more in {
-        "whole": {},
-        "chunks": {"run__chunk": 5},
-        "with": {"encoder__include_prompt": True},
-    }.items():
+    for name, more in {"whole": {}, "chunks": {"run__chunk": 5}}.items():
         run(data, base, tmp_path / name, **{**how, **more})
-    whole, chunks, other = (weights(tmp_path / name) for name in ("whole", "chunks", "with"))
+    whole, chunks = (weights(tmp_path / name) for name in ("whole", "chunks"))
     for name in whole:
         torch.testing.assert_close(whole[name], chunks[name], atol=1e-5, rtol=1e-4)
-    assert any((whole[name] - other[name]).abs().max() > 1e-3 for name in whole)
     assert not Encoder.load(tmp_path / "whole").settings.include_prompt
-    plan(
-        Sources(backbone=str(base), out=tmp_path / "p", **data),
-        settings(prompts=BY_COLUMN),
-        progress=False,
-    )
 
 
-@pytest.mark.parametrize("words", ["could not create a memory object", "CUBLAS_STATUS_ALLOC_FAILED"])
 def test_memory_errors_of_loading(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(words)
+        raise RuntimeError("could not create a memory object")
 
     monkeypatch.setattr(Encoder, "load", refuse)
     with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):

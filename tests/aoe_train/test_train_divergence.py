@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
-from aoe_train.training.trainer.trainer import PairTrainer
+from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import run, weights, write_pairs
@@ -40,9 +40,7 @@ def with_dev(data: dict[str, str], tmp_path: Path) -> dict[str, str]:
     "flags",
     [
         {},
-        {"optim__accumulation": 2},
-        {"run__precision": "bf16", "preset": "simcse"},
-        {"run__chunk": 20, "run__packing": False, "preset": "cosent"},
+        {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"},
     ],
 )
 def test_cosines_that_all_become_1(data: dict[str, str], bert: Path, tmp_path: Path, flags: Any) -> None:
@@ -91,16 +89,15 @@ def test_without_held_out_data_the_newest_checkpoint_is_kept(
     assert f"the weights of step {checkpoint.name[5:]} are" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0.0, float("nan")])
 def test_a_checkpoint_that_had_diverged_is_not_gone_on_with(
-    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, value: float
+    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any
 ) -> None:
     kill_at(4)
     with pytest.raises(Killed):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*/checkpoint-*/model.safetensors")
     trained = load_file(path)
-    save_file({name: torch.full_like(weight, value) for name, weight in trained.items()}, path)
+    save_file({name: torch.zeros_like(weight) for name, weight in trained.items()}, path)
     with pytest.raises(ConfigError, match=r"training diverged at step [24]: the model .*--fresh$"):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
 
@@ -123,12 +120,7 @@ def test_a_gradient_that_is_no_number(
     [
         ("bert", {"preset": "angle", "optim__warmup": 1.0}),
         ("bert", {"preset": "simcse", "optim__average": 1.0, "optim__accumulation": 3}),
-        ("bert", {"preset": "sbert", "optim__max_grad_norm": 0.0, "run__precision": "bf16"}),
-        *(
-            pytest.param(backbone, {"preset": preset}, marks=pytest.mark.slow)
-            for backbone in ("bert", "llama")
-            for preset in ("angle", "aoe", "cosent", "sbert", "simcse")
-        ),
+        ("llama", {"preset": "sbert", "optim__max_grad_norm": 0.0}),
     ],
 )
 def test_no_alarm_on_sound_runs(

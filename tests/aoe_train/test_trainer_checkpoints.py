@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train.training.trainer.checkpoints import (
+from aoe_train.training.checkpoints import (
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,
@@ -47,18 +47,6 @@ def test_only_the_newest_stays(tmp_path: Path) -> None:
     assert (found.step, found.seconds()) == (100, 150)
     assert found.trainer_folder == tmp_path / "step-100" / "checkpoint-100"
     assert torch.equal((found.best() or {})["w"], torch.arange(3.0))
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{}", "[3]", '{"seconds": "3"}', '{"seconds": NaN}', '{"seconds": -1}']
-)
-def test_a_clock_that_is_none_says_how_to_go_on(tmp_path: Path, content: str) -> None:
-    write(tmp_path, 9)
-    (tmp_path / "step-9" / "clock.json").write_text(content)
-    found = newest_checkpoint(tmp_path)
-    assert found is not None
-    with pytest.raises(DataError, match=r"clock\.json: .*begin anew with --fresh"):
-        found.seconds()
 
 
 def test_one_that_was_cut_short_does_not_count(tmp_path: Path) -> None:

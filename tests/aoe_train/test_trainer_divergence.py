@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.training.trainer.divergence import CollapseCheck, Diverged, gradient_problem, spread
+from aoe_train.training.loss_log import CollapseCheck, Diverged, gradient_problem, spread
 
 
 @pytest.mark.parametrize(

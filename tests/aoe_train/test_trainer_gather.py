@@ -12,11 +12,14 @@ import pytest
 import torch
 from torch import nn
 
-from aoe_train.training.trainer.gather import exit_cleanly, gather_rows, is_main, leave_group
-from aoe_train.training.trainer.sharding import (
+from aoe_train.training.processes import (
     copy_weights,
+    exit_cleanly,
+    gather_rows,
     gather_weights,
+    is_main,
     is_sharded,
+    leave_group,
     repeated_layers,
     shard_like,
     unshard,
@@ -46,7 +49,7 @@ LATE = """
 import sys, threading, time
 from pathlib import Path
 import torch.distributed as dist
-from aoe_train.training.trainer.gather import exit_cleanly, leave_group
+from aoe_train.training.processes import exit_cleanly, leave_group
 
 def late():  # as one of gloo's threads
     ready.set()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from aoe_train.training.trainer.divergence import Diverged
-from aoe_train.training.trainer.loss_log import LossLog
+from aoe_train.training.loss_log import Diverged, LossLog
 from pairkit.app.errors import DataError
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aoe_train.objectives.matryoshka import make_objective
+from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.plan import saved_bytes
-from aoe_train.training.trainer.pair_model import PairModel, split_texts
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from transformers.integrations.integration_utils import TrackioCallback, WandbCallback
 
-from aoe_train.training.trainer.reports import Reports, check_reports, new_name
+from aoe_train.training.callbacks import Reports, check_reports, new_name
 from pairkit.app.errors import ConfigError
 
 

@@ -21,10 +21,10 @@ from transformers import TrainerCallback
 
 from aoe_train.data.run_data import Sources
 from aoe_train.settings.training import TrainSettings
+from aoe_train.training.callbacks import Stopped, stop_signals
 from aoe_train.training.train import train
-from aoe_train.training.trainer.callbacks import Stopped, stop_signals
 from pairkit.app.settings import load_settings
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
@@ -165,39 +165,6 @@ def test_the_script_of_the_docs_hands_the_signal_on(
 
 
 @pytest.mark.slow
-def test_the_script_of_the_docs_queues_a_run_again_until_it_is_done(job: list[str], tmp_path: Path) -> None:
-    """A stand-in for Slurm: it sends the signal as soon as training has begun, and starts what is queued."""
-    (tmp_path / "gis").mkdir()
-    write_pairs(tmp_path / "gis" / "train.tsv", 90)
-    save_bert(tmp_path / "bert-base-uncased")
-    bin_folder, log = tmp_path / "bin", tmp_path / "queued"
-    stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
-    stand_in(bin_folder, "aoe", f'exec {sys.executable} -m aoe_train "$@"')
-    environment = {
-        **os.environ,
-        "PATH": f"{bin_folder}:{os.environ['PATH']}",
-        "SLURM_JOB_ID": "77",
-        "AOE_CACHE": str(tmp_path / "cache"),
-        "PYTHONPATH": str(SCRIPT.parents[2]),
-    }
-    for _ in range(2):
-        before = log.read_text() if log.exists() else ""
-        script = subprocess.Popen(job, cwd=tmp_path, env=environment)
-        while not handles_the_signal(child_of(script.pid)):
-            assert script.poll() is None
-            time.sleep(0.02)
-        script.send_signal(signal.SIGUSR1)
-        assert script.wait(300) == 130
-        assert log.read_text() == before + "requeue 77\n"
-        assert len(list((tmp_path / "model.work").glob("step-*"))) == 1
-    assert subprocess.run(job, cwd=tmp_path, env=environment, check=False).returncode == 0
-    assert log.read_text() == 2 * "requeue 77\n"
-    (tmp_path / "model").rename(tmp_path / "stopped")
-    assert subprocess.run(job, cwd=tmp_path, env=environment, check=False).returncode == 0
-    assert same_weights(tmp_path / "model", tmp_path / "stopped")
-
-
-@pytest.mark.slow
 def test_all_processes_of_torchrun_stop_at_one_step(bert: Path, tmp_path: Path) -> None:
     """By the line of the docs; the signal comes to torchrun alone."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
@@ -231,10 +198,6 @@ def test_all_processes_of_torchrun_stop_at_one_step(bert: Path, tmp_path: Path) 
 
 def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def child_of(pid: int) -> int | None:
-    return next(iter(children_of(pid)), None)
 
 
 def handles_the_signal(pid: int | None) -> bool:

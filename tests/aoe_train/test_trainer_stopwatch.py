@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from aoe_train.training.trainer.callbacks import Stopwatch
+from aoe_train.training.callbacks import Stopwatch
 
 
 def test_counts_running_without_pauses_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,22 +14,22 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train.objectives.matryoshka import make_objective
-from aoe_train.objectives.parts import Advisers
+from aoe_train.objectives.kinds import Advisers
+from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.records import ABSENT
-from aoe_train.training.trainer.checkpoints import restore_weights, trained_weights
-from aoe_train.training.trainer.gather import exit_cleanly, leave_group
-from aoe_train.training.trainer.loss_log import LossLog
-from aoe_train.training.trainer.pair_model import PairModel
-from aoe_train.training.trainer.sharding import (
+from aoe_train.training.checkpoints import load_optimiser, restore_weights, save_optimiser, trained_weights
+from aoe_train.training.loss_log import LossLog
+from aoe_train.training.pair_model import PairModel
+from aoe_train.training.processes import (
     copy_weights,
+    exit_cleanly,
     gather_weights,
+    leave_group,
     shard,
     unshard,
     unsharded_root,
 )
-from aoe_train.training.trainer.states import load_optimiser, save_optimiser
 from pairkit.app.errors import DataError
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from aoe_train.data.conflicts import Say, silent
+from aoe_train.data.examples import Say, silent
 from aoe_train.evaluation.duplicates.task import DuplicatesTask
 from aoe_train.evaluation.duplicates.tracker import DuplicateTracker, TrackerReports, in_order, track
 from aoe_train.evaluation.pairs import SPLIT_NAMES, is_whole, noted_pairs, shown_name

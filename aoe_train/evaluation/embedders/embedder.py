@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from aoe_train.model.origin import versions
+from aoe_train.model.run_folder import versions
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
 from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, LocalEmbedder
 from aoe_train.evaluation.embedders.function import OWN, Function, FunctionEmbedder, imported_model
-from aoe_train.model.cache_dir import cache_dir
+from aoe_train.model.run_folder import cache_dir
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Listener
 from pairkit.app.terminal import say

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import TokenCounts, count_tokens_with, find_separator, shown_name
-from aoe_train.model.folder import ADAPTERS_FILE, check_settings
-from aoe_train.model.folder.modules import check_modules
-from aoe_train.model.origin import versions
+from aoe_train.model.folder_checks import ADAPTERS_FILE, check_modules, check_settings
+from aoe_train.model.run_folder import versions
 from aoe_train.settings.prompts import NamedPrompts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.model.backbones.architecture import join_embeddings, model_class, network
 from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.packaged import PACKAGED
-from aoe_train.model.backbones.quiet import quietly
-from aoe_train.model.folder import ADAPTERS_FILE, check_settings
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import one_line
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -90,7 +90,7 @@ def load_backbone(
         return bert
     from transformers import AutoTokenizer
 
-    import aoe_train.model.backbones.ran  # noqa: F401 - as in `outline`
+    import aoe_train.model.ran  # noqa: F401 - as in `outline`
 
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
@@ -144,7 +144,7 @@ def outline(folder: Path) -> PreTrainedModel:
     import torch
     from transformers import AutoConfig
 
-    import aoe_train.model.backbones.ran  # noqa: F401 - makes transformers know it
+    import aoe_train.model.ran  # noqa: F401 - makes transformers know it
 
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
@@ -250,3 +250,64 @@ def _explained(folder: Path, error: Exception) -> Exception:
     except DataError as damaged:  # which transformers does not name
         return damaged
     return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)
+
+
+_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+
+
+def model_class(folder: Path) -> Any:
+    """The class whose `from_pretrained` reads the model in `folder`, whose files may be read."""
+    import transformers
+
+    told = read_object(folder / "config.json")
+    kind = None if "auto_map" in told else told.get("model_type")
+    return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
+
+
+def network(config: PretrainedConfig) -> PreTrainedModel:
+    """A network as `config` says, with weights that mean nothing."""
+    import transformers
+
+    if (name := _ENCODERS.get(config.model_type)) is not None:
+        model: PreTrainedModel = getattr(transformers, name)(config)
+        return model
+    return transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def join_embeddings(backbone: Any) -> None:
+    """Let a T5 have one embedding, where transformers makes two layers of one weight; in place."""
+    if type(backbone).__name__ in _ENCODERS.values():
+        backbone.encoder.embed_tokens = backbone.get_input_embeddings()
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without transformers' own report of missing weights, which whoever loads judges, and its bars."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+_NEW, _OLD = "activation_checkpointing", "gradient_checkpointing"
+
+
+def recompute_layers(backbone: Any) -> None:
+    """Let `backbone` do so, in place."""
+    getattr(backbone, _named(backbone, "_enable"))({"use_reentrant": False})
+
+
+def recompute_argument(arguments: type) -> str:
+    """What transformers' training arguments call it."""
+    return _named(arguments)
+
+
+def _named(where: Any, ending: str = "") -> str:
+    return (_NEW if hasattr(where, _NEW + ending) else _OLD) + ending

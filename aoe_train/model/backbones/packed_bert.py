@@ -14,17 +14,16 @@ import torch
 from torch import nn
 from torch.nn.functional import gelu
 
-from aoe_train.model.folder import ADAPTERS_FILE
-from aoe_train.model.folder.files import read_object
+from aoe_train.model.folder_checks import ADAPTERS_FILE, read_object
 from aoe_train.model.packing.attention import packed_attention
-from aoe_train.model.packing.int8 import LEAST_OF_GELU, in_cache, of_one_input
+from aoe_train.model.precision import LEAST_OF_GELU, in_cache, of_one_input
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
     from transformers import PretrainedConfig
 
-    from aoe_train.model.packing.sequences import Sequences
+    from aoe_train.model.packing.run import Sequences
 
 _WEIGHTS = "model.safetensors"
 # Of older files: numbers 0, 1, 2 ..., which nobody reads.

@@ -15,8 +15,7 @@ from torch import nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
-from aoe_train.model.folder import check_settings
-from aoe_train.model.folder.modules import KINDS, check_modules, read_modules
+from aoe_train.model.folder_checks import KINDS, check_modules, check_settings, read_modules
 from pairkit.app.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -3,10 +3,8 @@
 All texts of a batch are in one row of tokens, so that linear layers, norms and activations never touch a
 padding token; only attention has to know where a text begins and ends.
 
-Modules: `sequences` (where texts are, which are attended to together), `attention`, `layers` (linear,
-dropout) over `randomness`, `int8` (linear layers for encoding only), `rows` (embedding rows that training
-touches), `flash` (attention on a GPU), `threads`, `compiling` (what torch.compile leaves alone), `transfer`
-(to the device and back), and `run` (calling a backbone).
+Modules: `run` (where texts are, and calling a backbone on them), `attention` (by blocks, flex attention or
+FlashAttention) and `layers` (linear, dropout, and embedding rows that training touches).
 """
 
 import os

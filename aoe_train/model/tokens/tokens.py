@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -21,19 +22,19 @@ from aoe_train.model.tokens.special_tokens import (
     prompt_tokens,
     raw_tokenizer,
 )
-from aoe_train.model.tokens.texts_on_disk import TextSelection
-from aoe_train.records import TokenBatch
+from aoe_train.records import TextSelection, TokenBatch
 from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
+from pairkit.system.files import remove, write_errors
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 
-LongText = Literal["truncate", "head-tail", "chunks"]
+LongText = Literal["truncate", "chunks"]
 
 
 def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
@@ -43,9 +44,6 @@ def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int
         return [ids]
     if mode == "truncate":
         return [ids[:limit]]
-    if mode == "head-tail":
-        head, tail = head_tail(limit)
-        return [ids[:head] + ids[len(ids) - tail :]]
     return [ids[start:stop] for start, stop in windows(len(ids), limit, overlap)]
 
 
@@ -63,12 +61,6 @@ def check_overlap(limit: int, mode: LongText, overlap: int) -> None:
         raise ConfigError(
             f"overlap {overlap}: expected 0 to {limit // 2}, at most half of a chunk's own {limit} tokens"
         )
-
-
-def head_tail(limit: int) -> tuple[int, int]:
-    """A quarter for the head, the rest for the tail: 128 + 382 of 510, as in Sun et al. (2019)."""
-    head = (limit + 2) // 4
-    return head, limit - head
 
 
 def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
@@ -89,8 +81,8 @@ def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
 
 _AT_ONCE = 4096  # texts a call of the tokenizer, which spreads them over its threads
 _MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
-_KEPT = 16  # so many calls are kept on disk together
-_LAYOUT = "3"  # raise it when the same texts and settings give other arrays
+_TRUNCATED = "truncated.npy"
+_LAYOUT = "4"  # raise it when the same texts and settings give other arrays
 UNLIMITED = 1 << 30
 """Tokens of a piece, where neither the model nor a person sets a limit."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -250,10 +242,10 @@ class _Tokens(NamedTuple):
     truncated: int
 
 
-def _tokenise(work: _Work, start: int = 0) -> Iterator[_Tokens]:
-    """The tokens of some thousand texts at a time, from a text on."""
+def _tokenise(work: _Work) -> Iterator[_Tokens]:
+    """The tokens of some thousand texts at a time."""
     texts, progress = work.texts, work.progress
-    for first in range(start, len(texts), _AT_ONCE):
+    for first in range(0, len(texts), _AT_ONCE):
         some: list[list[int]] = []
         counts: list[int] = []
         truncated = 0
@@ -292,50 +284,32 @@ def _in_memory(work: _Work) -> TokenStore:
 
 
 def _on_disk(work: _Work, folder: Path) -> TokenStore:
-    """The same arrays, mapped into memory, so that processes share it."""
-    from aoe_train.model.tokens.grown_arrays import (  # which Windows can't
-        ArrayLayout,
-        GrowingArrays,
-        made_arrays,
-        mapped,
-    )
-
-    layouts = {
-        "ids": ArrayLayout(work.dtype),
-        "piece_ends": ArrayLayout(np.int64),
-        "text_ends": ArrayLayout(np.int64),
-        "prompt_lengths": ArrayLayout(np.int32),
-        "truncated": ArrayLayout(np.int64),
-    }
-
-    left_out = np.array(work.left_out, np.int32)
-
-    def make(partial: Path) -> None:
-        with GrowingArrays(partial, "tokens", layouts) as grown:
-            if not grown.note:
-                for array in ("piece_ends", "text_ends"):
-                    grown.add(array, np.zeros(1, np.int64))
-            done, truncated = grown.note.get("texts", 0), grown.note.get("truncated", 0)
-            for call, some in enumerate(_tokenise(work, done), 1):
-                count, pieces = len(some.piece_counts), grown.rows["piece_ends"] - 1
-                grown.add("text_ends", pieces + np.cumsum(some.piece_counts))
-                grown.add("piece_ends", grown.rows["ids"] + np.cumsum(some.piece_lengths))
-                grown.add("ids", some.ids)
-                grown.add("prompt_lengths", left_out[work.prompts[done : done + count]])
-                done, truncated = done + count, truncated + some.truncated
-                if call % _KEPT == 0:
-                    grown.keep(texts=done, truncated=truncated)
-            if not grown.rows["truncated"]:
-                grown.add("truncated", np.array([truncated]))
-            grown.keep(texts=done, truncated=truncated)
-        _refuse_empty(work, _loaded({name: mapped(partial / f"{name}.npy") for name in layouts}))
-
-    return _loaded(made_arrays(folder, list(layouts), make))
+    """The same arrays in files that are mapped into memory, so that processes and later runs share them."""
+    if (found := _mapped(folder)) is not None:
+        return found
+    store = _in_memory(work)
+    with write_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))  # other runs may be making the same
+        for name in _MAPPED:
+            np.save(partial / f"{name}.npy", getattr(store, name))
+        np.save(partial / _TRUNCATED, store.truncated)
+        remove(folder)  # a damaged one
+        try:
+            partial.rename(folder)
+        except OSError:  # another run was faster
+            remove(partial)
+    return _mapped(folder) or store
 
 
-def _loaded(arrays: dict[str, np.ndarray]) -> TokenStore:
-    truncated = int(arrays["truncated"][0])
-    return TokenStore(**{name: arrays[name] for name in _MAPPED}, truncated=truncated)
+def _mapped(folder: Path) -> TokenStore | None:
+    """What was saved; None if there is nothing, or if it is damaged."""
+    try:
+        # Plain arrays, as indexing a memmap costs more than reading.
+        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _MAPPED}
+        return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
+    except (OSError, ValueError, EOFError):
+        return None
 
 
 def _numbered(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:

@@ -1,19 +1,80 @@
-"""modules.json of sentence-transformers: an exact list of modules, and of what each may be told.
+"""Model folders of others, checked before a library opens them, so that no code of theirs runs.
 
-That library imports the class that a file names and hands it whatever settings stand beside it. A `Router` of
-its release 5 unpickled any file that way, and a `Dense` layer called any function as its activation.
+Checked are config.json, adapter_config.json and modules.json: settings for which transformers, peft or
+sentence-transformers would run code. Weights are read from safetensors only.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aoe_train.model.folder.files import Foreign, decode, read_json, read_object
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+_REMEDY = "copy or download the model again"
+
+
+class Foreign(BaseModel):
+    """Base of untrusted JSON: exact types, and only listed keys."""
+
+    # A run needs few of these, and to build them all takes a tenth of a second.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+F = TypeVar("F", bound=BaseModel)
+
+
+def read_json(path: Path, remedy: str = _REMEDY) -> Any:
+    """What a file of JSON holds."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"not readable as JSON ({error}); {remedy}", path=path) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds; an empty one where there is no file."""
+    if not path.is_file():
+        return {}
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
+    return found
+
+
+def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:
+    """The array that a .npy file holds, mapped from the disk."""
+    from numpy.lib.format import open_memmap
+
+    try:
+        found: np.ndarray = open_memmap(path, mode="r")
+    except Exception as error:  # numpy reads a header as Python's own words
+        raise DataError(f"not readable ({one_line(str(error))}); {remedy}", path=path) from error
+    return found
+
+
+def decode(model: type[F], values: Any, path: Path, remedy: str = _REMEDY) -> F:
+    """What was read from `path` as a record of the kind `model`."""
+    try:
+        return model.model_validate(values)
+    except UnicodeEncodeError as error:
+        raise DataError(f"holds half a surrogate pair; {remedy}", path=path) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        what = "is not known here" if first["type"] == "extra_forbidden" else first["msg"]
+        shown = repr(first["input"])[:60]
+        raise DataError(f"{key} = {shown}: {what[:1].lower()}{what[1:]}; {remedy}", path=path) from error
+
 
 MODULES_FILE = "modules.json"
 MODEL_FILE = "config_sentence_transformers.json"
@@ -230,3 +291,68 @@ def check_modules(folder: Path) -> list[Listed]:
             path = folder / module.path / "config.json"
             decode(_SETTINGS[kind], read_object(path), path)
     return modules
+
+
+ADAPTERS_FILE = "adapter_config.json"
+# Any other name may be a repository of kernels, which transformers would fetch and run.
+_IMPLEMENTATIONS = {
+    *("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"),
+    *("grouped_mm", "batched_mm"),
+}
+_KERNELS = ("use_kernels", "kernel_config")
+_QUANTISERS = (None, "bitsandbytes")  # others fetch kernels, or need training data
+# Settings of plain low-rank adapters. Others import modules by name; they may be present if they are off.
+_LORA = {
+    *("peft_type", "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version"),
+    *("inference_mode", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out", "use_rslora"),
+    *("use_dora", "lora_bias", "init_lora_weights", "target_modules", "rank_pattern", "alpha_pattern"),
+    *("layers_to_transform", "layers_pattern"),
+}
+_OFF: tuple[Any, ...] = (None, False, {}, [], "")
+_DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}  # written by peft, unused alone
+
+
+def check_settings(folder: Path) -> None:
+    """Refuse settings for which a library would run code."""
+    path = folder / "config.json"
+    for key, value in _settings(read_object(path)):
+        if "_implementation" in key and isinstance(value, str) and value not in _IMPLEMENTATIONS:
+            raise ConfigError(
+                f"{path}: {key} = {value!r} would fetch code and run it; take the line out, or have one of"
+                f" {', '.join(sorted(_IMPLEMENTATIONS))}"
+            )
+        if key in _KERNELS and value:
+            raise ConfigError(f"{path}: {key} would fetch code and run it; take the line out")
+        if key in ("quantization_config", "compression_config") and isinstance(value, dict):
+            method = value.get("quant_method")
+            if method not in _QUANTISERS:
+                raise ConfigError(f"{path}: weights quantised by {method!r}; expected bitsandbytes, or none")
+    _check_adapters(folder / ADAPTERS_FILE)
+    read_object(folder / "tokenizer_config.json")
+
+
+def _check_adapters(path: Path) -> None:
+    found = read_object(path)
+    known = {key: value for key, value in found.items() if key in _LORA}
+    for key, value in found.items():
+        off = any(value is none or (value == none and type(value) is type(none)) for none in _OFF)
+        if key not in _LORA and not off and _DEFAULTS.get(key) != value:
+            raise ConfigError(
+                f"{path}: {key} is set; only plain low-rank adapters are taken; merge these into their base"
+            )
+    if found and known.get("peft_type") != "LORA":
+        kind = known.get("peft_type")
+        raise ConfigError(f"{path}: peft_type = {str(kind)[:60]!r}; only plain low-rank adapters are taken")
+
+
+def _settings(tree: Any) -> Iterator[tuple[str, Any]]:
+    """All keys at any depth with their values; an entry of a list or table counts under its list's key."""
+    waiting: list[tuple[str, Any]] = [("", tree)]
+    while waiting:
+        above, value = waiting.pop()
+        if isinstance(value, dict):
+            named = above if "_implementation" in above else ""
+            waiting += [(named or str(key), item) for key, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [(above, item) for item in value]
+        yield above, value

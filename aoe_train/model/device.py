@@ -1,4 +1,4 @@
-"""Between the host and the device without waiting for each other.
+"""Between the host and the device: transfers that don't wait, threads, and what torch.compile leaves alone.
 
 A plain copy to or from a GPU waits for all that was asked of it before; with pinned memory it queues up.
 """
@@ -6,11 +6,40 @@ A plain copy to or from a GPU waits for all that was asked of it before; with pi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C._dynamo import eval_frame
+
+if TYPE_CHECKING:
+    pass
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def uncompiled(function: Function) -> Function:
+    """Leave it, and all that it calls, as it is: torch.compile would compile it anew for every batch."""
+    return _skipped(function, recursive=True)
+
+
+def only_callees_compiled(function: Function) -> Function:
+    """Leave it as it is, for it works by numbers that differ with each batch; what it calls is compiled."""
+    return _skipped(function, recursive=False)
+
+
+def _skipped(function: Function, *, recursive: bool) -> Function:
+    if not hasattr(eval_frame, "set_code_exec_strategy"):  # no promise of torch's
+        return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
+    # What `disable` does in the end; it also imports the whole compiler, which takes as long as torch itself.
+    actions, marked = eval_frame._FrameAction, cast("Any", function)
+    callees = actions.SKIP if recursive else actions.DEFAULT
+    eval_frame.set_code_exec_strategy(marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees))
+    marked._torchdynamo_disable = True
+    return function
 
 
 def upload(values: Tensor, device: torch.device) -> Tensor:
@@ -55,3 +84,17 @@ def _download(values: Tensor) -> Callable[[], np.ndarray]:
         return found.numpy()
 
     return arrived
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """On one thread, for work so small that threads would wait for each other longer than they compute.
+
+    They wait busily: beside other programs two threads take ten times the CPU time for a text of six words.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

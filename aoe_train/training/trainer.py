@@ -24,48 +24,44 @@ from transformers import (
 )
 from transformers.utils.logging import set_verbosity
 
-from aoe_train.data.conflicts import Say, silent
-from aoe_train.model.packing.transfer import upload_batch
-from aoe_train.training.trainer.arguments import METRIC
-from aoe_train.training.trainer.callbacks import Stopwatch
-from aoe_train.training.trainer.checkpoints import (
+from aoe_train.data.examples import Say, silent
+from aoe_train.model.device import upload_batch
+from aoe_train.training.arguments import METRIC, make_accelerator, wrap
+from aoe_train.training.callbacks import Reports, Stopwatch, new_name, report_callbacks
+from aoe_train.training.checkpoints import (
     Checkpoint,
     check_state_files,
     checkpoint_folder,
+    load_history,
+    load_optimiser,
+    load_random_state,
     newest_checkpoint,
     restore_weights,
+    save_history,
+    save_optimiser,
+    save_random_state,
     trained_weights,
     write_extras,
 )
-from aoe_train.training.trainer.divergence import Diverged, gradient_problem
-from aoe_train.training.trainer.gather import is_distributed
-from aoe_train.training.trainer.loss_log import LossLog
-from aoe_train.training.trainer.optimiser import make_accelerator, wrap
-from aoe_train.training.trainer.reports import Reports, new_name, report_callbacks
-from aoe_train.training.trainer.sharding import (
+from aoe_train.training.loss_log import Diverged, LossLog, gradient_problem
+from aoe_train.training.processes import (
     copy_weights,
     gather_weights,
+    is_distributed,
     is_sharded,
     shard_like,
     unshard,
     unsharded_root,
 )
-from aoe_train.training.trainer.states import (
-    load_history,
-    load_optimiser,
-    load_random_state,
-    save_history,
-    save_optimiser,
-    save_random_state,
-)
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
-    from aoe_train.data.mixture import PlannedLoader
-    from aoe_train.training.trainer.average import WeightAverage
-    from aoe_train.training.trainer.divergence import CollapseCheck
-    from aoe_train.training.trainer.pair_model import PairModel
+    from aoe_train.data.batches import PlannedLoader
+    from aoe_train.training.callbacks import WeightAverage
+    from aoe_train.training.loss_log import CollapseCheck
+    from aoe_train.training.pair_model import PairModel
+
 
 Evaluate = Callable[[], Sequence[float]]
 _WEIGHTS = "model.safetensors"

@@ -1,4 +1,7 @@
-"""A teacher's scores of pairs, as a person brings them: from a cross-encoder, or from people.
+"""Vectors and scores of a teacher that come as a file.
+
+Vectors are in the columns `text` and `vector`, as `aoe encode` writes them. Scores of pairs are from a
+cross-encoder, or from people.
 
 A table with the columns of training rows and one more: `teacher_scores`, a list of the score of (anchor,
 positive) and of (anchor, negative) for each negative, or a number for rows of two texts. Or pairs with their
@@ -7,7 +10,7 @@ scores as `score` or `label`. Rows to train on are found in it by their texts, i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,7 @@ from pairkit.dataset.tables import first_row, read_table
 
 if TYPE_CHECKING:
     from aoe_train.records import Examples
+
 
 SCORES = "teacher_scores"
 _Pair = tuple[str, str]
@@ -119,3 +123,57 @@ def _as_lists(column: pl.Series, path: Path, begin: int) -> list[list[float]]:
                 row=row,
             )
     return [list(map(float, scores or ())) for scores in found]
+
+
+_TEXT, _VECTOR = "text", "vector"
+
+
+def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The vectors of these texts, in their order; other texts in the file are left aside."""
+    table = read_table(path)
+    for name in (_TEXT, _VECTOR):
+        if name not in table.columns:
+            raise DataError(
+                f"no column {name}; there are {one_line(', '.join(table.columns))}: expected {_TEXT} and"
+                f" {_VECTOR}, as `aoe encode` writes them to a .parquet",
+                path=path,
+            )
+    matrix = _matrix(table[_VECTOR], path)
+    said = table[_TEXT].cast(pl.String).to_list()
+    place = {text: row for row, text in enumerate(said)}
+    missing = [text for text in texts if text not in place]
+    if missing:
+        raise DataError(
+            f"has no vector for {len(missing):,} of {len(texts):,} texts of the data, such as"
+            f" {one_line(missing[0], 60)!r}; encode these, too",
+            path=path,
+        )
+    return np.ascontiguousarray(matrix[[place[text] for text in texts]])
+
+
+def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+    lists = vectors
+    if isinstance(lists.dtype, pl.Array):
+        lists = lists.cast(pl.List(lists.dtype.inner))
+    inner = lists.dtype.inner if isinstance(lists.dtype, pl.List) else None
+    if inner is None or not pl.Series(dtype=inner).dtype.is_numeric():
+        raise DataError(f"{_VECTOR} holds no lists of numbers; expected a vector in each row", path=path)
+    lengths = lists.list.len().fill_null(0)
+    wrong = (lengths != lengths[0]) | (lengths == 0)
+    if wrong.any():
+        row = wrong.arg_max() or 0
+        raise DataError(
+            f"{_VECTOR} has {lengths[row]} numbers, in the first row {lengths[0]}; expected equally many in"
+            " all",
+            path=path,
+            row=first_row(path) + row,
+        )
+    flat = lists.explode().cast(pl.Float32).to_numpy()
+    if not np.isfinite(flat).all():
+        row = int((~np.isfinite(flat)).argmax()) // int(lengths[0])
+        raise DataError(
+            f"{_VECTOR} holds NaN, infinity or nothing; expected numbers",
+            path=path,
+            row=first_row(path) + row,
+        )
+    return flat.reshape(len(lists), int(lengths[0]))

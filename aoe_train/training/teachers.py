@@ -1,23 +1,31 @@
-"""Who advises a run: a model, known by its weights, settings and prompts, or a file of its vectors."""
+"""Guide and teacher: models beside the trained one, whose vectors of the training texts are made once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from aoe_train.data.column_prompts import column_names, column_prompts
+import numpy as np
+
+from aoe_train.data.run_data import column_names, column_prompts
+from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.model.encoder import Encoder
+from aoe_train.objectives.kinds import Advisers, check_advisers
+from aoe_train.records import ABSENT, AdviceStore, AdviserVectors, ColumnVectors
 from aoe_train.settings.prompts import DOCUMENTS, QUERY
 from aoe_train.settings.training import AdviserSettings, EncoderSettings, TeacherSettings
+from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from pairkit.app.errors import ConfigError
 from pairkit.system.files import sha256
 
 if TYPE_CHECKING:
     from aoe_train.objectives.settings import ObjectiveSettings
     from aoe_train.records import Examples
-    from aoe_train.settings.training import TrainSettings
+    from aoe_train.settings.training import TeacherSettings, TrainSettings
+    from pairkit.app.progress import Listener
+
 
 Role = Literal["guide", "teacher"]
 _FILES = (".parquet", ".jsonl")
@@ -168,3 +176,102 @@ def teachers_of(settings: TrainSettings) -> list[Teacher]:
         elif given.revision or given.prompts:
             raise ConfigError(f"{role}: there is none; name it by --{role}, or leave its settings out")
     return found
+
+
+def check_teachers(
+    teachers: Sequence[Teacher],
+    objective: ObjectiveSettings,
+    encoder: Encoder,
+    examples: Examples,
+    given: TeacherSettings,
+    *,
+    own: bool = False,
+) -> None:
+    """Refuse what can't work before the teachers have encoded anything, which may take hours."""
+    if own:
+        if teachers or given.scores:
+            role = teachers[0].role if teachers else "teacher"
+            raise ConfigError(
+                f"a loss of one's own hears of no {role}; leave one of the two out, or let your"
+                " loss hold the other model's vectors"
+            )
+        return
+    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
+    scores = given.scores is not None
+    known = Advisers(guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=scores)
+    check_advisers(objective, dim=encoder.dim, kind=examples.kind, advisers=known)
+    for teacher in teachers:
+        teacher.check(objective, encoder.settings)
+        teacher.prompts(examples)
+
+
+def precompute_vectors(
+    teachers: Iterable[Teacher],
+    datasets: Mapping[str, Examples],
+    given: TeacherSettings,
+    cache: Path,
+    show: Listener,
+) -> dict[str, AdviceStore]:
+    """Encode all texts by guide and teacher, or take vectors from the cache, and read given scores."""
+    return _for_all(
+        teachers, datasets, given, lambda teacher, examples: _vectors(teacher, examples, cache, show)
+    )
+
+
+def placeholder_vectors(
+    teachers: Iterable[Teacher],
+    datasets: Mapping[str, Examples],
+    given: TeacherSettings,
+    cache: Path,
+    show: Listener,
+) -> dict[str, AdviceStore]:
+    """What `precompute_vectors` gives in size, with zeros for what a model would have to encode."""
+
+    def vectors(teacher: Teacher, examples: Examples) -> AdviserVectors:
+        if teacher.dim is None:
+            return _vectors(teacher, examples, cache, show)
+        zeros = np.zeros((1, teacher.dim), np.float32)
+        column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
+        return AdviserVectors([column] * max(2, examples.rows.shape[1]))
+
+    return _for_all(teachers, datasets, given, vectors)
+
+
+def _for_all(
+    teachers: Iterable[Teacher],
+    datasets: Mapping[str, Examples],
+    given: TeacherSettings,
+    vectors: Callable[[Teacher, Examples], AdviserVectors],
+) -> dict[str, AdviceStore]:
+    found: dict[str, dict[str, AdviserVectors]] = {name: {} for name in datasets}
+    for teacher in teachers:
+        for name, examples in datasets.items():
+            found[name][teacher.role] = vectors(teacher, examples)
+        teacher.release()
+    return {name: AdviceStore(found[name], _scores(given, examples)) for name, examples in datasets.items()}
+
+
+def _scores(given: TeacherSettings, examples: Examples) -> np.ndarray | None:
+    if given.scores is None:
+        return None
+    return scores_from_file(Path(given.scores), examples, given.score_range)
+
+
+def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) -> AdviserVectors:
+    columns: dict[int, ColumnVectors] = {}
+    prompts = teacher.prompts(examples)
+    for prompt in dict.fromkeys(prompts):
+        own = [column for column, words in enumerate(prompts) if words == prompt]
+        rows = examples.rows[:, own]
+        numbers, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
+        texts = [examples.texts[number] for number in numbers.tolist()]
+        if teacher.file is not None:
+            found = vectors_from_file(teacher.file, texts)
+        else:
+            made = TextVectors(texts, teacher.identity, prompt, folder=cache)
+            found = made.load_or_make(lambda: teacher.encoder, show)
+        places = flat.reshape(rows.shape)
+        columns |= {column: ColumnVectors(found, places[:, at]) for at, column in enumerate(own)}
+    found_columns = [columns[column] for column in range(len(prompts))]
+    views = 2 if examples.kind == "single" else 1  # as the text is its own positive
+    return AdviserVectors(found_columns * views)
