@@ -18,11 +18,11 @@ from pairkit.system.folders import read_object
 from pairkit.system.lines import (
     FREE_BYTES,
     MAX_RATIO,
-    check_lines,
+    UNLIMITED,
     is_gzipped,
+    open_regular,
     read_text_lines,
     read_whole,
-    read_whole_lines,
 )
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
@@ -107,15 +107,15 @@ def _format(path: Path) -> str:
 
 
 def _source(path: Path, suffix: str) -> Path | io.BytesIO:
-    """What polars is to read: the file itself, or its bytes, after its lines were seen to have an end."""
+    """What polars is to read: the file itself, or its bytes within the limits."""
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
     if suffix in (".parquet", ".arrow"):
         return _checked(path, suffix)
     if suffix in _SEPARATORS and not is_gzipped(path):
-        check_lines(path)
-        return path
-    lines = read_whole_lines(path)
+        with open_regular(path):
+            return path
+    lines = read_whole(path, UNLIMITED)
     if suffix in (".jsonl", ".ndjson"):
         _check_keys(lines, path)
     return io.BytesIO(lines)

@@ -17,6 +17,7 @@ from pairkit.app.errors import DataError
 
 MAX_LINE_BYTES = 16 << 20  # 250 times the largest text of GitHub
 MAX_WHOLE_BYTES = 512 << 20  # of a file that must be read as one, such as a JSON array
+UNLIMITED = 1 << 62  # of a file of lines that a table is made of
 MAX_RATIO = 200  # unpacked to packed: text has 3 to 20, the same line over and over some 300, zeros 1,030
 FREE_BYTES = 64 << 20  # as much may be unpacked whatever the ratio
 _BLOCK_BYTES = 1 << 20
@@ -31,7 +32,7 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
     """A file's lines with their numbers from 1 and their ends; only a line feed ends one."""
     row = 0
     try:
-        with _open(path) as file:
+        with open_regular(path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 row += 1
                 if len(line) <= MAX_LINE_BYTES:
@@ -103,52 +104,24 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
 
 def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
     """All that a file holds, unpacked."""
-    return _collected(path, MAX_WHOLE_BYTES if max_bytes is None else max_bytes, remedy, lines=False)
-
-
-def read_whole_lines(path: Path) -> bytes:
-    """All that a file of lines holds, unpacked, however much: for a reader that takes a table at once."""
-    return _collected(path, None, "", lines=True)
-
-
-def check_lines(path: Path) -> None:
-    """Read a file of lines through without keeping it."""
-    for _ in _blocks(path, lines=True):
-        pass
-
-
-def _collected(path: Path, max_bytes: int | None, remedy: str, *, lines: bool) -> bytes:
+    most = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     whole = bytearray()
-    for block in _blocks(path, lines=lines):
-        whole += block
-        if max_bytes is not None and len(whole) > max_bytes:
-            raise DataError(f"holds more than {max_bytes >> 20} MiB; {remedy}", path=path)
-    return bytes(whole)
-
-
-def _blocks(path: Path, *, lines: bool) -> Iterator[bytes]:
-    """The file in pieces; with `lines` it is seen to that no line is too long."""
-    row, begun = 1, 0  # of the current line: its number, and how much of it came with blocks before
     try:
-        with _open(path) as file:
+        with open_regular(path) as file:
             while block := file.read(_BLOCK_BYTES):
-                if lines:
-                    first = block.find(b"\n")
-                    begun += len(block) if first < 0 else first + 1
-                    if begun > MAX_LINE_BYTES:
-                        raise _line_too_long(path, row)
-                    if first >= 0:  # a whole line within a block is short enough
-                        row += block.count(b"\n")
-                        begun = len(block) - block.rfind(b"\n") - 1
-                yield block
+                whole += block
+                if len(whole) > most:
+                    raise DataError(f"holds more than {most >> 20} MiB; {remedy}", path=path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (OSError, EOFError, zlib.error, _TooLargeError) as error:
-        raise _unreadable(error, path, row if lines else None) from error
+        raise _unreadable(error, path, None) from error
+    return bytes(whole)
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_regular(path: Path) -> Iterator[io.BufferedIOBase]:
+    """A file's bytes, unpacked up to a limit; pipes and devices are refused."""
     with open(path, "rb", opener=_open_at_once) as packed:
         status = os.fstat(packed.fileno())
         if not stat.S_ISREG(status.st_mode):

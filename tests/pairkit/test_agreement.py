@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit.reviews.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
@@ -73,6 +73,7 @@ def test_interval_alpha_by_hand() -> None:
     assert krippendorff_alpha(units, "interval").value == pytest.approx(1 - 5 * 52 / 400)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_kappa_is_scikit_learns(pairs: list[tuple[bool, bool]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")

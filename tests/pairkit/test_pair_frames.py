@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit.app.errors import DataError
+from pairkit.dataset import reader
 from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
 from pairkit.dataset.reader import read_frames, read_pairs
-
-from .peak import peak_mib
+from pairkit.dataset.tables import read_table
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
 SCHEMA = {
@@ -101,18 +103,21 @@ def test_pages_of_which_each_shard_knows_one_side(tmp_path: Path) -> None:
     assert whole.issues_by == "page"
 
 
-def test_memory_does_not_grow_with_shards(tmp_path: Path) -> None:
-    for count in (2, 6):
-        shards = [
-            pl.DataFrame(
-                {
-                    "text1": ["the same"] + [f"{place} {row} " + "x" * 4000 for row in range(1000)],
-                    "text2": ["in each"] + [f"{row} {place} " + "y" * 4000 for row in range(1000)],
-                    "label": [1] * 1001,
-                }
-            )
-            for place in range(count)
-        ]
-        write_shards(tmp_path / str(count), "train", *shards)
-    code = "pairkit.audit(sys.argv[1] + '/2'); before = peak(); pairkit.audit(sys.argv[1] + '/6')"
-    assert peak_mib("import pairkit", code, tmp_path) == ("done", pytest.approx(0, abs=24))  # of 31 MiB more
+def test_two_shards_at_most_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: set[object] = set()
+    counts: list[int] = []
+
+    def counted(path: Path, **options: Any) -> pl.DataFrame:
+        table = read_table(path, **options)
+        key = object()
+        alive.add(key)
+        weakref.finalize(table, alive.discard, key)
+        counts.append(len(alive))
+        return table
+
+    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
+    write_shards(tmp_path / "made", "train", *[row] * 6)
+    monkeypatch.setattr(reader, "read_table", counted)
+    pairkit.audit(tmp_path / "made")
+    assert len(counts) == 12  # each in both passes
+    assert max(counts) <= 2  # the one that is read, and the one before it
