@@ -24,46 +24,6 @@ _COMMAND = "label"
 _OF_TRIPLETS = (("prompt", "changes"), ("filters", "min_kept"))
 
 
-def run_record(
-    settings: LabelSettings,
-    *,
-    parameters: Mapping[str, str],
-    prompts: Mapping[str, str],
-    source: str,
-    sha256: str,
-) -> dict[str, Any]:
-    """What made a dataset, for run.json: nothing that differs from one run to the next, and no credential."""
-    kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
-    of_triplets = _OF_TRIPLETS if settings.task != "triplet" else ()
-    for section, name in of_triplets:
-        del kept[section][name]
-    kept["llms"] = [*settings.proposers]
-    kept["prompt"]["template"] = Path(settings.prompt.template).name
-    # What is not used is not said, so that a dataset that was made before it was there is still the same.
-    if settings.samples == 1:
-        del kept["samples"]
-    if settings.input.draw is None:
-        del kept["input"]["draw"]
-    if settings.prompt.examples is None:
-        del kept["prompt"]["examples"]
-    else:
-        kept["prompt"]["examples"] = settings.prompt.examples.name
-    return {
-        "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
-        "settings": kept,
-        "llms": {
-            name: {
-                "kind": settings.llm[name].kind,
-                "model": settings.llm[name].model,
-                "parameters": json.loads(text),
-            }
-            for name, text in sorted(parameters.items())
-        },
-        "prompts": dict(prompts),
-        "input": {"name": source, "sha256": sha256},
-    }
-
-
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse an output folder that holds what a run must not replace."""
     there = made_there(out, _COMMAND, "input")
@@ -112,14 +72,37 @@ class RunRecord:
         return self.settings.prompt.polarities
 
     def made_of(self) -> dict[str, Any]:
-        """What run.json says of the dataset that this run makes."""
-        return run_record(
-            self.settings,
-            parameters={name: words for name, (_, words) in self.parameters.items()},
-            prompts=self.prompts,
-            source=self.source,
-            sha256=self.sha256,
-        )
+        """What run.json says: nothing that differs from one run to the next, and no credential."""
+        settings = self.settings
+        kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
+        for section, name in _OF_TRIPLETS if settings.task != "triplet" else ():
+            del kept[section][name]
+        kept["llms"] = [*settings.proposers]
+        kept["prompt"]["template"] = Path(settings.prompt.template).name
+        # What is not used is not said, so that a dataset that was made before it was there is still the same.
+        if settings.samples == 1:
+            del kept["samples"]
+        if settings.input.draw is None:
+            del kept["input"]["draw"]
+        if settings.prompt.examples is None:
+            del kept["prompt"]["examples"]
+        else:
+            kept["prompt"]["examples"] = settings.prompt.examples.name
+        llms = {
+            name: {
+                "kind": settings.llm[name].kind,
+                "model": settings.llm[name].model,
+                "parameters": json.loads(words),
+            }
+            for name, (_, words) in sorted(self.parameters.items())
+        }
+        return {
+            "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
+            "settings": kept,
+            "llms": llms,
+            "prompts": self.prompts,
+            "input": {"name": self.source, "sha256": self.sha256},
+        }
 
     def asks(self, key: AskKey) -> bool:
         """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""

@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 
 from llm_labeler.dataset.card import write
 from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
+from llm_labeler.prompts import Template
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
 from llm_labeler.settings import LabelSettings
-from llm_labeler.store.run_folder import check_out, run_record
+from llm_labeler.store.run_folder import RunRecord, check_out
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
 
 SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
 PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}
-PROMPTS = {
+PROMPTS: dict[Polarity, str] = {
     "positive": "Say {text} in ```other``` words, {size} times.",
     "negative": "Say the opposite of {text}.",
 }
@@ -76,9 +77,16 @@ def frames(
     }
 
 
-def record(settings: LabelSettings = SETTINGS, **changes: Any) -> dict[str, Any]:
-    given = {"parameters": PARAMETERS, "prompts": PROMPTS, "source": "s.txt", "sha256": "f00"} | changes
-    return run_record(settings, **given)
+def record(
+    settings: LabelSettings = SETTINGS,
+    *,
+    parameters: Mapping[str, str] = PARAMETERS,
+    prompts: Mapping[Polarity, str] = PROMPTS,
+    source: str = "s.txt",
+    sha256: str = "f00",
+) -> dict[str, Any]:
+    known = {name: ("digest", words) for name, words in parameters.items()}
+    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).made_of()
 
 
 def write_sample(out: Path, **changes: Any) -> dict[str, Any]:

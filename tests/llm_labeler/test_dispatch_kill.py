@@ -2,57 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from llm_labeler.records import StoredAnswer
+from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import Ask, LlmReply, StoredAnswer
 from llm_labeler.store.answers import AnswerStore
 
-from .scripted_provider import ACTUAL, BOUND, an_ask
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in
 
 COUNT = 400
-SCRIPT = """
-import asyncio, importlib.util, sys
-from pathlib import Path
-root = Path(sys.argv[1])
-for name in ("tests", "tests.llm_labeler"):
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
-    module.__path__ = [str(root.parent if name == "tests" else root)]
-    sys.modules[name] = module
-from tests.llm_labeler.scripted_provider import AnswerStore, Scripted, answer_at_once, ask_in
-from llm_labeler.clients.provider import CallFailed
-def script(ask, attempt):
+
+
+def script(ask: Ask, attempt: int) -> LlmReply | Exception:
     number = int(ask.text)
     if number % 7 == 0 and attempt == 1:
         return CallFailed("rate_limited" if number % 2 else "server_error", "", retry_after_s=0.01)
     return answer_at_once(ask, attempt)
-with AnswerStore.open(Path(sys.argv[2]), create=True) as store:
-    store.recover()
-    print("ready", flush=True)
-    provider = Scripted(script, latency_s=0.02, concurrency=16, journal=Path(sys.argv[3]))
-    asyncio.run(ask_in(store, provider, count=int(sys.argv[4])))
-"""
+
+
+def ask_all_in(path: Path, journal: Path, ready: int) -> None:
+    """All that the child process does."""
+    with AnswerStore.open(path, create=True) as store:
+        store.recover()
+        os.write(ready, b"1")
+        provider = Scripted(script, latency_s=0.02, concurrency=16, journal=journal)
+        asyncio.run(ask_in(store, provider, count=COUNT))
 
 
 def label(path: Path, journal: Path, kill_after_s: float | None) -> bool:
-    """Ask all in a process of its own; whether it came to its end."""
-    arguments = [str(Path(__file__).parent), str(path), str(journal), str(COUNT)]
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    """Ask all in a process of its own, forked, as imports take longer; whether it came to its end."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            ask_all_in(path, journal, writer)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    assert os.read(reader, 1) == b"1"
+    os.close(reader)
     if kill_after_s is not None:
         time.sleep(kill_after_s)
-        os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode in (0, -signal.SIGKILL)
-    return process.returncode == 0
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code == 0
 
 
 def kept(path: Path) -> list[StoredAnswer]:
@@ -101,7 +102,7 @@ def check(tmp_path: Path, kills: int) -> None:
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:
-    check(tmp_path, kills=2)
+    check(tmp_path, kills=3)
 
 
 @pytest.mark.slow
