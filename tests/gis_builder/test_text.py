@@ -122,23 +122,7 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert not set(text) & set("\x00\r\ufeff")
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "dup ",
-        "same as #1 ",
-        "<!-- ",
-        "```\n",
-        "![a](",
-        "[x](",
-        "https://",
-        "a@",
-        "eyJ-",
-        "#1 ",
-        "issues 1, ",
-        "token=",
-    ],
-)
+@pytest.mark.parametrize("unit", ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, "])
 def test_a_body_takes_linear_time(unit: str) -> None:
     assert_linear(clean, repeated(unit))
 
