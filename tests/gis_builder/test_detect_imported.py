@@ -6,7 +6,6 @@ import pytest
 
 from gis_builder.store.records import VerdictOutcome
 from tests.gis_builder.detect_threads import DUPLICATE, call, decided, event, said
-from tests.support.linear import assert_linear, repeated
 
 YEARS = 3 * 365 * 24.0
 NOT, UNCERTAIN = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN
@@ -69,8 +68,3 @@ def test_a_reopening_undoes_the_record() -> None:
 def test_what_is_no_record(body: str) -> None:
     assert decided(said("zoe", body, YEARS)).reason != "imported_mark"
     assert call(said("zoe", body, YEARS))[0] is not DUPLICATE
-
-
-@pytest.mark.parametrize("piece", ["_", "*** ", "status: ", "_merged into ", "status _to _", "\\*"])
-def test_hostile_comments_take_linear_time(piece: str) -> None:
-    assert_linear(lambda body: decided(said("zoe", body, YEARS)), repeated(piece, after="\nstatus"))
