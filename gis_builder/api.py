@@ -89,7 +89,8 @@ def build(
         work: The folder of the crawl and its verdicts. Default: OUT.work.
         strategy: search: likely duplicates; sweep: every issue and comment.
         api_url: The server's root.
-        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN or `gh auth login` give.
+        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN, a GitHub App's variables or
+            `gh auth login` give.
         token_file: A file with one token per line, instead of GITHUB_TOKEN.
         split: Sizes of train, validation and test: shares or numbers of pairs. Default: the papers' shares.
         relations: duplicate, same, reported, superseded, tracked, part-of; or all. Pairs of these become

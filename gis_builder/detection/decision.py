@@ -18,7 +18,15 @@ from gis_builder.detection.claim_tracker import (
 )
 from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.detection.statements import ONE_CLICK, Role, Statement, TrackerMarks, instant, read_marks
+from gis_builder.detection.statements import (
+    ONE_CLICK,
+    ImportedMark,
+    Role,
+    Statement,
+    TrackerMarks,
+    instant,
+    read_marks,
+)
 from gis_builder.store.records import (
     Evidence,
     Issue,
@@ -113,9 +121,9 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
         if _is_closers_guess(tracked) and _is_closed_for_else(tracked, closing, _NO_REMARK):
             return 0.0
         return value if _is_closers(tracked, before) else 0.0
-    if _is_closed_for_else(tracked, closing, _SHORT_REMARK) or (
-        closing.is_by_bot and abs(before) > _AT_CLOSING
-    ):
+    if _is_closed_for_else(tracked, closing, _SHORT_REMARK):
+        return 0.0
+    if closing.is_by_bot and abs(before) > _AT_CLOSING and not _is_firm(tracked, statement):
         return 0.0
     if before < timedelta(0):
         patience = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
@@ -124,6 +132,12 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     if before <= _PATIENCE.get((claim.kind, tracked.stance), timedelta(0)):
         return value
     return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
+
+
+def _is_firm(tracked: TrackedClaim, statement: Statement) -> bool:
+    """Whether a maintainer says "duplicate of #1" outright: a change that a bot merges later closes both."""
+    is_plain = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    return is_plain and statement.role is Role.MAINTAINER
 
 
 def before_closing(issue: Issue, statement: Statement) -> timedelta:
@@ -231,12 +245,21 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
         targets = (issue.duplicate_of,)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
         return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
+    if not marks.marked and marks.imported is not None and marks.imported.targets:
+        return _from_import(issue, marks.imported, page)
     if not marks.marked:
         return None
     event = marks.marked[-1]
     marked = (event.target,) if event.target is not None else ()
     evidence = Evidence("marked_event", page, event.actor, event.created_at, marked)
     return Verdict(issue.ref, VerdictOutcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
+
+
+def _from_import(issue: Issue, mark: ImportedMark, page: str) -> Verdict:
+    comment = mark.comment
+    url = f"{page}#issuecomment-{comment.id}"
+    evidence = Evidence("imported_mark", url, comment.author, comment.created_at, mark.targets, mark.line)
+    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, mark.targets, _MARKED, "imported_mark", (evidence,))
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:

@@ -22,6 +22,7 @@ _REASONS = {
     "open": "the issue is open",
     "duplicate_of": "the tracker itself names the canonical issue",
     "marked_event": "it was marked as a duplicate and the mark stands",
+    "imported_mark": "the tracker that it was moved from recorded it as a duplicate",
     "label_and_claim": "the closing reason or a label says duplicate, and a statement says of what",
     "label_and_reference": "the closing reason or a label says duplicate; the closing names of what",
     "no_claim": "nobody claims that it is a duplicate",

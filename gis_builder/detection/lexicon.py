@@ -201,6 +201,7 @@ PHRASES: tuple[tuple[Code, str], ...] = (
         r"(?: already| filed| reported| of (?:this|it))?",
     ),
     (Code.DUPLICATE, r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
+    (Code.DUPLICATE, r"(?:dup|dupe|duplicate) for(?= (?:issue |bug )?\x01)"),
     (Code.DUPLICATE, r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
     (
         Code.DUPLICATE,
@@ -360,6 +361,11 @@ PHRASES: tuple[tuple[Code, str], ...] = (
     (
         Code.MAYBE,
         r"not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)",
+    ),
+    (
+        Code.MAYBE,
+        r"(?:nominat|propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?"
+        r"(?= (?:for |to |that )?(?:\w+ ){0,3}clos)",
     ),
     (Code.MAYBE, r"may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be"),
     # fixed, or no bug

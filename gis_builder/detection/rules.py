@@ -167,13 +167,13 @@ _DUPLICATES = (
         r"$",
         opens_list=True,
     ),
-    # No target beside the marker; not "duplicate code", "the duplicate symbol".
+    # No target beside the marker; not "duplicate code", "the duplicate symbol", "disallow duplicate keys".
     ClaimRule(
         "Looks like a dupe, thanks.",
         r"(?:^ | (?<=[ARTICLE AS IS FILLER THIS CLOSE YES AND ALSO COMMA MAYBE NOT WORD OF ISSUE "
         r"REFERENCE QUESTION THANKS])) (?<![BY OF] ARTICLE) (?P<marker>DUPLICATE) (?=ISSUE? (?:[COMMA "
-        r"QUESTION FILLER AND ALSO THIS] | $ | CLOSE THIS | WORD{0,5} CLOSE | YES | THANKS | WORD? $ | "
-        r"BY DUPLICATE))",
+        r"QUESTION FILLER AND ALSO THIS] | $ | CLOSE THIS | WORD{0,5} CLOSE | YES | THANKS | "
+        r"BY DUPLICATE) | (?<!WORD DUPLICATE) ISSUE? WORD $)",
     ),
     ClaimRule(
         "Closing this as a dup since it was known.",

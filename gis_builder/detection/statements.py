@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.page import might_guess, might_matter
+from gis_builder.detection.page import has_any, mask, might_guess, might_matter
 from gis_builder.detection.reading import MOST_CLAIMS, TextReading, read, read_body
+from gis_builder.detection.tokens import find_references
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -25,6 +26,21 @@ _TITLE_NOTE = re.compile(
     r"(?:\s*(?:of\b|[:#]|http|gh-)[^\])]{0,200})?[\])]",
     re.IGNORECASE,
 )
+# What importers write of another tracker's record, each on a line of its own.
+_SIGNS = r"(?:[^\w\n]|_)"
+_IMPORTED_STATUS = re.compile(
+    rf"^{_SIGNS}{{0,8}}(?:(?:changed|updated|set){_SIGNS}{{1,4}})?(?:status|state|resolution){_SIGNS}{{1,8}}"
+    rf"(?:(?:set|changed|to|from|open|closed|new|accepted|assigned|started|resolved|none){_SIGNS}{{1,8}}){{0,6}}"
+    rf"(?P<status>[a-z]{{3,20}}){_SIGNS}{{0,8}}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_IMPORTED_TARGET = re.compile(
+    r"^[ \t]{0,8}(?:_merged into (?P<merged>[^\n]{1,200})_"
+    r"|(?:\\?\*){3} {0,2}this (?:bug|issue|ticket|report) (?:has been marked as|is) an? duplicate of"
+    r" (?P<target>[^\n]{1,200}?)(?:\\?\*){3})[ \t]{0,8}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
 ONE_CLICK = timedelta(seconds=30)  # "comment and close" leaves two times that differ a little
 _SAME_SITTING = timedelta(minutes=10)
 
@@ -58,12 +74,22 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedMark:
+    """The record of another tracker that an importer wrote into a comment; it has no event here."""
+
+    targets: tuple[IssueRef, ...]  # empty: the tracker recorded the status alone
+    comment: Comment
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrackerMarks:
     """What the tracker itself records."""
 
     marked: tuple[Event, ...]  # marks and closings with a target that nobody took back
     unmarked: tuple[Event, ...]
     reopened_at: str | None  # the last reopening that was more than a slip
+    imported: ImportedMark | None
     says_duplicate: bool  # closed with that reason, labelled so, or marked (REST doesn't tell of what)
 
 
@@ -88,12 +114,39 @@ def read_marks(thread: Thread) -> TrackerMarks:
     marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
     is_labelled = any(_DUPLICATE_LABEL.search(label) for label in issue.labels)
     is_marked = any(event.target is None for event in marked)
+    imported = _imported_mark(thread, reopened_at)
     return TrackerMarks(
         marked=tuple(event for event in marked if event.target is not None),
         unmarked=tuple(unmarked),
         reopened_at=reopened_at,
-        says_duplicate=issue.state_reason == "duplicate" or is_marked or (is_labelled and not unmarked),
+        imported=imported,
+        says_duplicate=issue.state_reason == "duplicate"
+        or is_marked
+        or imported is not None
+        or (is_labelled and not unmarked),
     )
+
+
+def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
+    """The last record of an import, if it is of a duplicate; a later status or an empty target undoes it.
+
+    The date of the closing does not matter: it may be the day of the import.
+    """
+    mark: ImportedMark | None = None
+    for comment in thread.comments:
+        if not has_any(comment.body.lower(), _IMPORTED_WORDS):
+            continue
+        if reopened_at is not None and comment.created_at <= reopened_at:
+            continue
+        body = mask(comment.body)
+        for status in _IMPORTED_STATUS.finditer(body):
+            is_duplicate = _DUPLICATE_LABEL.fullmatch(status["status"]) is not None
+            mark = ImportedMark((), comment, status[0].strip()) if is_duplicate else None
+        for named in _IMPORTED_TARGET.finditer(body):
+            references = find_references(named["merged"] or named["target"], thread.issue.ref.repo)
+            targets = tuple(reference.ref for reference in references if not reference.is_pull)
+            mark = ImportedMark(targets, comment, named[0].strip()) if targets else None
+    return mark
 
 
 def _last_reopening(events: tuple[Event, ...]) -> str | None:

@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.cluster import WorkerLost, address_of, joined
@@ -48,19 +48,6 @@ class FileTask(NamedTuple):
     def out(self) -> Path:
         """The file, or the first one."""
         return self.outs[0]
-
-
-class Runner(Protocol):
-    """Runs tasks in any order; yields as each is done."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-
-    def __exit__(self, *_: object) -> None:
-        """End."""
-
-    def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
-        """Run tasks."""
 
 
 def is_done(task: FileTask) -> bool:
@@ -191,7 +178,7 @@ def _end_with_parent() -> None:
 
 
 class OnRay:
-    """See `Runner`. Tasks read and write files, so Ray has no data to move, or to lose."""
+    """Runs tasks on a cluster. They read and write files, so Ray has no data to move, or to lose."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -230,6 +217,9 @@ class OnRay:
                     path=task.out,
                 ) from error
             yield
+
+
+Runner = Pool | OnRay  # runs tasks in any order; yields as each is done
 
 
 def _do(packed: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from html import unescape
 
 from gis_builder.detection.page import fences
 from gis_builder.detection.tokens import Span
@@ -11,9 +12,10 @@ from gis_builder.detection.tokens import Span
 # Say nothing without what follows them.
 _JOINTS = frozenset((
     "about", "and", "as", "at", "because", "between", "by", "cf", "due", "for", "from", "in", "into",
-    "like", "nor", "of", "on", "or", "per", "see", "since", "than", "through", "to", "under", "until",
-    "upon", "via", "vs", "with",
+    "like", "nor", "of", "off", "on", "or", "per", "see", "since", "such", "than", "through", "to", "under",
+    "until", "upon", "via", "vs", "with",
 ))  # fmt: skip
+_NOUNS = frozenset(("bug", "bugs", "issue", "issues", "pr", "ticket", "tickets"))
 # Say no more than that there is a reference, where a clause has no other words.
 _LEADS = _JOINTS | frozenset((
     "a", "again", "already", "also", "are", "based", "be", "blocked", "blocker", "blocks", "bug", "bugs",
@@ -41,15 +43,25 @@ _FULL_STOP = re.compile(r"[ \t]*[.,;:]")
 
 def with_stub(text: str, span: Span) -> Span:
     """The span of a reference, or list of references, together with the words that would be left hanging."""
-    start, end = span
+    start, end = _with_brackets(text, *span)
     tail = _TAIL.match(text, end)
     if _CLAUSE_ENDS.match(text, tail.end() if tail else end) is None:
         return span
-    joints, leads = _walk(text, start, _JOINTS), _walk(text, start, _LEADS)
+    joints, leads = _walk_joints(text, start), _walk(text, start, _LEADS)
     opens = _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads)
     if leads < start and opens is not None:
         return _whole_clause(text, leads, tail.end() if tail else end)
     return (joints, end) if tail is None else span
+
+
+def _walk_joints(text: str, position: int) -> int:
+    """How far back "such as in issue" reaches; a noun that no joint leads to stays: "hit this bug"."""
+    joints = _walk(text, position, _JOINTS)
+    if joints < position:
+        return joints
+    with_noun = _walk(text, position, _JOINTS | _NOUNS)
+    first = re.match(r"[A-Za-z]+", text[with_noun : with_noun + _WINDOW])
+    return position if first is None or first[0].lower() in _NOUNS else with_noun
 
 
 def _walk(text: str, position: int, words: frozenset[str]) -> int:
@@ -73,6 +85,14 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
     if stop is None or (before in ("(", "[") and text[stop.end() : stop.end() + 1] not in (")", "]")):
         return start, end
     return start, stop.end()
+
+
+def _with_brackets(text: str, start: int, end: int) -> Span:
+    """A reference alone in brackets, with them: what leads to "(#12)" leads to #12."""
+    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
+    opening, closing = start - 1 - blank, end + blank
+    is_bracketed = opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
+    return (opening, closing + 1) if is_bracketed else (start, end)
 
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
@@ -129,6 +149,26 @@ _CHECKLIST = re.compile(
     r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
+# The first author and a list of people who are told: names of people, and nothing about the issue.
+_BYLINE = re.compile(
+    r"^[ \t]*by \*\*[^*\n]{1,80}\*\*:?[ \t]*$"
+    r"|^[ \t]*(?:/?cc)\b:?(?:[ \t,]{1,4}(?:and[ \t]{1,4})?@[\w/-]{1,80}){1,30}[ \t.]*$"
+    r"|^[\W_]{0,4}original (?:issue|comment) reported on code\.google\.com by [^\n]{1,120}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Tags that importers write around texts and addresses; a tag in backticks is what the issue is about.
+_TAG = re.compile(r"(?<!`)</?(?:pre|a|p|br|div|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
+_HOME = re.compile(r"(?P<root>/home/|/Users/|[A-Z]:\\Users\\)(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}")
+# Questions and instructions of Google Code's and GitHub's templates: not the author's words.
+_INSTRUCTION = re.compile(
+    r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
+    r"|what version of the product are you using|on what operating system"
+    r"|please (?:provide|use) (?:any |labels and )?additional information below"
+    r"|a clear and concise description of [^\n.]{1,80}|if applicable, add screenshots[^\n.]{0,80}"
+    r"|add any other context [^\n.]{1,80})[?.:]?[ \t]*){1,2}$",
+    re.MULTILINE | re.IGNORECASE,
+)
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)")
 _IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
 _ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
@@ -149,9 +189,36 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
         yield text[position:], False
 
 
+def instructions(text: str) -> list[Span]:
+    """Lines of issue templates that tell the author what to write."""
+    return [match.span() for match in _INSTRUCTION.finditer(text)]
+
+
 def checklists(text: str) -> list[Span]:
     """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them."""
     return [match.span() for match in _CHECKLIST.finditer(text)]
+
+
+def bylines(text: str) -> list[Span]:
+    """Lines that only name people: "by **login**:" of an importer, "cc @login"."""
+    return [match.span() for match in _BYLINE.finditer(text)]
+
+
+def html_to_text(text: str) -> tuple[str, int]:
+    """Drop the tags that importers put around texts, and write out HTML's entities."""
+    tags = entities = 0
+    if "<" in text:
+        text, tags = _TAG.subn("", text)
+    if "&" in text:
+        text, entities = _ENTITY.subn(lambda entity: unescape(entity[0]).replace("\xa0", " "), text)
+    return text, tags + entities
+
+
+def without_home_folders(text: str) -> tuple[str, int]:
+    """Put `user` in place of a person's name in the path of a home folder."""
+    if "/home/" not in text and "/Users/" not in text and ":\\Users\\" not in text:
+        return text, 0
+    return _HOME.subn(lambda home: f"{home['root']}user", text)
 
 
 def images_to_words(text: str) -> tuple[str, int]:

@@ -4,8 +4,10 @@ The rule: title, an empty line, body. In both:
 
 1. newlines are of one kind, Unicode is composed (NFC), NUL, control, zero-width and lone surrogate characters
 go, and of a tower of combining marks all but thirty;
-2. HTML comments, and checklists of issue templates ("I searched for duplicates"), go;
-3. credentials become `[secret]`, e-mail addresses `[email]`;
+2. HTML comments, tags that importers write around texts, lines that only name people ("by **login**:",
+"cc @login"), checklists ("I searched for duplicates") and instructions of templates go; HTML's entities are
+written out;
+3. credentials become `[secret]`, e-mail addresses `[email]`, names in `/home/NAME` `user`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate go as a whole;
 6. every reference to an issue or pull request goes, whichever it points at: `#12`, `owner/name#12`, `GH-12`,
@@ -28,13 +30,17 @@ from gis_builder.detection.page import comments
 from gis_builder.detection.tokens import Span
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
+    bylines,
     checklists,
     cut,
+    html_to_text,
     images_to_words,
+    instructions,
     merge,
     segments,
     tidy_blanks,
     with_stub,
+    without_home_folders,
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
@@ -91,7 +97,7 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     """The reason code why a rendered text can't be used, or None."""
     if not text:
         return "text_empty"
-    words = text.split()
+    words = [word for word in text.split() if any(map(str.isalnum, word))]
     if len(words) < settings.min_words or sum(map(len, words)) < settings.min_chars:
         return "text_too_short"
     return None
@@ -113,6 +119,7 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
+    text = _counted(without_home_folders(text), "home_folder", removed)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
@@ -126,10 +133,11 @@ def _tidy_characters(text: str) -> str:
 
 
 def _clean_prose(text: str, removed: Counter[str]) -> str:
+    text = _counted(html_to_text(text), "html", removed)
+    text = _cut_counted(text, bylines(text), "byline", removed)
     text = _cut_counted(text, checklists(text), "checklist", removed)
-    text, images = images_to_words(text)
-    if images:
-        removed["image"] += images
+    text = _cut_counted(text, instructions(text), "instruction", removed)
+    text = _counted(images_to_words(text), "image", removed)
     notes = find_duplicate_notes(text, find_references(text))
     return _cut_counted(text, notes, "duplicate_note", removed)
 
@@ -140,6 +148,13 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in found)
     return cut(text, [with_stub(text, span) for span in merge(text, [r.span for r in found])])
+
+
+def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
+    text, count = replaced
+    if count:
+        removed[kind] += count
+    return text
 
 
 def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphql import GraphQLSchema, build_schema
 
 from gis_builder.detection.detector import Detector
 from gis_builder.settings import DetectSettings
@@ -16,6 +17,7 @@ from gis_builder.store.records import Verdict
 from tests.support.github import Server, serve
 
 API = "https://api.github.com/repos"
+OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
 DAY = "2020-01-{:02d}T12:00:00Z"
 
 
@@ -194,3 +196,13 @@ def judge(store: Store, repos: Iterable[str], settings: DetectSettings | None = 
     """The verdicts on every whole thread of these repositories."""
     judged = Detector(store, settings or DetectSettings()).judge_all(list(repos))
     return [kept.verdict for kept in judged]
+
+
+@pytest.fixture(scope="session")
+def official() -> GraphQLSchema:
+    """GitHub's published schema with the fields of 2025."""
+    files = [OFFICIAL / "schema.graphql", OFFICIAL / "schema-extensions.graphql"]
+    if not all(file.exists() for file in files):
+        pytest.skip("GitHub's published schema is not at ../shared/github")
+    # The published text repeats two fields of EnterpriseOwnerInfo, so it can't be validated as it stands.
+    return build_schema("\n".join(file.read_text("utf-8") for file in files), assume_valid=True)

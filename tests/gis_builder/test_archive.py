@@ -205,9 +205,9 @@ def test_settings_cost_what_depends_on_them(built: Any, source: Path, tmp_path: 
         made = build(source, tmp_path / "gis", work=work, settings=settings, fresh=True)
         new = set(times(work)) - before
         assert any(path.startswith("judged/") for path in new) == is_judged_again
-        scratch = build(source, tmp_path / "scratch", settings=settings, fresh=True)
-        assert files(made.out) == files(scratch.out) != files(built.out)
-        shutil.rmtree(tmp_path / "scratch.work")
+        if not is_judged_again:
+            scratch = build(source, tmp_path / "scratch", settings=settings, fresh=True)
+            assert files(made.out) == files(scratch.out) != files(built.out)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,11 @@ def test_a_bot_closes_at_once_or_for_something_else() -> None:
     assert confidence(said("bob", "dup of #1", 1.1), closed_by="robotics-fan") > 0
 
 
+def test_a_bot_that_merges_a_fix_later_closes_what_a_maintainer_called_a_duplicate() -> None:
+    assert confidence(said("max", "Duplicate of #1", DAY), closed_by="bors") == 0.93
+    assert confidence(said("max", "Probably a duplicate of #1", DAY), closed_by="bors") == 0
+
+
 def test_a_bot_that_closes_counts_as_a_maintainer() -> None:
     assert confidence(said("bot", "Closing as a duplicate of #1", is_bot=True)) == 0.93
 

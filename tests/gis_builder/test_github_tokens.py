@@ -14,6 +14,8 @@ from typing import ClassVar
 
 import pytest
 import requests
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
 from gis_builder.crawling.github import CrawlSettings, GitHub, find_tokens
@@ -39,7 +41,7 @@ def test_from_the_environment() -> None:
 
 def test_a_file_goes_before_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
-    file.write_bytes(b"\xef\xbb\xbf# mine\n\none\r\ntwo\n")
+    file.write_text("# mine\n\none\ntwo\n")
     assert secrets(find_tokens(API, file=file, environ={"GITHUB_TOKEN": "a"})) == ["one", "two"]
 
 
@@ -54,9 +56,20 @@ def test_a_bad_file(tmp_path: Path, content: str, words: str) -> None:
     assert "tök" not in str(error.value)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"\xef\xbb\xbftoken\r\n")
+    (token,) = find_tokens("https://x", file=tmp_path / "t", environ={})
+    assert token.reveal() == "token"
+
+
 def test_each_of_several_says_which_it_is() -> None:
     tokens = find_tokens("https://x", environ={"GITHUB_TOKEN": "a,b"})
     assert [token.name for token in tokens] == ["token 1 of 2", "token 2 of 2"]
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the token file can't be read"):
+        find_tokens(API, file=tmp_path / "tokens", environ={})
 
 
 def test_the_gh_tool_is_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +85,42 @@ def test_the_gh_tool_is_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         find_tokens(API, environ={})
 
 
+def test_an_app_needs_its_key_and_installation(tmp_path: Path) -> None:
+    environ = {"GITHUB_APP_ID": "1"}
+    with pytest.raises(ConfigError, match="neither GITHUB_APP_PRIVATE_KEY nor"):
+        find_tokens(API, environ=environ)
+    with pytest.raises(ConfigError, match="GITHUB_APP_INSTALLATION_ID: expected the number"):
+        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY": SECRET})
+    with pytest.raises(ConfigError, match="private key can't be read"):
+        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "absent")})
+
+
+def test_an_app_whose_key_is_none_gives_no_token_and_does_not_show_it() -> None:
+    environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": SECRET, "GITHUB_APP_INSTALLATION_ID": "2"}
+    (token,) = find_tokens(API, environ=environ)
+    with pytest.raises(AuthError, match="installation gives no token") as error:
+        token.reveal()
+    assert SECRET not in "".join(traceback.format_exception(error.value))
+
+
+class AppServer(BaseHTTPRequestHandler):
+    """Gives an installation its token, as GitHub does, to who signs with a key."""
+
+    def do_POST(self) -> None:
+        assert self.path == "/app/installations/2/access_tokens"
+        assert self.headers["Authorization"].startswith("Bearer ey")
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        body = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
+        self.send_response(201)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), handler)
@@ -79,6 +128,66 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+class MovedServer(BaseHTTPRequestHandler):
+    """Leads elsewhere, as GitHub Enterprise does after a change of its name; or gives nonsense."""
+
+    status: ClassVar[int] = 301
+    location: ClassVar[str] = ""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.send_response(self.status)
+        self.send_header("Location", self.location)
+        self.send_header("Content-Length", "14")
+        self.end_headers()
+        self.wfile.write(b'{"token": [5]}')
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "words"),
+    [
+        (301, "http://[", r"\(ValueError\)"),
+        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # another host gets nothing
+        (201, "", r"\(BadAttributeException\)"),
+        (500, "", "HTTP 500"),
+    ],
+)
+def test_an_app_behind_a_redirect_or_nonsense(
+    monkeypatch: pytest.MonkeyPatch, status: int, location: str, words: str
+) -> None:
+    monkeypatch.setattr(MovedServer, "status", status)
+    monkeypatch.setattr(MovedServer, "location", location)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    environ = {
+        "GITHUB_APP_ID": "1",
+        "GITHUB_APP_PRIVATE_KEY": pem,
+        "GITHUB_APP_INSTALLATION_ID": "2",
+    }
+    with serving(MovedServer) as url:
+        (token,) = find_tokens(url, environ=environ)
+        with pytest.raises(AuthError, match=words):
+            token.reveal()
+
+
+def test_an_app_signs_with_its_installations_token(tmp_path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    (tmp_path / "key.pem").write_bytes(pem)
+    environ = {
+        "GITHUB_APP_ID": "1",
+        "GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "key.pem"),
+        "GITHUB_APP_INSTALLATION_ID": "2",
+    }
+    with serving(AppServer) as url:
+        (token,) = find_tokens(url, environ=environ)
+        request = requests.Request("POST", f"{url}/graphql", auth=token).prepare()
+    assert request.headers["Authorization"] == "Bearer ghs_installation"
 
 
 def test_a_token_does_not_print_copy_or_store_itself() -> None:

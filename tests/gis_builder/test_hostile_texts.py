@@ -41,6 +41,10 @@ def judged(text: str) -> object:
         ("dup of #1 ", "`"),
         ("dup of #1 ", "<pre "),
         ("", "dup"),
+        ("", "status: "),
+        ("status", "_to "),
+        ("", "_merged into "),
+        ("", "*** this bug is a duplicate of "),
     ],
 )
 def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
@@ -56,6 +60,12 @@ def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
         ("# ", "duplicat"),
         ("", "\u0301\u0316"),
         ("", "<!--\n```\n```\n"),
+        ("", "<a "),
+        ("", "&amp;"),
+        ("", "cc @a, @b\n"),
+        ("cc", " @a"),
+        ("", "/home/"),
+        ("", "a clear and concise description of "),
     ],
 )
 def test_no_body_holds_the_rendering(before: str, unit: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,32 +17,20 @@ from pairkit.app.errors import DataError
 from tests.support.github import serve
 
 from .conftest import closed, comment, issue, judge, write_tracker
-from .crawl_world import open_github, quick, write_station
+from .crawl_world import open_github, quick
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 ROCKET = "acme/rocket"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def ignore(words: str) -> None:
     pass
 
 
-@pytest.fixture(scope="module")
-def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_station(tmp_path_factory.mktemp("station"))
-
-
-@pytest.mark.parametrize("name", ["sample", "tiny", "station"])
+@pytest.mark.parametrize("name", ["tiny", "station"])
 def test_it_is_what_a_sweep_brings(
     name: str, tiny_dump: Path, station_dump: Path, store: Store, tmp_path: Path
 ) -> None:
-    folder = {"sample": SAMPLE, "tiny": tiny_dump, "station": station_dump}[name]
+    folder = {"tiny": tiny_dump, "station": station_dump}[name]
     said: list[str] = []
     rows = import_dump(folder, store, said.append)
     homes = sorted(row.full_name for row in rows if row.is_crawlable)

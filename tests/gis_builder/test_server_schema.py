@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from graphql import (
     GraphQLObjectType,
@@ -11,17 +9,6 @@ from graphql import build_schema as build_from_text
 from graphql.utilities import find_breaking_changes
 
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
-
-OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
-
-
-@pytest.fixture(scope="module")
-def official() -> GraphQLSchema:
-    files = [OFFICIAL / "schema.graphql", OFFICIAL / "schema-extensions.graphql"]
-    if not all(file.exists() for file in files):
-        pytest.skip("GitHub's public schema is not at ../shared/github")
-    # The published text repeats two fields of EnterpriseOwnerInfo, so it can't be validated as it stands.
-    return build_from_text("\n".join(file.read_text("utf-8") for file in files), assume_valid_sdl=True)
 
 
 @pytest.fixture(scope="module")

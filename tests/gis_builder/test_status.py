@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,21 +13,9 @@ from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Crawled
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.progress import Progress
-from tests.support.github import Server, serve
+from tests.support.github import Server
 
-from .crawl_world import STATION, open_github, quick, write_station
-
-
-@pytest.fixture(scope="module")
-def station(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serve(write_station(tmp_path_factory.mktemp("station"))) as server:
-        yield server
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
+from .crawl_world import STATION, open_github, quick
 
 
 def shown(store: Store) -> str:

@@ -28,7 +28,11 @@ from gis_builder.pairing.text import clean
         # The clause says more: only the joint goes.
         ("This portion of #12.", "This portion."),
         ("I think the crash is related to #12.", "I think the crash is related."),
-        ("Checks such as in #12, too.", "Checks such, too."),
+        ("Checks such as in #12, too.", "Checks, too."),
+        ("It fails such as in issue #12.", "It fails."),
+        ("We hit this bug #12.", "We hit this bug."),
+        ("It fails. Spawned off of (#12).", "It fails."),
+        ("It fails on start (#12).", "It fails on start."),
         ("We saw it in #12 and fixed it.", "We saw it in and fixed it."),
         # Nothing leads to it.
         ("The parser #12 fails.", "The parser fails."),
@@ -42,8 +46,8 @@ def test_stubs(text: str, left: str) -> None:
 
 
 JOINTS = (
-    "about and as at because between by cf due for from in into like nor of on or per see since than "
-    "through to under until upon via vs with"
+    "about and as at because between by cf due for from in into like nor of off on or per see since such "
+    "than through to under until upon via vs with"
 )
 LEADS = (
     "a again already also are based be blocked blocker blocks bug bugs caused closely could depends "

@@ -45,6 +45,17 @@ def test_a_title_is_one_line() -> None:
         ("- [x] I searched for duplicates\n- [ ] fix the parser", "- [ ] fix the parser"),
         ("### Is there an existing issue for this?\n- [X] I have searched the existing issues\nDies", "Dies"),
         ("![the stack](https://e.x/a.png) and <img src='a' alt='b'>", "the stack and b"),
+        ("by **rob.p**:\n\n<pre>if a &lt; b &amp;&amp; c</pre>", "if a < b && c"),
+        ('see <a href="http://e.x/cl/1">http://e.x/cl/1</a>', "see http://e.x/cl/1"),
+        ("`<pre>` and Vec<T> stay; `&amp;` is written out", "`<pre>` and Vec<T> stay; `&` is written out"),
+        ("```html\n<pre>&lt;</pre>\n```", "```html\n<pre>&lt;</pre>\n```"),
+        ("What steps will reproduce the problem?\n1. run it", "1. run it"),
+        ("What is the expected output? What do you see instead?\nA crash", "A crash"),
+        ("**Describe the bug**\nA clear and concise description of what the bug is.", "**Describe the bug**"),
+        ("What do you see instead of the window?", "What do you see instead of the window?"),
+        ("It dies.\n\ncc @ann, @bob and @zoe", "It dies."),
+        ("cc @ann it dies", "cc @ann it dies"),
+        ("at /home/ann/x.go and C:\\Users\\ann\\y", "at /home/user/x.go and C:\\Users\\user\\y"),
         ("a  \n\n\n\nb", "a\n\nb"),
         ("```\n- duplicate of the old value\n```", "```\n- duplicate of the old value\n```"),
         ("```py\nx = 1  # 2\n\n\n#\n```", "```py\nx = 1  # 2\n\n#\n```"),
@@ -122,23 +133,7 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert not set(text) & set("\x00\r\ufeff")
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "dup ",
-        "same as #1 ",
-        "<!-- ",
-        "```\n",
-        "![a](",
-        "[x](",
-        "https://",
-        "a@",
-        "eyJ-",
-        "#1 ",
-        "issues 1, ",
-        "token=",
-    ],
-)
+@pytest.mark.parametrize("unit", ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, "])
 def test_a_body_takes_linear_time(unit: str) -> None:
     assert_linear(clean, repeated(unit))
 

@@ -17,7 +17,7 @@ from gis_builder.crawling.github import check, search, sweep
 from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
 from gis_builder.crawling.github.check import may_be_repository
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
-from gis_builder.crawling.github.fetch import Fetcher, fetch
+from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.crawling.github.nodes import TypeNode
 from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
@@ -160,7 +160,7 @@ class GitHub:
             count = max(
                 count for name, count in counts.items() if self._store.full_name(name) == row.full_name
             )
-            samples[row.full_name] = fetch_negative_sample(crawl, Fetcher(crawl), row, count, seed)
+            samples[row.full_name] = fetch_negative_sample(crawl, row, count, seed)
 
         self._over(counts, "pool", draw)
         return {name: samples[name] for name in sorted(samples)}

@@ -16,8 +16,9 @@ from gis_builder.store import CrawlTask, Page, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 
 
-def fetch_negative_sample(crawl: Crawl, fetcher: Fetcher, row: RepoRow, count: int, seed: int) -> list[int]:
+def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
     """Fetch a sample, light, and return its numbers in sample order."""
+    fetcher = Fetcher(crawl)
     _fix_order(crawl, row, seed)
     order = sample_order(crawl.store, row, seed)
     place = 0

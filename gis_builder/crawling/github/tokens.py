@@ -5,21 +5,30 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import requests
 from requests.auth import AuthBase
 
 from gis_builder.settings.crawl import read_root
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import AuthError, ConfigError
 from pairkit.system.address import origin_of
+
+if TYPE_CHECKING:
+    from github.InstallationAuthorization import InstallationAuthorization
 
 _SHORTEST_SECRET = 12
 _MASK = "****"
+_APP_TIMEOUT_S = 30
+_ODD = (TypeError, ValueError, RuntimeError)  # a key of another kind; an answer or redirect that is none
+_EARLY_S = 60.0  # an App's token that expires this soon is replaced
 _HOW = (
     "set GITHUB_TOKEN (any token that can read public repositories), give a file of tokens (--token-file, "
-    "token_file=…), or log in with `gh auth login`"
+    "token_file=…), log in with `gh auth login`, or set GITHUB_APP_ID, "
+    "GITHUB_APP_PRIVATE_KEY_PATH and GITHUB_APP_INSTALLATION_ID"
 )
 
 
@@ -31,34 +40,36 @@ class Token(AuthBase):
     person which of several it is.
     """
 
-    __slots__ = ("_address", "_secret", "name")
+    __slots__ = ("_address", "_last", "_secret", "name")
 
-    def __init__(self, secret: str, api_url: str, name: str = "the token") -> None:
-        self._secret, self.name = secret, name
+    def __init__(self, secret: str | Callable[[], str], api_url: str, name: str = "the token") -> None:
+        self._secret, self._last = secret, secret if isinstance(secret, str) else ""
+        self.name = name
         self._address = read_root(api_url)
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Sign a request, as `requests` asks its authentication objects to once the URL is made up."""
-        if origin_of(request.url or "") == self._address.origin:
-            request.headers["Authorization"] = f"Bearer {self._secret}"
+        if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
+            request.headers["Authorization"] = f"Bearer {secret}"
         return request
 
     def reveal(self) -> str:
         """The secret itself."""
-        return self._secret
+        self._last = self._secret if isinstance(self._secret, str) else self._secret()
+        return self._last
 
     def mask(self, text: str) -> str:
-        """`text` without the secret, should a server have echoed it."""
-        return text.replace(self._secret, _MASK) if self._is_secret else text
+        """`text` without the secret that was last sent, should a server have echoed it."""
+        return text.replace(self._last, _MASK) if self._is_secret else text
 
     def mask_bytes(self, body: bytes) -> bytes:
         """See `mask`."""
-        return body.replace(self._secret.encode(), _MASK.encode()) if self._is_secret else body
+        return body.replace(self._last.encode(), _MASK.encode()) if self._is_secret else body
 
     @property
     def _is_secret(self) -> bool:
         # A word as short as a test server's token is in every other message, and is no secret.
-        return len(self._secret) >= _SHORTEST_SECRET
+        return len(self._last) >= _SHORTEST_SECRET
 
     def __repr__(self) -> str:
         return f"Token({_MASK})"
@@ -76,12 +87,14 @@ def find_tokens(
     environ: Mapping[str, str] = os.environ,
     plain_http: bool = False,
 ) -> tuple[Token, ...]:
-    """Find the tokens to crawl with: a file, else the environment, else the `gh` tool."""
+    """Find the tokens to crawl with: a file, else the environment, else a GitHub App, else the `gh` tool."""
     if not plain_http:
         read_root(api_url).guard("the token", "set crawl.plain_http to true")
     secrets = (
         _from_file(file) if file else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
     )
+    if not secrets and environ.get("GITHUB_APP_ID"):
+        return (Token(_Installation(api_url, environ).secret, api_url),)
     secrets = secrets or _from_gh(api_url)
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HOW}")
@@ -123,3 +136,52 @@ def _from_gh(api_url: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return _split([done.stdout]) if done.returncode == 0 else []
+
+
+class _Installation:
+    """A GitHub App's installation: its token, renewed before it expires."""
+
+    def __init__(self, api_url: str, environ: Mapping[str, str]) -> None:
+        self._api_url, self._app_id, self._key = api_url, environ["GITHUB_APP_ID"], _key(environ)
+        installation = environ.get("GITHUB_APP_INSTALLATION_ID", "")
+        if not (installation.isascii() and installation.isdigit()):
+            raise ConfigError(
+                "GITHUB_APP_INSTALLATION_ID: expected the number in the installation's page address"
+            )
+        self._installation = int(installation)
+        self._given: InstallationAuthorization | None = None
+
+    def secret(self) -> str:
+        """The present token."""
+        from github import Auth, BadAttributeException, GithubException, GithubIntegration  # slow to import
+        from jwt import PyJWTError
+
+        try:
+            if self._given is None or self._given.expires_at.timestamp() < time.time() + _EARLY_S:
+                auth = Auth.AppAuth(self._app_id, self._key)
+                app = GithubIntegration(auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S)
+                self._given = app.get_access_token(self._installation)
+            token = self._given.token
+        except GithubException as error:
+            why = f"HTTP {error.status}"
+        except (requests.RequestException, PyJWTError, BadAttributeException, *_ODD) as error:
+            why = type(error).__name__  # its words may hold the key
+        else:
+            return token
+        raise AuthError(
+            f"the GitHub App's installation gives no token ({why}): check GITHUB_APP_ID, its private key, "
+            "GITHUB_APP_INSTALLATION_ID and api_url"
+        )
+
+
+def _key(environ: Mapping[str, str]) -> str:
+    path = environ.get("GITHUB_APP_PRIVATE_KEY_PATH")
+    if not path:
+        key = environ.get("GITHUB_APP_PRIVATE_KEY", "")
+        if not key:
+            raise ConfigError("GITHUB_APP_ID is set but neither GITHUB_APP_PRIVATE_KEY nor its _PATH is")
+        return key.replace("\\n", "\n")
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{path}: the GitHub App's private key can't be read") from None

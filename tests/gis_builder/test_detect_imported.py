@@ -1,0 +1,70 @@
+"""What importers wrote of another tracker's record counts whatever the date of the closing."""
+
+from __future__ import annotations
+
+import pytest
+
+from gis_builder.store.records import VerdictOutcome
+from tests.gis_builder.detect_threads import DUPLICATE, call, decided, event, said
+
+YEARS = 3 * 365 * 24.0
+NOT, UNCERTAIN = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("body", "numbers"),
+    [
+        ("Comment 6:\n\n_Status changed to **Duplicate**._\n\n_Merged into issue #21._", [21]),
+        ("*** This bug has been marked as a duplicate of #21 ***", [21]),
+        ("Closing.\n\n\\*\\*\\* This issue has been marked as a duplicate of issue #21. \\*\\*\\*", [21]),
+        ("*** This bug is a duplicate of https://github.com/o/n/issues/21 ***", [21]),
+    ],
+)
+def test_a_recorded_target(body: str, numbers: list[int]) -> None:
+    assert call(said("zoe", body, YEARS)) == (DUPLICATE, numbers)
+    verdict = decided(said("zoe", body, YEARS))
+    assert (verdict.reason, verdict.confidence) == ("imported_mark", 0.99)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "_Status changed to **Duplicate**._",
+        "- Changed state: **Duplicate**",
+        "- **status**: open --> closed-duplicate",
+        "* **resolution** set to *duplicate*",
+        "Updated **resolution** to **duplicate**",
+    ],
+)
+def test_a_recorded_status_takes_the_only_issue_that_is_named(line: str) -> None:
+    assert call(said("zoe", f"See #21.\n\n{line}", YEARS)) == (DUPLICATE, [21])
+    assert call(said("zoe", line, YEARS)) == (UNCERTAIN, [])
+
+
+@pytest.mark.parametrize(
+    "later",
+    ["_Status changed to **Fixed**._", "_Status changed to **Fixed**._\n\n_Merged into issue #-21._"],
+)
+def test_a_later_status_undoes_the_record(later: str) -> None:
+    merged = said("zoe", "_Status changed to **Duplicate**._\n\n_Merged into issue #21._", YEARS)
+    assert call(merged, said("zoe", later, YEARS - 1))[0] is not DUPLICATE
+
+
+def test_a_reopening_undoes_the_record() -> None:
+    merged = said("zoe", "_Merged into issue #21._", YEARS)
+    assert call(merged, event("reopened", 40))[0] is not DUPLICATE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Merged into #21.",
+        "> _Merged into issue #21._",
+        "```\n*** This bug has been marked as a duplicate of #21 ***\n```",
+        "*** This bug has been marked as a duplicate of bug 21 in the old tracker",
+        "The status of the duplicate entry in the table is wrong.",
+    ],
+)
+def test_what_is_no_record(body: str) -> None:
+    assert decided(said("zoe", body, YEARS)).reason != "imported_mark"
+    assert call(said("zoe", body, YEARS))[0] is not DUPLICATE
