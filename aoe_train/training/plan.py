@@ -53,14 +53,11 @@ def plan(
     own: Mapping[str, OwnObjective] | None = None,
     progress: bool | Listener = True,
 ) -> dict[str, Any]:
-    """Prepare everything, train a few steps on a model that is then thrown away, and tell.
+    """Prepare everything, train a few steps on a model that is then thrown away, and report.
 
     Time is the mean of a few steps evenly spaced over the first epoch, times the number of steps. Memory is
     that of weights, gradients, AdamW's two moments and the copies of weights that a run keeps, plus what the
     forward pass over the batch with most tokens keeps for the backward pass, which is measured.
-
-    Raises:
-        ConfigError, DataError, RemoteError: as training would.
     """
     if sources.judged is not None:
         check_judged(settings)

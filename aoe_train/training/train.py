@@ -88,29 +88,10 @@ def train(
     callbacks: Sequence[TrainerCallback] = (),
     dev_metric: Callable[[Encoder], float] | None = None,
 ) -> dict[str, Any]:
-    """Train a model, or go on with it, or find it finished.
+    """Train a model, or go on with it, or find it finished; returns the record that run.json has.
 
-    Under torchrun every process calls this; rank 0 alone writes and prints.
-
-    Args:
-        sources: What to train on what, and where to put it.
-        settings: How.
-        own: By dataset, a loss of one's own in place of the settings' parts.
-        fresh: Begin anew, whatever another run left.
-        say: Told what goes on.
-        progress: Shown on stderr, or told to a function.
-        callbacks: Callbacks of transformers, which may end the run by an error.
-        dev_metric: Chooses the best weights in place of the dev data's own metric; larger is better.
-
-    Returns:
-        The run's record, as in run.json; its `result` is what `aoe train --json` prints.
-
-    Raises:
-        ConfigError: settings, data and backbone don't go together, memory is short, another run is in the
-            way, or training diverged.
-        KeyboardInterrupt: a SIGTERM or SIGUSR1 came while it trained; it left a checkpoint.
-        DataError: rows that can't be used, or a first loss that is not finite.
-        RemoteError: the Hub could not be asked.
+    Under torchrun every process calls this; rank 0 alone writes and prints. `own` has losses of one's own by
+    dataset, in place of the settings' parts.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
     check_text_objective(own or {}, sources, settings)

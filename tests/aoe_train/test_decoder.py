@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from aoe_train.model.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.model.backbones.load import outline, recompute_argument, recompute_layers
+from aoe_train.model.backbones.load import outline, recompute_layers
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -286,16 +285,3 @@ class Newer(Older):
 def test_a_model_is_asked_by_the_newest_name_it_has(model: Older, name: str) -> None:
     recompute_layers(model)
     assert model.asked == (name, {"use_reentrant": False})
-
-
-def test_arguments_are_given_by_the_newest_name() -> None:
-    @dataclass
-    class Earlier:
-        gradient_checkpointing: bool = False
-
-    @dataclass
-    class Later(Earlier):
-        activation_checkpointing: bool = False
-
-    assert recompute_argument(Earlier) == "gradient_checkpointing"
-    assert recompute_argument(Later) == "activation_checkpointing"

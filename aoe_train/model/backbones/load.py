@@ -296,18 +296,8 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-_NEW, _OLD = "activation_checkpointing", "gradient_checkpointing"
-
-
 def recompute_layers(backbone: Any) -> None:
-    """Let `backbone` do so, in place."""
-    getattr(backbone, _named(backbone, "_enable"))({"use_reentrant": False})
-
-
-def recompute_argument(arguments: type) -> str:
-    """What transformers' training arguments call it."""
-    return _named(arguments)
-
-
-def _named(where: Any, ending: str = "") -> str:
-    return (_NEW if hasattr(where, _NEW + ending) else _OLD) + ending
+    """Let `backbone` run its layers again in the backward pass, and keep nothing of what they computed."""
+    # transformers 5.17 calls it gradient checkpointing; 5.23 calls it so, and warns of the old name.
+    newer = getattr(backbone, "activation_checkpointing_enable", None)
+    (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
