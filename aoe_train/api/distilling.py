@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from aoe_train.api.flags import Data, Model
+from aoe_train.api.parameters import Data, Model
 from pairkit.app.flag import OUTPUT, Flag
 from pairkit.dataset.flags import Out
 

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from aoe_train.api.flags import Data, Model, OtherData, Precision, Prompt, PromptName
+from aoe_train.api.parameters import Data, Model, OtherData, Precision, Prompt, PromptName, notes
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 
@@ -129,7 +129,6 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.api.notes import notes
     from aoe_train.evaluation.embedders.embedder import Endpoint, PromptedEmbedder
     from aoe_train.evaluation.embedders.open import open_embedder
     from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes

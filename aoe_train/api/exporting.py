@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from aoe_train.api.flags import MODEL, Layers, Model
+from aoe_train.api.parameters import MODEL, Layers, Model
 from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.dataset.flags import Out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.flags import Data, Precision
+from aoe_train.api.parameters import Data, Precision, loaded, notes
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
@@ -179,8 +179,6 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    from aoe_train.api.loading import loaded
-    from aoe_train.api.notes import notes
     from aoe_train.searching.mining.dataset import read_mining_dataset
     from aoe_train.searching.mining.run import RunPaths, run_mining
     from aoe_train.searching.mining.settings import MineSettings

@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
-from aoe_train.api.flags import MODEL, Data, column_prompts, named_sources
+from aoe_train.api.parameters import MODEL, Data, column_prompts, named_sources, notes
 from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, Seed, SettingsGiven
 
@@ -221,7 +221,6 @@ def train(
         True
     """
     given = locals()
-    from aoe_train.api.notes import notes
     from aoe_train.api.trained import Trained
     from aoe_train.training import train as _train
     from aoe_train.training.trainer.gather import is_main, leave_group

@@ -31,12 +31,10 @@ def write_record(
     dim: int,
     size: int,
     codes: Quantization,
-    shard: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it."""
     counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}
-    place = {} if shard is None else {"shard": shard}
-    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts, **place}
+    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts}
     write_json(record_path(out), record)
 
 

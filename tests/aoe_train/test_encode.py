@@ -18,7 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train.encoding import Encoded, encode_file, read_ranges
+from aoe_train.encoding.record import read_ranges
+from aoe_train.encoding.run import Encoded, encode_file
+from aoe_train.encoding.source import parts
 from aoe_train.model.quantization import quantized, value_ranges
 from pairkit.app.errors import ConfigError, DataError
 
@@ -195,7 +197,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
         raise KeyboardInterrupt
 
     out = tmp_path / "out.npy"
-    monkeypatch.setattr("aoe_train.encoding.partial.PartialOutput.end", kill)
+    monkeypatch.setattr("aoe_train.encoding.vector_file.PartialOutput.end", kill)
     with pytest.raises(KeyboardInterrupt):
         run(lines, out)
     assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]
@@ -362,11 +364,19 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> N
 
 
 def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train.encoding.parts.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("aoe_train.encoding.source.MOST_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)
     assert encode.calls == [2, 2, 1]
+
+
+def test_parts_grow_with_the_input() -> None:
+    sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
+    assert sizes[0] == 1_000
+    assert max(sizes) == 10_000
+    assert sizes[:-1] == sorted(sizes[:-1])
+    assert sum(sizes) == 400_000
 
 
 def test_codes_of_a_run_that_was_stopped_are_those_of_one_that_was_not(lines: Path, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train.cli import app
-from aoe_train.encoding import encode_file
 from aoe_train.encoding.record import record_path
+from aoe_train.encoding.run import encode_file
 from aoe_train.evaluation import sts
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
@@ -239,7 +239,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 import torch
-from aoe_train.encoding import encode_file
+from aoe_train.encoding.run import encode_file
 from aoe_train.model.encoder import Encoder
 torch.set_num_threads(1)
 encoder = Encoder.load(sys.argv[1])

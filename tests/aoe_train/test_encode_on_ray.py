@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train.encoding import encode_file
 from aoe_train.encoding.on_ray import ActorPool, _places
-from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec
+from aoe_train.encoding.run import encode_file
+from aoe_train.encoding.workers import EncodingRequest, WorkerSpec
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
 from pairkit.system.cluster import Cluster

@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 import aoe_train
-from aoe_train.encoding import encode_file, workers
-from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec
-from aoe_train.encoding.workers import WorkerPool, workers_devices
+from aoe_train.encoding import workers
+from aoe_train.encoding.run import encode_file
+from aoe_train.encoding.workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
 from tests import forked

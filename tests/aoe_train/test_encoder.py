@@ -228,7 +228,7 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
 
 def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
     from aoe_train.data.run_data import Sources
-    from aoe_train.encoding import encode_file
+    from aoe_train.encoding.run import encode_file
     from aoe_train.exporting.export import export
 
     encoder = Encoder.load(str(bert), device="cpu")
