@@ -233,7 +233,6 @@ add_command(
     "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
     "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
     "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
-    "aoe evaluate -m minilm -m python:my_models:embed --data-dir data",
     "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     run=_evaluate,
 )

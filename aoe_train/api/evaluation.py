@@ -16,12 +16,11 @@ from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint
-    from aoe_train.evaluation.embedders.function import Function
+    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
     from aoe_train.evaluation.score import Resampling, Score
-    from aoe_train.evaluation.task import EvaluationTask
+    from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.app.progress import Listener
@@ -80,9 +79,9 @@ def evaluate(
     where `tasks` is such an object.
 
     Args:
-        model: A folder, a Hub id, minilm, smollm2, python:module:function or a name at --endpoint;
-            repeatable. In Python also an `Encoder`, a function from a list of texts to an array (text, dim),
-            or a list of names. A module that is named is imported; several names make one table.
+        model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
+            also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
+            Several names make one table.
         suite: sts, gis or duplicates. Default: sts; of --data with labels 0 and 1: gis.
         data_dir: The folder with the STS test sets: sts/, stsb/ and sick/. Or some of them, such as
             sts/STS12.tsv and stsb/stsb-test.tsv.
@@ -129,12 +128,17 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.evaluation.embedders.embedder import Endpoint, PromptedEmbedder
+    from aoe_train.evaluation.embedders.embedder import (
+        Endpoint,
+        PromptedEmbedder,
+        QuantizedEmbedder,
+        VectorSize,
+        in_sizes,
+    )
     from aoe_train.evaluation.embedders.open import open_embedder
-    from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.score import Resampling, score
-    from aoe_train.evaluation.task_request import DUPLICATES, TaskRequest
+    from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
     from aoe_train.settings.training import named_precision
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
@@ -229,8 +233,7 @@ def _rankings(
     keep: Sequence[Path],
 ) -> dict[str, dict[str, Score]]:
     """Rankings by words, by models and by both; `keep` are folders for the weights of both."""
-    from aoe_train.evaluation.duplicates.rows import BASELINES, hybrid_name, score_rows
-    from aoe_train.evaluation.duplicates.task import DuplicatesTask
+    from aoe_train.evaluation.duplicates import BASELINES, DuplicatesTask, hybrid_name, score_rows
     from aoe_train.model.encoder_settings import SETTINGS_FILE
     from aoe_train.model.hybrid import store_weights
     from pairkit.app.errors import ConfigError
@@ -274,7 +277,7 @@ def _sizes(
     """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
     from pydantic import PositiveInt
 
-    from aoe_train.evaluation.embedders.quantized import check_sizes
+    from aoe_train.evaluation.embedders.embedder import check_sizes
     from aoe_train.model.quantization import named_quantize
     from pairkit.app.settings import argument, between_commas
 
@@ -290,7 +293,6 @@ def _sizes(
 
 def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
     """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
-    from aoe_train.evaluation.embedders.open import is_other
     from aoe_train.model.backbones.load import find_folder
     from pairkit.app.errors import ConfigError
 
@@ -302,16 +304,15 @@ def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None
     if against is not None:
         raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
     for one in models if here else ():
-        if isinstance(one, str | Path) and not is_other(str(one)):
+        if isinstance(one, str | Path):
             find_folder(one)
 
 
 def _trained(model: object) -> np.ndarray | None:
-    from aoe_train.evaluation.embedders.open import is_other
     from aoe_train.evaluation.overlap import read_digests
     from aoe_train.model.backbones.load import find_folder
 
-    if not isinstance(model, str | Path) or is_other(str(model)):
+    if not isinstance(model, str | Path):
         return None
     return read_digests(find_folder(model))
 

@@ -1,1 +1,1 @@
-"""Files of texts to files of vectors: `source` cuts a file into parts, workers encode, `run` joins the vectors."""
+"""Files of texts to files of vectors: `source` cuts a file into parts, `run` has them encoded."""

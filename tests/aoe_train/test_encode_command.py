@@ -20,7 +20,7 @@ import aoe_train
 from aoe_train.cli import app
 from aoe_train.encoding.record import record_path
 from aoe_train.encoding.run import encode_file
-from aoe_train.evaluation import sts
+from aoe_train.evaluation import suites
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import WORDS, around
@@ -174,7 +174,7 @@ def data_dir(tmp_path: Path) -> Path:
 def test_evaluate_ends_with_one_object_by_task(
     bert: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sts._FILES, "STS-B", {"test": ("stsb/stsb-test.tsv", 3)})
+    monkeypatch.setitem(suites._FILES, "STS-B", {"test": ("stsb/stsb-test.tsv", 3)})
     flags = ("--suite", "sts", "--data-dir", data_dir, "--out", tmp_path / "result.json", "--json")
     found = json.loads(aoe("evaluate", "--model", bert, *flags))
     assert list(found) == ["STS-B"]

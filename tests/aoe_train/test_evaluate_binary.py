@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train.evaluation.binary import Binary, Thresholds, binary
+from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary
 from aoe_train.evaluation.resample import intervals
 from pairkit.app.errors import DataError
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluation.correlation import correlation, spearman
 from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.evaluation.pair_metrics import correlation, spearman
 from aoe_train.evaluation.pairs import PairTask
-from aoe_train.evaluation.task import TaskVectors
+from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples
 from aoe_train.settings.training import Similarity

@@ -12,11 +12,19 @@ import numpy as np
 import pytest
 import torch
 
+import aoe_train
 from aoe_train.evaluation.embedders import cached, embedder
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import Endpoint, LocalEmbedder, PromptedEmbedder, find_separator
+from aoe_train.evaluation.embedders.embedder import (
+    Endpoint,
+    FunctionEmbedder,
+    LocalEmbedder,
+    MemoizedEmbedder,
+    PromptedEmbedder,
+    QuantizedEmbedder,
+    find_separator,
+)
 from aoe_train.evaluation.embedders.open import open_embedder
-from aoe_train.evaluation.embedders.quantized import MemoizedEmbedder, QuantizedEmbedder
 from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompts import NamedPrompts
@@ -363,3 +371,25 @@ def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_pa
             assert either.encode(TEXTS, prompt) == pytest.approx(
                 encoder.encode(TEXTS, prompt=prompt), abs=1e-6
             )
+
+
+def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0, len(text)] for text in texts]
+
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("text1\ttext2\tscore\na\tb\t5\na\tfour\t3\na\tfar too long\t0\n")
+    found = aoe_train.evaluate(embed, data=pairs, resamples=0, progress=False)
+    (scores,) = found.to_dict().values()
+    assert scores["spearman"] == pytest.approx(1)
+    assert not list(cache.rglob("*.sqlite"))
+    assert FunctionEmbedder(embed).encode(["ab"], "query: ").tolist() == [[1, 9]]
+
+
+@pytest.mark.parametrize("found", [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]])
+def test_what_is_no_row_for_each_text_is_refused(found: list[list[float]]) -> None:
+    def model(texts: list[str]) -> list[list[float]]:
+        return found
+
+    with pytest.raises(DataError, match=r"^model: "):
+        FunctionEmbedder(model).encode(["a", "b", "c"])

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train.evaluation.binary import Binary
-from aoe_train.evaluation.correlation import Correlation
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
+from aoe_train.evaluation.pair_metrics import Binary, Correlation
 from aoe_train.evaluation.resample import Comparison, Interval
 from llm_labeler.judging.judges import CLASSES, cast_votes, fit_judges
 from llm_labeler.records import JudgeVote, Vote

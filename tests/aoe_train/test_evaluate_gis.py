@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics
 
 from aoe_train.evaluation.pairs import PairTask, length_buckets, read_binary_task
-from aoe_train.evaluation.task import TaskVectors
+from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 
 Row = tuple[str, str, float]

@@ -11,7 +11,7 @@ import pytest
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE, Overlap, digests, overlap, read_digests, write_digests
 from aoe_train.evaluation.pairs import PairTask, pair_task
-from aoe_train.evaluation.sts import read_sts
+from aoe_train.evaluation.suites import read_sts
 from pairkit.app.errors import DataError
 from pairkit.dataset.reader import read_pairs
 from tests.published import REAL, real_data, write_sts, write_table

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluation.correlation import correlation
+from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare, intervals
-from aoe_train.evaluation.task import TaskMetrics, summarise
+from aoe_train.evaluation.tasks import TaskMetrics, summarise
 from pairkit.app.errors import DataError
 
 # Cosine, label, how often the row is drawn; few values, so that ties are frequent.

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train.evaluation import sts
+from aoe_train.evaluation import suites
 from aoe_train.evaluation.pairs import PairTask, read_pair_task
-from aoe_train.evaluation.sts import read_sts
-from aoe_train.evaluation.task import Encode, Result, TaskVectors, measured, summarise
+from aoe_train.evaluation.suites import read_sts
+from aoe_train.evaluation.tasks import Encode, Result, TaskVectors, measured, summarise
 from pairkit.app.errors import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
 
@@ -56,9 +56,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small = {"STS12": 5, "STS12.senteval-tok": 5, "STS-B": 3}
     files = {
         name: {split: (file, small.get(name, rows)) for split, (file, rows) in splits.items()}
-        for name, splits in sts._FILES.items()
+        for name, splits in suites._FILES.items()
     }
-    monkeypatch.setattr(sts, "_FILES", files)
+    monkeypatch.setattr(suites, "_FILES", files)
     year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
     year += [
         f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"

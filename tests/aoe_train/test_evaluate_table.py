@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
+from aoe_train.evaluation.evaluation import ahead, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.overlap import digests
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
 from aoe_train.evaluation.score import Resampling, Score, score
-from aoe_train.evaluation.table import ahead, comparisons, figures, rankings, side_by_side
-from aoe_train.evaluation.task import Input, Result, TaskMetrics, TaskVectors
+from aoe_train.evaluation.tasks import Input, Result, TaskMetrics, TaskVectors
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import ConfigError

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, LocalEmbedder
-from aoe_train.evaluation.embedders.function import OWN, Function, FunctionEmbedder, imported_model
+from aoe_train.evaluation.embedders.embedder import (
+    Embedder,
+    Endpoint,
+    Function,
+    FunctionEmbedder,
+    LocalEmbedder,
+)
 from aoe_train.model.cache_dir import cache_dir
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Listener
@@ -62,11 +67,6 @@ def open_model(
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
         return _open_endpoint(model, endpoint, precision, layers)
-    if is_other(model):
-        for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
-            if given:
-                raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
-        return imported_model(model)
     local = _open_local(model, precision, layers)
     from aoe_train.model.precision import slow_precision  # brings torch, which vectors of others need not
 
@@ -85,11 +85,6 @@ def _open_endpoint(
     if layers is not None:
         raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
     return EndpointEmbedder(model, endpoint)
-
-
-def is_other(model: str) -> bool:
-    """Whether a name is that of a function: of no folder that could be looked into."""
-    return model.startswith(OWN)
 
 
 def _open_local(
