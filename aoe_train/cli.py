@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.distilling import distill
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
-from aoe_train.api.exporting import export, push
+from aoe_train.api.exporting import distill, export, push
 from aoe_train.api.mining import mine
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
@@ -68,7 +67,6 @@ def _evaluate(
         Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the JSON object to a file."),
     ] = None,
     json: bool = False,
-    quiet: bool = False,
 ) -> None:
     from pairkit.system.files import write_json, write_text
 
@@ -84,13 +82,6 @@ def _evaluate(
         stdout.print(table)
     for name, gain in found.gains.items():
         stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
-    model, suite = given["model"], given["suite"]
-    is_alone = given["against"] is None and given["endpoint"] is None and not found.sizes
-    if is_alone and isinstance(model, str) and model != "minilm" and suite != "duplicates":
-        places = {"--suite": suite, "--data": given["data"], "--data-dir": given["data_dir"]}
-        where = [word for flag, value in places.items() if value for word in (flag, value)]
-        words = ["aoe", "evaluate", "--model", model, "--against", "minilm", *where]
-        next_step("compare it with another model", words, quiet=quiet)
 
 
 def _search(

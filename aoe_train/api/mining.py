@@ -179,9 +179,8 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    from aoe_train.searching.mining.dataset import read_mining_dataset
+    from aoe_train.searching.mining.dataset import MineSettings, read_mining_dataset
     from aoe_train.searching.mining.run import RunPaths, run_mining
-    from aoe_train.searching.mining.settings import MineSettings
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument, load_settings

@@ -15,10 +15,9 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
-from aoe_train.searching.filters import allowed
 from aoe_train.searching.folder import DIGEST, read_manifest, read_probe, read_rows_of, read_vectors
 from aoe_train.searching.nearest import IndexVectors, Searcher
-from aoe_train.searching.ranking import Ranker, checked
+from aoe_train.searching.ranking import Ranker, allowed, checked
 from aoe_train.searching.text_rows import as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line

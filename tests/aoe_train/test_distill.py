@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
-from aoe_train.exporting.distill.static import (
+from aoe_train.exporting.static_model import (
     fit,
     held_out,
     kept_axes,

@@ -16,7 +16,6 @@ import aoe_train
 from aoe_train.cli import app
 from aoe_train.exporting import export as exports
 from aoe_train.exporting.export import difference, export, probes
-from aoe_train.exporting.hub import listing, push
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
@@ -230,17 +229,11 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_a_model_arrives(hub: Any, model: Path) -> None:
-    assert push(model, "me/m", endpoint=hub.url).url == f"{hub.url}/me/m/commit/abc"
-    assert hub.files == FILES
-    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
-
-
 @pytest.mark.parametrize("missing", ["README.md", "run.json"])
 def test_a_model_must_say_what_it_is(model: Path, missing: str) -> None:
     (model / missing).unlink()
     with pytest.raises(DataError, match=missing):
-        listing(model)
+        aoe_train.push(model, repo="me/m", dry_run=True)
 
 
 def test_dry_run_lists_and_sends_nothing(model: Path) -> None:
@@ -260,4 +253,6 @@ def test_the_command_says_where_it_went_and_what_is_next(
     found = CliRunner().invoke(app, ["push", "--model", str(model), "--repo", "me/m"], catch_exceptions=False)
     assert found.exit_code == 0
     assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
+    assert hub.files == FILES
+    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
     assert "aoe encode TEXTS.txt --model me/m" in found.stderr

@@ -18,11 +18,9 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.cli import app
-from aoe_train.searching.mining import rank
-from aoe_train.searching.mining.known_positives import KnownPositives
+from aoe_train.searching.mining.dataset import KnownPositives, MineSettings
 from aoe_train.searching.mining.mine import CandidateRanking, NegativeChooser
 from aoe_train.searching.mining.rank import ByModel, MiningVectors, VectorTable
-from aoe_train.searching.mining.settings import MineSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_rows
 from tests.aoe_train.tiny import WORDS
@@ -310,24 +308,15 @@ def test_anchors_are_queries_and_candidates_documents(bert: Path) -> None:
         assert row["scores"] == pytest.approx(cosines, abs=1e-5)
 
 
-def test_a_models_ranking_in_small_blocks_or_by_faiss_is_that_of_all_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("faiss")
+def test_a_models_ranking_is_by_cosine() -> None:
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
-
-    table = VectorTable(vectors, np.arange(50))
-    candidates, texts = np.arange(5, 50), np.arange(5)
-    small = ByModel(MiningVectors(table, table), candidates, block=7)
-    places, scores = small.best(texts, 10)
-    monkeypatch.setattr(rank, "_LARGE", 1)
-    by_faiss, faiss_scores = ByModel(MiningVectors(table, table), candidates).best(texts, 50)
-    assert (by_faiss[:, :10] == places).all()
-    assert (by_faiss[:, 45:] == -1).all()
-    assert faiss_scores[:, :10] == pytest.approx(scores, abs=1e-5)
+    table = VectorTable(vectors, np.arange(100, 150))  # texts 100 to 149
+    candidates, texts = np.arange(105, 150), np.arange(100, 105)
+    places, scores = ByModel(MiningVectors(table, table), candidates).best(texts, 46)
     full = vectors[:5] @ vectors[5:].T
-    assert (places == 5 + np.argsort(-full, axis=1)[:, :10]).all()
-    assert scores == pytest.approx(-np.sort(-full, axis=1)[:, :10], abs=1e-5)
+    assert (places[:, :45] == 105 + np.argsort(-full, axis=1)).all()
+    assert (places[:, 45] == -1).all()
+    assert scores[:, :45] == pytest.approx(-np.sort(-full, axis=1), abs=1e-5)
 
 
 def test_both_rankers_and_scores(encoder: Encoder) -> None:

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.mining.known_positives import KnownPositives, Marks, Places
+from aoe_train.searching.mining.dataset import KnownPositives, Marks, Places
 from aoe_train.searching.mining.rank import ByModel, ByWords, Ranked, Scores
 from pairkit.app.progress import Listener, Progress
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from aoe_train.searching.mining.dataset import MiningDataset, MiningSplit
+    from aoe_train.searching.mining.dataset import MineSettings, MiningDataset, MiningSplit
     from aoe_train.searching.mining.rank import MiningVectors
-    from aoe_train.searching.mining.settings import MineSettings
 
 
 BEFORE_RANGE, KNOWN = "before_range", "anchor_or_known_positive"

@@ -17,10 +17,9 @@ import numpy as np
 import polars as pl
 
 from aoe_train.model.run_folder import working_folder
-from aoe_train.searching.mining.dataset import MiningDataset
+from aoe_train.searching.mining.dataset import MineSettings, MiningDataset
 from aoe_train.searching.mining.mine import FalseNegatives, MinedSplit, mine_split, row_schema
 from aoe_train.searching.mining.rank import MiningVectors, embed
-from aoe_train.searching.mining.settings import MineSettings
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener
