@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,8 @@ from pairkit.dataset.flags import Fresh
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.encoding.on_ray import ActorPool
     from aoe_train.encoding.run import Embed, Encoded
-    from aoe_train.encoding.workers import ModelInfo, WorkerPool, WorkerSpec
+    from aoe_train.encoding.workers import ModelInfo, WorkerSpec
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
 
@@ -233,9 +232,11 @@ def _embedder(
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A model, or workers that have it, here or on a cluster; the orders' model is filled in."""
-    from aoe_train.encoding.workers import model_info
+    from aoe_train.encoding.on_ray import ActorPool
+    from aoe_train.encoding.workers import WorkerPool, model_info
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Progress
+    from pairkit.system.cluster import joined
 
     devices = orders.devices
     if cluster is None and len(devices) == 1:
@@ -247,31 +248,19 @@ def _embedder(
         whose = "--engine ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{whose}: each loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
-    with _team(replace(orders, model=str(model)), cluster, workers, say) as team:
+    # A folder is called the same on all machines, wherever they work.
+    path = str(Path(model).absolute()) if cluster and Path(model).exists() else str(model)
+    orders = replace(orders, model=path)
+    with ExitStack() as stack:
+        team: WorkerPool | ActorPool
+        if cluster is None:
+            team = stack.enter_context(WorkerPool(orders))
+        else:
+            team = ActorPool(stack.enter_context(joined(cluster)), orders, workers, say)
         show(Progress(name, ended=True))
         if team.described.slow:
             say(team.described.slow)
         yield team.described, team.vectors
-
-
-@contextmanager
-def _team(
-    orders: WorkerSpec, cluster: str | None, workers: int | None, say: Callable[[str], None]
-) -> Iterator[WorkerPool | ActorPool]:
-    if cluster is None:
-        from aoe_train.encoding.workers import WorkerPool
-
-        with WorkerPool(orders) as team:
-            yield team
-        return
-    from aoe_train.encoding.on_ray import ActorPool
-    from pairkit.system.cluster import joined
-
-    model = Path(orders.model)
-    if model.exists():  # it is called the same on all machines, wherever they work
-        orders = replace(orders, model=str(model.absolute()))
-    with joined(cluster) as joined_cluster:
-        yield ActorPool(joined_cluster, orders, workers, say)
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

@@ -150,22 +150,10 @@ class SearchIndex:
         weight: float | None = None,
         progress: bool | Listener = True,
     ) -> BatchSearch:
-        """Search for every text of the index.
+        """Search for every text of the index; see `aoe_train.search_every`.
 
-        By the vector that the index has of it; or by one that is made anew, where the index was opened with
-        its model, and that has another prompt for what is searched for.
-
-        Args:
-            before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
-                search is the one that was possible when the text was written. By default all other rows.
-            top: Hits of each text, at most.
-            by: See `search`.
-            weight: See `search`.
-            progress: Shown on stderr, or not, or told to a function.
-
-        Raises:
-            ConfigError: No such column or way, or a number out of its range.
-            DataError: Damaged vectors or words.
+        By the vector that the index has of a text; or by one that is made anew, if the index was opened with
+        its model, and that has another prompt for queries.
         """
         from pairkit.app.progress import Display
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,30 +223,6 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model: encoders and decoders only"):
         Encoder.build(T5Model(T5Config(**shape)), AutoTokenizer.from_pretrained(bert), EncoderSettings())
-
-
-def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
-    from aoe_train.data.run_data import Sources
-    from aoe_train.encoding.run import encode_file
-    from aoe_train.exporting.export import export
-
-    encoder = Encoder.load(str(bert), device="cpu")
-    encoder.save(str(tmp_path / "saved"))
-    assert Encoder.load(tmp_path / "saved").dim == 32
-    done = export(encoder, str(tmp_path / "out"), source=str(bert), form="sentence-transformers")
-    assert done.out == tmp_path / "out"
-    (tmp_path / "texts.txt").write_text("a cat\na dog\n")
-    vectors = str(tmp_path / "v.npy")
-    assert encode_file(str(tmp_path / "texts.txt"), vectors, partial(map, encoder.encode), 32, {}).texts == 2
-    assert encoder.tokens(["a cat"], cache_dir=str(tmp_path / "cache")).truncated == 0
-    sources = Sources(tmp_path / "a", tmp_path / "b", "out", dev_data=tmp_path / "c")  # type: ignore[arg-type]
-    assert (sources.data, sources.out) == ({"a": str(tmp_path / "a")}, Path("out"))
-    assert (sources.backbone, sources.dev_data) == (str(tmp_path / "b"), {"c": str(tmp_path / "c")})
-
-
-def test_it_says_what_it_is(bert: Path) -> None:
-    encoder = Encoder.load(bert, pooling="avg", max_length=40, device="cpu")
-    assert repr(encoder) == "Encoder(BertModel, 32 dimensions, pooling avg, 40 tokens, cpu)"
 
 
 @pytest.mark.parametrize("normalize", [False, True])

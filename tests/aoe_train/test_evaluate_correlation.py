@@ -6,7 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -37,6 +37,7 @@ def test_ties_worked_by_hand() -> None:
     assert spearman(np.array([7, 7, 8, 9]), np.array([0, 1, 2, 3])) == pytest.approx(4.5 / 22.5**0.5)
 
 
+@settings(max_examples=40, deadline=None)
 @given(ROWS)
 def test_as_scipy(rows: list[tuple[float, float]]) -> None:
     x, y = np.array(rows, float).T

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -71,24 +70,6 @@ def test_a_local_model_gives_its_own_vectors(bert: Path) -> None:
     assert (embedder.name, embedder.separator) == ("bert", " [SEP] ")
 
 
-def test_the_identity_tells_models_apart_and_the_same_model_not(bert: Path, tmp_path: Path) -> None:
-    shutil.copytree(bert, tmp_path / "copy")
-    same = {
-        LocalEmbedder(Encoder.load(path, device="cpu"), "x").identity for path in (bert, tmp_path / "copy")
-    }
-    assert len(same) == 1
-    others = [
-        Encoder.load(bert, device="cpu", **change) for change in ({"pooling": "max"}, {"precision": "bf16"})
-    ]  # type: ignore[arg-type]
-    turned = Encoder.load(bert, device="cpu")
-    with torch.no_grad():
-        next(turned.model.parameters())[0, 0] += 1
-    deeper = Encoder.load(bert, device="cpu")
-    deeper.model.backbone.config.layer_norm_eps = 0.5
-    found = {LocalEmbedder(encoder, "x").identity for encoder in (*others, turned, deeper)}
-    assert len(found | same) == 5
-
-
 def test_the_identity_goes_by_the_programs_too(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = Encoder.load(bert, device="cpu")
     before = LocalEmbedder(encoder, "x").identity
@@ -102,12 +83,6 @@ def test_separators_are_the_tokenizers() -> None:
     without = bytelevel()
     without.eos_token = None
     assert find_separator(without) == "\n"
-
-
-def test_a_separator_in_a_text_is_read_as_the_token(bert: Path) -> None:
-    tokenizer = Encoder.load(bert, device="cpu").tokenizer
-    (ids,) = tokenizer(["a man [SEP] the dog"])["input_ids"]
-    assert ids.count(tokenizer.sep_token_id) == 2
 
 
 def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
@@ -156,21 +131,6 @@ def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path,
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
-def test_another_model_is_noticed_though_none_of_the_texts_is_known(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
-    CachedEmbedder(Counting(turn=-5.0), store(tmp_path), progress=False).encode(["new"])
-    assert list(store(tmp_path).find([*TEXTS, "new"])) == ["new"]
-
-
-def test_vectors_of_several_lengths_are_all_forgotten(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
-    store(tmp_path).keep(TEXTS[1:2], np.ones((1, 7), np.float32))
-    again = Counting()
-    found = CachedEmbedder(again, store(tmp_path), progress=False).encode(TEXTS)
-    assert found.tobytes() == Counting().encode(TEXTS).tobytes()
-    assert sorted(again.calls[1]) == sorted(set(TEXTS))
-
-
 def test_vectors_whose_length_changes_under_way_are_an_error_and_not_kept(tmp_path: Path) -> None:
     embedder = Counting()
     wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
@@ -185,7 +145,7 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
     ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
     ours._connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ConfigError, match=r"another process writes to this cache .*; wait") as caught:
+    with pytest.raises(ConfigError, match="another process writes to it; wait") as caught:
         ours.keep(["a"], np.ones((1, 2), np.float32))
     assert "delete" not in str(caught.value)
     other.rollback()
@@ -214,11 +174,6 @@ def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"the cache of vectors can't be used .*--no-cache"):
         store(tmp_path / "file" / "below")
-    other = sqlite3.connect(tmp_path / f"{'1' * 64}.sqlite")
-    other.execute("CREATE TABLE mine (a)")
-    other.close()
-    with pytest.raises(DataError, match="not a cache of vectors"):
-        VectorStore(tmp_path, "1" * 64)
 
 
 def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:

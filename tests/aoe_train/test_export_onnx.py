@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 
 import aoe_train
 from aoe_train.evaluation.pairs import PairTask, pair_task
+from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
-from aoe_train.exporting.export import Exported, difference, export, probes
+from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.loss import SAMPLES, Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder, pool_padded, write_onnx
 from aoe_train.model.encoder import Encoder
@@ -242,44 +244,33 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_packages
-def test_int8_beside_the_model(shallow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = exported_int8(shallow, tmp_path, "onnx-int8", monkeypatch)
+def test_int8_beside_the_model(
+    exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
+    encoder, folder = exported
+    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
+    monkeypatch.setattr(
+        exports, "write_onnx", lambda out, *_: shutil.copytree(folder, out, dirs_exist_ok=True)
+    )
+    done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encoder = loaded(shallow)
-    found = onnx_encoder(tmp_path / "x", file=GRAPHS["onnx-int8"].file)(probes(40))
-    assert 1e-6 < difference(found, encoder.encode(probes(40))) < 0.3
+    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
+    assert 1e-6 < difference(encode(probes(40)), encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4
+    assert isinstance(done.loss, Loss)
+    assert done.loss.cosine_mean > 0.95
     card = (tmp_path / "x/README.md").read_text()
+    assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-
-
-def loaded(folder: Path) -> Encoder:
-    return Encoder.load(folder, device="cpu", precision="fp32", pooling="avg", normalize=True, max_length=40)
-
-
-def exported_int8(source: Path, place: Path, form: Any, monkeypatch: pytest.MonkeyPatch) -> Exported:
-    """A model of random weights, whose cosines are all alike, without the limit on their order.
-
-    The card's code is run, and the loss must stand in card and run.json.
-    """
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
-    done = export(loaded(source), place / "x", source=source, form=form)
-    card = (place / "x/README.md").read_text()
-    run = json.loads((place / "x/run.json").read_text())["export"]
-    if GRAPHS[form].int8:
-        assert isinstance(done.loss, Loss)
-        assert done.loss.cosine_mean > 0.95
-        assert f"{done.loss}." in card
-        assert run["loss"]["pairs"] == 780
-    else:
-        assert done.loss is run["loss"] is None
-    monkeypatch.chdir(place)
+    run = json.loads((tmp_path / "x/run.json").read_text())["export"]
+    assert run["loss"]["pairs"] == 780
+    monkeypatch.chdir(tmp_path)
     found: dict[str, Any] = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
-    expected = loaded(source).encode(["A man is playing a flute."])
+    expected = encoder.encode(["A man is playing a flute."], prompt="")
     assert difference(np.asarray(found["vectors"]), expected) < 0.3
-    return done
 
 
 def test_data_measures_int8_only(tmp_path: Path) -> None:

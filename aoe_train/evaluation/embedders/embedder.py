@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -95,45 +95,25 @@ class PromptedEmbedder(EmbedderWrapper):
         return self._embedder.encode(texts, self._words if prompt is None else prompt)
 
 
-class TokenCounts(NamedTuple):
-    """Tokens of each text, at least 1, and how many texts were cut to the model's greatest length."""
-
-    lengths: np.ndarray
-    cut: int
-
-
 @runtime_checkable
 class TokenCounter(Protocol):
-    """An embedder that knows its tokens."""
+    """An embedder that counts tokens."""
 
-    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
-        """How it reads texts with its default prompt, or with this one."""
+    def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """Tokens of each text with its default prompt, or with this one, as far as the model reads it."""
         ...
 
 
-def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> TokenCounts:
-    """How a model reads texts; words count as tokens where it has none."""
+def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    """Tokens of each text, at least 1; words count as tokens where a model has none."""
     if isinstance(embedder, TokenCounter):
-        return embedder.read(texts, prompt)
-    return _by_words(texts)
+        return embedder.token_counts(texts, prompt)
+    return count_words(texts)
 
 
-def count_tokens_with(tokenizer: Any, longest: int | None, texts: list[str]) -> TokenCounts:
-    """How sentence-transformers reads texts."""
-    if hasattr(tokenizer, "encode_batch_fast"):
-        found = [len(one.ids) for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-    elif callable(tokenizer):
-        found = [len(ids) for ids in tokenizer(texts, truncation=False, verbose=False)["input_ids"]]
-    else:
-        return _by_words(texts)
-    lengths = np.maximum(found, 1)
-    if longest is None:
-        return TokenCounts(lengths, 0)
-    return TokenCounts(np.minimum(lengths, longest), int((lengths > longest).sum()))
-
-
-def _by_words(texts: list[str]) -> TokenCounts:
-    return TokenCounts(np.array([max(1, len(text.split())) for text in texts], np.int64), 0)
+def count_words(texts: list[str]) -> np.ndarray:
+    """Words of each text, at least 1."""
+    return np.array([max(1, len(text.split())) for text in texts], np.int64)
 
 
 class LocalEmbedder:
@@ -153,10 +133,9 @@ class LocalEmbedder:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
 
-    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
-        """See `TokenCounter`; it may be asked in another thread than `encode`."""
-        store = self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None))
-        return TokenCounts(store.lengths, store.truncated)
+    def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """See `TokenCounter`; it may be called in another thread than `encode`."""
+        return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 
 def shown_name(source: str) -> str:

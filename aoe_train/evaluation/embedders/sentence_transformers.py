@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import TokenCounts, count_tokens_with, find_separator, shown_name
+from aoe_train.evaluation.embedders.embedder import count_words, find_separator, shown_name
 from aoe_train.model.folder import ADAPTERS_FILE, check_settings
 from aoe_train.model.folder.modules import check_modules
 from aoe_train.model.origin import versions
@@ -53,12 +53,17 @@ class SentenceTransformersEmbedder:
         """Vectors, float32 (text, dim), with the folder's default prompt if it names one."""
         return np.asarray(self._model.encode(texts, prompt=prompt, show_progress_bar=False), np.float32)
 
-    def read(self, texts: list[str], prompt: str | None = None) -> TokenCounts:
-        """See `Reading`; it may be asked in another thread than `encode`."""
-        words = self.prompts.chosen(prompt=prompt, name=None)
-        return count_tokens_with(
-            self._own_tokenizer, self._model.max_seq_length, [words + text for text in texts]
-        )
+    def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+        """See `TokenCounter`; it may be called in another thread than `encode`."""
+        tokenizer, words = self._own_tokenizer, self.prompts.chosen(prompt=prompt, name=None)
+        texts = [words + text for text in texts]
+        if hasattr(tokenizer, "encode_batch_fast"):
+            found = [len(one.ids) for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        elif callable(tokenizer):
+            found = [len(ids) for ids in tokenizer(texts, truncation=False, verbose=False)["input_ids"]]
+        else:
+            return count_words(texts)
+        return np.clip(found, 1, self._model.max_seq_length)
 
     @cached_property
     def _own_tokenizer(self) -> Any:
