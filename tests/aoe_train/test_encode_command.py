@@ -137,9 +137,8 @@ def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
 
 def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.tsv"
-    pairs.write_text(
-        "score\tsentence1\tsentence2\n5\ta dog is running\ta dog is running\n3\ta car\ta red car\n0\tthe\tcat\n"
-    )
+    rows = ["5\ta dog is running\ta dog is running", "3\ta car\ta red car", "0\tthe\tcat\n"]
+    pairs.write_text("\n".join(["score\tsentence1\tsentence2", *rows]))
     prompts = {"query": "the man is not in the city: ", "t": "a car "}
     for similarity in ("cosine", "euclidean"):
         Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity).save(tmp_path / similarity)

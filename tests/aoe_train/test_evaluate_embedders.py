@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import aoe_train
 from aoe_train.evaluation.embedders import cached, embedder
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
 from aoe_train.evaluation.embedders.embedder import (
-    Endpoint,
     FunctionEmbedder,
     LocalEmbedder,
     MemoizedEmbedder,
@@ -23,8 +19,6 @@ from aoe_train.evaluation.embedders.embedder import (
     QuantizedEmbedder,
     find_separator,
 )
-from aoe_train.evaluation.embedders.open import open_embedder
-from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
@@ -176,72 +170,6 @@ def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
         store(tmp_path / "file" / "below")
 
 
-def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
-    first = open_embedder(str(bert), progress=False)
-    vectors = first.encode(TEXTS)
-    assert vectors == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
-    assert [path.name for path in (cache / "vectors").glob("*.sqlite")] == [f"{first.identity}.sqlite"]
-    with pytest.raises(ConfigError, match="--precision bf16: an endpoint chooses its own"):
-        open_embedder("m", endpoint=Endpoint("http://host/v1"), precision="bf16")
-
-
-@pytest.fixture
-def dense(bert: Path, tmp_path: Path) -> Path:
-    """A folder of sentence-transformers with two layers, of which only the library computes the last."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense, LayerNorm, Pooling, Transformer
-
-    torch.manual_seed(0)
-    modules = [Transformer(str(bert)), Pooling(32), Dense(32, 8), LayerNorm(8)]
-    model = SentenceTransformer(modules=modules, device="cpu")
-    model.save(str(tmp_path / "dense"))
-    return tmp_path / "dense"
-
-
-def test_modules_of_sentence_transformers_alone_are_run_by_it(dense: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    embedder = open_embedder(str(dense), cache=False, progress=False)
-    expected = SentenceTransformer(str(dense), device="cpu").encode(TEXTS, show_progress_bar=False)
-    assert embedder.encode(TEXTS) == pytest.approx(expected, abs=1e-6)
-    assert expected.shape == (4, 8)
-    assert (embedder.name, embedder.separator) == ("dense", " [SEP] ")
-    again = open_embedder(str(dense), cache=False)
-    assert again.identity == embedder.identity
-    config = dense / "2_Dense" / "config.json"
-    config.write_text(config.read_text() + "\n")
-    assert open_embedder(str(dense), cache=False).identity != embedder.identity
-
-
-def test_without_the_library_the_refusal_says_so(dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(
-        ConfigError, match=r"which has sentence_transformers\S+LayerNorm.*pip install sentence-trans"
-    ):
-        open_embedder(str(dense), cache=False)
-
-
-def test_no_code_of_a_folder_is_run(dense: Path) -> None:
-    listed = json.loads((dense / "modules.json").read_text())
-    listed[2]["type"] = "os.path.Evil"
-    (dense / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(ConfigError, match=r"module os\.path\.Evil is"):
-        open_embedder(str(dense), cache=False)
-
-
-def test_a_pickle_of_a_module_is_not_read(dense: Path) -> None:
-    (dense / "2_Dense" / "model.safetensors").rename(dense / "2_Dense" / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match="a pickle, which can run code"):
-        open_embedder(str(dense), cache=False)
-
-
-def test_damaged_weights_are_told(dense: Path) -> None:
-    weights = dense / "2_Dense" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:600])
-    with pytest.raises(DataError, match="not loadable by sentence-transformers"):
-        open_embedder(str(dense), cache=False)
-
-
 def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
     counting = Counting()
     embedder = CachedEmbedder(counting, store(cache), progress=False)
@@ -308,24 +236,6 @@ def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
         PromptedEmbedder(Counting(), prompt=None, prompt_name="x")
     with pytest.raises(ConfigError, match="give one of them"):
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
-
-
-def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_path: Path) -> None:
-    more = {"prompts": {"query": "the man: "}, "default_prompt_name": "query", "similarity_fn_name": "dot"}
-    encoder = Encoder.load(bert, device="cpu", **more)
-    encoder.save(tmp_path / "m")
-    refusal = ConfigError("not ours")
-    theirs = SentenceTransformersEmbedder(tmp_path / "m", "m", "fp32", refusal)
-    for either in (theirs, LocalEmbedder(encoder, "m")):
-        assert (either.prompts.query, either.prompts.default, either.similarity) == (
-            "the man: ",
-            "query",
-            "dot",
-        )
-        for prompt in (None, "", "a road "):
-            assert either.encode(TEXTS, prompt) == pytest.approx(
-                encoder.encode(TEXTS, prompt=prompt), abs=1e-6
-            )
 
 
 def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:

@@ -55,11 +55,10 @@ def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, 
         )
         > 0.1
     )
-    done = export(
-        Encoder.load(tmp_path / "m", device="cpu"), tmp_path / "x", source=tmp_path / "m", form=THEIRS
-    )
-    assert done.merged
-    assert max(done.difference, done.rounding) < 1e-5
+    said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
+    assert said["out"] == str(tmp_path / "x")
+    assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
+    assert max(said["difference"], said["rounding"]) < 1e-5
     assert not list((tmp_path / "x").glob("adapter*"))
     assert not any("lora" in name for name in load_file(tmp_path / "x/model.safetensors"))
     assert difference(SentenceTransformer(str(tmp_path / "x"), device="cpu").encode(texts), expected) < 1e-5
@@ -126,13 +125,6 @@ def test_refuses_what_it_cant_write(bert: Path, tmp_path: Path, flags: dict[str,
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, **flags)
     with pytest.raises(ConfigError, match="already exists"):
         aoe_train.export(bert, out=tmp_path, progress=False)
-
-
-def test_command(llama: Path, tmp_path: Path) -> None:
-    adapted(llama, tmp_path / "m")
-    said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
-    assert said["out"] == str(tmp_path / "x")
-    assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
 
 
 def test_prompts_are_taken_along_and_checked(

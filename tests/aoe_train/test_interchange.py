@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
@@ -112,16 +112,6 @@ def test_unknown_pooling(bert: Path, tmp_path: Path) -> None:
         write_sentence_transformers(tmp_path, EncoderSettings(), 32)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "avg", "max", "last", "weighted-mean"])
-@pytest.mark.parametrize("normalize", [True, False])
-def test_reads_what_it_writes(bert: Path, tmp_path: Path, pooling: str, *, normalize: bool) -> None:
-    settings = EncoderSettings(pooling=pooling, normalize=normalize, max_length=20)  # type: ignore[arg-type]
-    write_sentence_transformers(tmp_path, settings, 32)
-    read = read_sentence_transformers(tmp_path)
-    same = {"pooling": pooling, "normalize": normalize, "max_length": 20, "similarity_fn_name": "cosine"}
-    assert read == same
-
-
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken", "weightedmean"])
 def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str) -> None:
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -162,7 +152,6 @@ def modules(
     [
         (["Transformer", "Pooling", "LayerNorm"], "models.LayerNorm"),
         (["Transformer", "Pooling", "Normalize", "Dense"], "Normalize, Dense"),
-        (["Transformer", "Dense", "Pooling"], "Dense, Pooling"),
         (["StaticEmbedding", "Pooling"], "StaticEmbedding, Pooling"),
         (["Transformer"], "are Transformer;"),
         (["Transformer", "Normalize"], "Transformer, Normalize"),
@@ -206,6 +195,7 @@ def test_damaged_json_says_which_file(tmp_path: Path) -> None:
         read_sentence_transformers(tmp_path)
 
 
+@settings(max_examples=30)
 @given(st.floats(-3, 3), st.floats(0.01, 100))
 def test_difference_is_relative_to_the_length(apart: float, length: float) -> None:
     expected = np.array([[3.0, 4.0], [1.0, 0.0]]) * length

@@ -74,7 +74,7 @@ def encoded(model: Words, requests: list[Asked], batch_tokens: int) -> list[np.n
 _TEXTS = st.lists(st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(_TEXTS, st.sampled_from([None, "query: "])), min_size=1, max_size=8),
     st.integers(1, 30),
