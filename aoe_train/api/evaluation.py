@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from aoe_train.api.parameters import Data, Model, OtherData, Precision, Prompt, PromptName, notes
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.app.flag import INPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from aoe_train.evaluation.duplicates import DuplicatesTask
     from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
@@ -65,7 +66,6 @@ def evaluate(
     quantize: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel="Small vectors")] = None,
     resamples: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
     seed: Annotated[int, Seed] = 42,
-    keep_weights: Annotated[bool, Flag(panel=OUTPUT)] = False,
     cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
@@ -110,8 +110,6 @@ def evaluate(
             texts.
         resamples: Bootstrap resamples for intervals and tests; 0: none.
         seed: Decides every random choice.
-        keep_weights: Leave the weights of hybrids in each model's folder (duplicates). They are those that
-            were chosen on the validation split; `Hybrid(model=…)` finds them there.
         cache: Keep vectors on disk for the next run.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -154,9 +152,6 @@ def evaluate(
     is_sized = layers is not None or dim is not None or quantize is not None
     _check_models(models, against=against, here=endpoint is None)
     refused = {
-        "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes": (
-            keep_weights and (suite != DUPLICATES or is_sized or against is not None)
-        ),
         "--against-endpoint: no --against, the name of the model there; give it too": (
             against_endpoint is not None and against is None
         ),
@@ -200,8 +195,7 @@ def evaluate(
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
         if suite == DUPLICATES and not is_sized and rival is None:
-            keep = [Path(str(one)) for one in models] if keep_weights else []
-            found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
+            found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say)
             return Evaluation(DUPLICATES, found, _resampling=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
@@ -230,26 +224,12 @@ def _rankings(
     resamples: Resampling,
     progress: Listener,
     say: Callable[[str], None],
-    keep: Sequence[Path],
 ) -> dict[str, dict[str, Score]]:
-    """Rankings by words, by models and by both; `keep` are folders for the weights of both."""
-    from aoe_train.evaluation.duplicates import BASELINES, DuplicatesTask, hybrid_name, score_rows
-    from aoe_train.model.encoder_settings import SETTINGS_FILE
-    from aoe_train.model.hybrid import store_weights
-    from pairkit.app.errors import ConfigError
+    """Rankings by words, by models and by both."""
+    from aoe_train.evaluation.duplicates import score_rows
 
     task = cast("DuplicatesTask", task)
-    for folder in keep:
-        if task.known is None or not (folder / SETTINGS_FILE).is_file():
-            raise ConfigError(
-                f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made, if"
-                " the data have a validation split to choose them on"
-            )
     rows = score_rows(task, models, resamples=resamples, progress=progress)
-    names = [name for name in rows if name not in BASELINES.values() and rows[name].weight is None]
-    for folder, name in zip(keep, names, strict=False):
-        chosen_of = {words: rows[hybrid_name(name, row)].weight for words, row in BASELINES.items()}
-        store_weights(folder, {words: w for words, w in chosen_of.items() if w is not None})
     for name, found in rows.items():
         if found.weight is None:
             _warn(name, {task.name: found.overlap}, say)

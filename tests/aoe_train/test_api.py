@@ -202,10 +202,12 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(
 
 
 def test_a_model_compared_by_another_measure_than_it_is_trained_by_is_told(
-    train_file: Path, bert: Path, capsys: pytest.CaptureFixture[str]
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["encoder.similarity_fn_name=dot", "run.precision=fp32"]
-    aoe_train.plan(train_file, backbone=bert, settings=settings, progress=True)
+    aoe_train.train(
+        train_file, backbone=bert, out=tmp_path / "m", **{**HOW, "progress": True, "settings": settings}
+    )
     assert "compares vectors by dot, but cosine, ibn, angle train" in capsys.readouterr().err
 
 
@@ -320,19 +322,6 @@ def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) ->
 def write_model(home: Path, bert: Path) -> Path:
     aoe_train.Encoder.load(bert).save(home / "copy")
     return home / "copy"
-
-
-def test_a_model_is_trained_for_sizes_that_its_card_names(
-    train_file: Path, bert: Path, tmp_path: Path
-) -> None:
-    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", dims=[32, 8], **HOW)
-    first = next(entry for entry in run.history if "loss_8" in entry)
-    assert first["loss"] == pytest.approx(first["loss_32"] + first["loss_8"], rel=1e-4)
-    assert run.record["origin"]["settings"]["objective"]["dims"] == [32, 8]
-    assert "Sizes (Matryoshka): 32, 8." in (tmp_path / "m" / "README.md").read_text()
-    assert run.encoder.encode(["the man is eating"], dim=8).shape == (1, 8)
-    with pytest.raises(ConfigError, match=r"32, the whole vector, is not among them"):
-        aoe_train.train(train_file, backbone=bert, out=tmp_path / "n", dims="16,8", **HOW)
 
 
 def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
