@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
-    from aoe_train.evaluation.score import Resampling, Score
+    from aoe_train.evaluation.score import Score
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
@@ -126,6 +126,7 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
+    from aoe_train.evaluation.duplicates import score_rows
     from aoe_train.evaluation.embedders.embedder import (
         Endpoint,
         PromptedEmbedder,
@@ -135,6 +136,7 @@ def evaluate(
     )
     from aoe_train.evaluation.embedders.open import open_embedder
     from aoe_train.evaluation.evaluation import Evaluation
+    from aoe_train.evaluation.overlap import overlap
     from aoe_train.evaluation.score import Resampling, score
     from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
     from aoe_train.settings.training import named_precision
@@ -151,17 +153,12 @@ def evaluate(
     depths, dims, hows = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
     _check_models(models, against=against, here=endpoint is None)
-    refused = {
-        "--against-endpoint: no --against, the name of the model there; give it too": (
-            against_endpoint is not None and against is None
-        ),
-        "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize": (
-            is_sized and against is not None
-        ),
-    }
-    for message, is_so in refused.items():
-        if is_so:
-            raise ConfigError(message)
+    if against_endpoint is not None and against is None:
+        raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
+    if is_sized and against is not None:
+        raise ConfigError(
+            "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize"
+        )
     wanted = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
     wanted.check({"--labels": labels, "--label-range": label_range})
     here, there = (
@@ -183,7 +180,9 @@ def evaluate(
         rival = None
         if against is not None:
             rival = opened(against, there)
-            _warn_of(rival.name, None if against_endpoint else _trained(against), chosen.tasks, say)
+            seen = None if against_endpoint else _trained(against)
+            if seen is not None:  # which flatters a rival as it would the model
+                _warn(rival.name, {task.name: overlap(task, seen) for task in chosen.tasks}, say)
 
         def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
             for one, depth in product(models, depths):
@@ -195,8 +194,13 @@ def evaluate(
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
         if suite == DUPLICATES and not is_sized and rival is None:
-            found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say)
-            return Evaluation(DUPLICATES, found, _resampling=sampled, _rankings=True)
+            task = cast("DuplicatesTask", chosen.tasks[0])
+            rows = score_rows(task, (each[1:] for each in each_model()), resamples=sampled, progress=show)
+            for name, row in rows.items():
+                if row.weight is None:
+                    _warn(name, {task.name: row.overlap}, say)
+            ranked = {name: {task.name: row} for name, row in rows.items()}
+            return Evaluation(DUPLICATES, ranked, _resampling=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
@@ -216,24 +220,6 @@ def evaluate(
             _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
         result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _resampling=sampled)
         return result if rival is None else replace(result, against=rival.name)
-
-
-def _rankings(
-    task: EvaluationTask,
-    models: Iterator[tuple[str, Embedder, np.ndarray | None]],
-    resamples: Resampling,
-    progress: Listener,
-    say: Callable[[str], None],
-) -> dict[str, dict[str, Score]]:
-    """Rankings by words, by models and by both."""
-    from aoe_train.evaluation.duplicates import score_rows
-
-    task = cast("DuplicatesTask", task)
-    rows = score_rows(task, models, resamples=resamples, progress=progress)
-    for name, found in rows.items():
-        if found.weight is None:
-            _warn(name, {task.name: found.overlap}, say)
-    return {name: {task.name: found} for name, found in rows.items()}
 
 
 @contextmanager
@@ -301,13 +287,3 @@ def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str
     for name, found in overlaps.items():
         if found is not None and found.texts:
             say(f"warning: {name}: {model} was {found}")
-
-
-def _warn_of(
-    model: str, trained: np.ndarray | None, tasks: Sequence[EvaluationTask], say: Callable[[str], None]
-) -> None:
-    """Warn of what a rival was trained on, which flatters it as it would the model."""
-    from aoe_train.evaluation.overlap import overlap
-
-    if trained is not None:
-        _warn(model, {task.name: overlap(task, trained) for task in tasks}, say)
