@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from pairkit.app.startup import lazy_names
 
 if TYPE_CHECKING:
-    from aoe_train.api.distilling import distill as distill
     from aoe_train.api.encoding import encode as encode
-    from aoe_train.api.encoding import merge_shards as merge_shards
     from aoe_train.api.evaluation import evaluate as evaluate
+    from aoe_train.api.exporting import distill as distill
     from aoe_train.api.exporting import export as export
     from aoe_train.api.exporting import push as push
     from aoe_train.api.mining import Mined as Mined
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from aoe_train.api.trained import Trained as Trained
     from aoe_train.api.training import plan as plan
     from aoe_train.api.training import train as train
-    from aoe_train.encoding import Encoded as Encoded
+    from aoe_train.encoding.run import Encoded as Encoded
     from aoe_train.evaluation import tasks as tasks
     from aoe_train.evaluation.evaluation import Evaluation as Evaluation
-    from aoe_train.exporting.distill.static import Distilled as Distilled
     from aoe_train.exporting.export import Exported as Exported
+    from aoe_train.exporting.static_model import Distilled as Distilled
     from aoe_train.model import ran as ran
     from aoe_train.model.encoder import Encoder as Encoder
     from aoe_train.model.hybrid import Hybrid as Hybrid

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.distilling import distill
-from aoe_train.api.encoding import encode, merge_shards
+from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
-from aoe_train.api.exporting import export, push
+from aoe_train.api.exporting import distill, export, push
 from aoe_train.api.mining import mine
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
-from pairkit.app.commands import add_command, application, show
+from pairkit.app.commands import add_command, application
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.printable import one_line
@@ -67,7 +66,6 @@ def _evaluate(
         Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the JSON object to a file."),
     ] = None,
     json: bool = False,
-    quiet: bool = False,
 ) -> None:
     from pairkit.system.files import write_json, write_text
 
@@ -83,42 +81,6 @@ def _evaluate(
         stdout.print(table)
     for name, gain in found.gains.items():
         stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
-    model, suite = given["model"], given["suite"]
-    is_alone = given["against"] is None and given["endpoint"] is None and not found.sizes
-    if is_alone and isinstance(model, str) and model != "minilm" and suite != "duplicates":
-        places = {"--suite": suite, "--data": given["data"], "--data-dir": given["data_dir"]}
-        where = [word for flag, value in places.items() if value for word in (flag, value)]
-        words = ["aoe", "evaluate", "--model", model, "--against", "minilm", *where]
-        next_step("compare it with another model", words, quiet=quiet)
-
-
-def _encode(
-    encode: Any,
-    given: Any,
-    *,
-    merge: Annotated[bool, Flag(panel=RUN, help="Put the shards of OUT together; needs no model.")] = False,
-    json: bool = False,
-    quiet: bool = False,
-) -> None:
-    out = Path(given["out"])
-    if merge:
-        own = ("texts", "out", "fresh", "progress")
-        if any(value not in (None, "local") for name, value in given.items() if name not in own):
-            raise ConfigError("--merge takes INPUT, --out and --fresh: all else is as the shards were made")
-        done = merge_shards(given["texts"], out=out, fresh=given["fresh"])
-    elif given["model"] is None:
-        raise ConfigError("--model: encoding needs one; give a folder, a Hub id, minilm or smollm2")
-    else:
-        done = encode(**given)
-    show(done, json=json, quiet=quiet)
-    if json:
-        return
-    if given["shard"] is not None:
-        words = ["aoe", "encode", given["texts"], "--out", out, "--merge"]
-        next_step("when all shards are there", words, quiet=quiet)
-        return
-    read = f"numpy.load({str(out)!r})" if out.suffix == ".npy" else f"polars.read_parquet({str(out)!r})"
-    next_step("read the vectors in Python", read, quiet=quiet)
 
 
 def _search(
@@ -261,7 +223,6 @@ add_command(
     "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
     "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
     "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
-    "aoe evaluate -m minilm -m python:my_models:embed --data-dir data",
     "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
     run=_evaluate,
 )
@@ -275,11 +236,9 @@ add_command(
     "aoe encode texts.txt -m M -o fast.npy --layers 4",
     "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
     "aoe encode texts.txt -m M -o vectors.npy --workers 4",
-    "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1 --shard 2/8",
-    "aoe encode texts.txt -o vectors.npy --merge",
+    "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1",
     "aoe encode texts.txt -m M -o vectors.npy --engine ray --address 10.0.0.1:6379",
     "zcat texts.gz | aoe encode - --model M --out vectors.npy",
-    run=_encode,
 )
 add_command(
     app,
@@ -336,7 +295,7 @@ add_command(
     mine,
     "aoe mine --data pairs.csv --out mined",
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
-    "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined.jsonl",
+    "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
     "aoe mine -d questions.tsv -m minilm --corpus passages.txt --negatives 7 -o mined",
 )
 add_command(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, overload
 
-from aoe_train.api.flags import (
+from aoe_train.api.parameters import (
     MODEL,
     Calibration,
     Layers,
@@ -19,6 +19,8 @@ from aoe_train.api.flags import (
     Prompt,
     PromptName,
     TextColumn,
+    loaded,
+    notes,
 )
 from pairkit.app.flag import OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Fresh
@@ -26,10 +28,8 @@ from pairkit.dataset.flags import Fresh
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.encoding import Embed, Encoded
-    from aoe_train.encoding.on_ray import ActorPool
-    from aoe_train.encoding.worker_spec import ModelInfo, WorkerSpec
-    from aoe_train.encoding.workers import WorkerPool
+    from aoe_train.encoding.run import Embed, Encoded
+    from aoe_train.encoding.workers import ModelInfo, WorkerSpec
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
 
@@ -74,7 +74,6 @@ def encode(
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
-    shard: str | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Encoded: ...
@@ -83,9 +82,7 @@ def encode(
 def encode(
     texts: Annotated[str | Path | Iterable[str], Flag(metavar="INPUT", positional=True)],
     *,
-    model: Annotated[
-        str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True, optional=True)
-    ],
+    model: Annotated[str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True)],
     out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
     text_column: Annotated[str | None, replace(TextColumn, main=True)] = None,
     prompt_name: PromptName = None,
@@ -101,7 +98,6 @@ def encode(
     workers: Annotated[int | None, Number] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=RUN)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=RUN)] = None,
-    shard: Annotated[str | None, Flag(metavar="I/N", panel=RUN)] = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> np.ndarray | Encoded:
@@ -137,8 +133,6 @@ def encode(
             cluster's machine.
         engine: local, or ray for a file to be encoded on a Ray cluster.
         address: Address of the Ray cluster, such as 10.0.0.1:6379.
-        shard: Encode only one share of a file, such as 2/8, on any machine. It is written beside `out`; see
-            `merge_shards`.
         fresh: Replace `out`, and drop what an earlier run began.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -162,12 +156,9 @@ def encode(
     """
     from pydantic import PositiveInt
 
-    from aoe_train.api.loading import loaded
-    from aoe_train.api.notes import notes
-    from aoe_train.encoding import VectorShard, encode_file
     from aoe_train.encoding.on_ray import checked_device
-    from aoe_train.encoding.worker_spec import EncodingRequest, WorkerSpec, model_info
-    from aoe_train.encoding.workers import workers_devices
+    from aoe_train.encoding.run import encode_file
+    from aoe_train.encoding.workers import EncodingRequest, WorkerSpec, model_info, workers_devices
     from aoe_train.model.quantization import named_quantize
     from pairkit.app.errors import ConfigError, DataError
     from pairkit.app.progress import Display, Progress
@@ -191,7 +182,8 @@ def encode(
     devices = between_commas(device)
     if out is None:
         for name, value in (
-            *(("workers", workers), ("shard", shard), ("device", ",".join(devices[1:]))),
+            ("workers", workers),
+            ("device", ",".join(devices[1:])),
             ("engine", engine.removeprefix("local")),
         ):
             if value:
@@ -203,7 +195,6 @@ def encode(
             ranges = _ranges(calibration, described.dim)
             given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return make(given, quantize=how, calibration=ranges, progress=show)
-    part = None if shard is None else VectorShard.named(shard)
     cluster = address_of(engine, address)
     given_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
     with (
@@ -226,40 +217,9 @@ def encode(
             text_column=text_column,
             quantize=how,
             ranges=_ranges(calibration, described.dim),
-            shard=part,
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )
-
-
-def merge_shards(texts: str | Path, *, out: str | Path, fresh: bool = False) -> Encoded:
-    """Put the shards of an output together, to the bytes that one run would have made.
-
-    Their input, model and settings have to be the same. The ranges of int8 are those of all shards. The files
-    of the shards stay.
-
-    Args:
-        texts: The file that the shards were made of.
-        out: What `encode` was given: the shards are beside it.
-        fresh: Replace `out`.
-
-    Raises:
-        ConfigError: A shard of another model, input or settings; shards of several runs; `out` can't be
-            written, or was made otherwise.
-        DataError: A shard is missing, not finished or damaged.
-
-    Example:
-        >>> import aoe_train
-        >>> for shard in ("1/2", "2/2"):  # on two machines
-        ...     done = aoe_train.encode(
-        ...         "sentences.txt", model="model", out="shared.npy", shard=shard, progress=False
-        ...     )
-        >>> aoe_train.merge_shards("sentences.txt", out="shared.npy").texts
-        4
-    """
-    from aoe_train import encoding as _encode
-
-    return _encode.merge_shards(texts, out, fresh=fresh)
 
 
 @contextmanager
@@ -272,10 +232,11 @@ def _embedder(
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A model, or workers that have it, here or on a cluster; the orders' model is filled in."""
-    from aoe_train.api.loading import loaded
-    from aoe_train.encoding.worker_spec import model_info
+    from aoe_train.encoding.on_ray import ActorPool
+    from aoe_train.encoding.workers import WorkerPool, model_info
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Progress
+    from pairkit.system.cluster import joined
 
     devices = orders.devices
     if cluster is None and len(devices) == 1:
@@ -287,35 +248,23 @@ def _embedder(
         whose = "--engine ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{whose}: each loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
-    with _team(replace(orders, model=str(model)), cluster, workers, say) as team:
+    # A folder is called the same on all machines, wherever they work.
+    path = str(Path(model).absolute()) if cluster and Path(model).exists() else str(model)
+    orders = replace(orders, model=path)
+    with ExitStack() as stack:
+        team: WorkerPool | ActorPool
+        if cluster is None:
+            team = stack.enter_context(WorkerPool(orders))
+        else:
+            team = ActorPool(stack.enter_context(joined(cluster)), orders, workers, say)
         show(Progress(name, ended=True))
         if team.described.slow:
             say(team.described.slow)
         yield team.described, team.vectors
 
 
-@contextmanager
-def _team(
-    orders: WorkerSpec, cluster: str | None, workers: int | None, say: Callable[[str], None]
-) -> Iterator[WorkerPool | ActorPool]:
-    if cluster is None:
-        from aoe_train.encoding.workers import WorkerPool
-
-        with WorkerPool(orders) as team:
-            yield team
-        return
-    from aoe_train.encoding.on_ray import ActorPool
-    from pairkit.system.cluster import joined
-
-    model = Path(orders.model)
-    if model.exists():  # it is called the same on all machines, wherever they work
-        orders = replace(orders, model=str(model.absolute()))
-    with joined(cluster) as joined_cluster:
-        yield ActorPool(joined_cluster, orders, workers, say)
-
-
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
-    from aoe_train.encoding import read_ranges
+    from aoe_train.encoding.record import read_ranges
     from aoe_train.model.quantization import calibrated
 
     if calibration is None:

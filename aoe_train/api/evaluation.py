@@ -9,19 +9,19 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from aoe_train.api.flags import Data, Model, OtherData, Precision, Prompt, PromptName
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from aoe_train.api.parameters import Data, Model, OtherData, Precision, Prompt, PromptName, notes
+from pairkit.app.flag import INPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint
-    from aoe_train.evaluation.embedders.function import Function
+    from aoe_train.evaluation.duplicates import DuplicatesTask
+    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
     from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
-    from aoe_train.evaluation.score import Resampling, Score
-    from aoe_train.evaluation.task import EvaluationTask
+    from aoe_train.evaluation.score import Score
+    from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.app.progress import Listener
@@ -66,7 +66,6 @@ def evaluate(
     quantize: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel="Small vectors")] = None,
     resamples: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
     seed: Annotated[int, Seed] = 42,
-    keep_weights: Annotated[bool, Flag(panel=OUTPUT)] = False,
     cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
@@ -80,9 +79,9 @@ def evaluate(
     where `tasks` is such an object.
 
     Args:
-        model: A folder, a Hub id, minilm, smollm2, python:module:function or a name at --endpoint;
-            repeatable. In Python also an `Encoder`, a function from a list of texts to an array (text, dim),
-            or a list of names. A module that is named is imported; several names make one table.
+        model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
+            also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
+            Several names make one table.
         suite: sts, gis or duplicates. Default: sts; of --data with labels 0 and 1: gis.
         data_dir: The folder with the STS test sets: sts/, stsb/ and sick/. Or some of them, such as
             sts/STS12.tsv and stsb/stsb-test.tsv.
@@ -111,8 +110,6 @@ def evaluate(
             texts.
         resamples: Bootstrap resamples for intervals and tests; 0: none.
         seed: Decides every random choice.
-        keep_weights: Leave the weights of hybrids in each model's folder (duplicates). They are those that
-            were chosen on the validation split; `Hybrid(model=…)` finds them there.
         cache: Keep vectors on disk for the next run.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -129,13 +126,19 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.api.notes import notes
-    from aoe_train.evaluation.embedders.embedder import Endpoint, PromptedEmbedder
+    from aoe_train.evaluation.duplicates import score_rows
+    from aoe_train.evaluation.embedders.embedder import (
+        Endpoint,
+        PromptedEmbedder,
+        QuantizedEmbedder,
+        VectorSize,
+        in_sizes,
+    )
     from aoe_train.evaluation.embedders.open import open_embedder
-    from aoe_train.evaluation.embedders.quantized import QuantizedEmbedder, VectorSize, in_sizes
     from aoe_train.evaluation.evaluation import Evaluation
+    from aoe_train.evaluation.overlap import overlap
     from aoe_train.evaluation.score import Resampling, score
-    from aoe_train.evaluation.task_request import DUPLICATES, TaskRequest
+    from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
     from aoe_train.settings.training import named_precision
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
@@ -150,20 +153,12 @@ def evaluate(
     depths, dims, hows = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
     _check_models(models, against=against, here=endpoint is None)
-    refused = {
-        "--keep-weights is for hybrids: give --suite duplicates, without --against and without sizes": (
-            keep_weights and (suite != DUPLICATES or is_sized or against is not None)
-        ),
-        "--against-endpoint: no --against, the name of the model there; give it too": (
-            against_endpoint is not None and against is None
-        ),
-        "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize": (
-            is_sized and against is not None
-        ),
-    }
-    for message, is_so in refused.items():
-        if is_so:
-            raise ConfigError(message)
+    if against_endpoint is not None and against is None:
+        raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
+    if is_sized and against is not None:
+        raise ConfigError(
+            "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize"
+        )
     wanted = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
     wanted.check({"--labels": labels, "--label-range": label_range})
     here, there = (
@@ -185,7 +180,9 @@ def evaluate(
         rival = None
         if against is not None:
             rival = opened(against, there)
-            _warn_of(rival.name, None if against_endpoint else _trained(against), chosen.tasks, say)
+            seen = None if against_endpoint else _trained(against)
+            if seen is not None:  # which flatters a rival as it would the model
+                _warn(rival.name, {task.name: overlap(task, seen) for task in chosen.tasks}, say)
 
         def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
             for one, depth in product(models, depths):
@@ -197,9 +194,13 @@ def evaluate(
                 yield depth, name, embedder, None if endpoint else _trained(one)
 
         if suite == DUPLICATES and not is_sized and rival is None:
-            keep = [Path(str(one)) for one in models] if keep_weights else []
-            found = _rankings(chosen.tasks[0], (each[1:] for each in each_model()), sampled, show, say, keep)
-            return Evaluation(DUPLICATES, found, _resampling=sampled, _rankings=True)
+            task = cast("DuplicatesTask", chosen.tasks[0])
+            rows = score_rows(task, (each[1:] for each in each_model()), resamples=sampled, progress=show)
+            for name, row in rows.items():
+                if row.weight is None:
+                    _warn(name, {task.name: row.overlap}, say)
+            ranked = {name: {task.name: row} for name, row in rows.items()}
+            return Evaluation(DUPLICATES, ranked, _resampling=sampled, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
@@ -219,39 +220,6 @@ def evaluate(
             _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
         result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _resampling=sampled)
         return result if rival is None else replace(result, against=rival.name)
-
-
-def _rankings(
-    task: EvaluationTask,
-    models: Iterator[tuple[str, Embedder, np.ndarray | None]],
-    resamples: Resampling,
-    progress: Listener,
-    say: Callable[[str], None],
-    keep: Sequence[Path],
-) -> dict[str, dict[str, Score]]:
-    """Rankings by words, by models and by both; `keep` are folders for the weights of both."""
-    from aoe_train.evaluation.duplicates.rows import BASELINES, hybrid_name, score_rows
-    from aoe_train.evaluation.duplicates.task import DuplicatesTask
-    from aoe_train.model.encoder_settings import SETTINGS_FILE
-    from aoe_train.model.hybrid import store_weights
-    from pairkit.app.errors import ConfigError
-
-    task = cast("DuplicatesTask", task)
-    for folder in keep:
-        if task.known is None or not (folder / SETTINGS_FILE).is_file():
-            raise ConfigError(
-                f"{folder}: --keep-weights leaves weights in the folders of models that `aoe train` made, if"
-                " the data have a validation split to choose them on"
-            )
-    rows = score_rows(task, models, resamples=resamples, progress=progress)
-    names = [name for name in rows if name not in BASELINES.values() and rows[name].weight is None]
-    for folder, name in zip(keep, names, strict=False):
-        chosen_of = {words: rows[hybrid_name(name, row)].weight for words, row in BASELINES.items()}
-        store_weights(folder, {words: w for words, w in chosen_of.items() if w is not None})
-    for name, found in rows.items():
-        if found.weight is None:
-            _warn(name, {task.name: found.overlap}, say)
-    return {name: {task.name: found} for name, found in rows.items()}
 
 
 @contextmanager
@@ -275,7 +243,7 @@ def _sizes(
     """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
     from pydantic import PositiveInt
 
-    from aoe_train.evaluation.embedders.quantized import check_sizes
+    from aoe_train.evaluation.embedders.embedder import check_sizes
     from aoe_train.model.quantization import named_quantize
     from pairkit.app.settings import argument, between_commas
 
@@ -291,7 +259,6 @@ def _sizes(
 
 def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
     """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
-    from aoe_train.evaluation.embedders.open import is_other
     from aoe_train.model.backbones.load import find_folder
     from pairkit.app.errors import ConfigError
 
@@ -303,16 +270,15 @@ def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None
     if against is not None:
         raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
     for one in models if here else ():
-        if isinstance(one, str | Path) and not is_other(str(one)):
+        if isinstance(one, str | Path):
             find_folder(one)
 
 
 def _trained(model: object) -> np.ndarray | None:
-    from aoe_train.evaluation.embedders.open import is_other
     from aoe_train.evaluation.overlap import read_digests
     from aoe_train.model.backbones.load import find_folder
 
-    if not isinstance(model, str | Path) or is_other(str(model)):
+    if not isinstance(model, str | Path):
         return None
     return read_digests(find_folder(model))
 
@@ -321,13 +287,3 @@ def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str
     for name, found in overlaps.items():
         if found is not None and found.texts:
             say(f"warning: {name}: {model} was {found}")
-
-
-def _warn_of(
-    model: str, trained: np.ndarray | None, tasks: Sequence[EvaluationTask], say: Callable[[str], None]
-) -> None:
-    """Warn of what a rival was trained on, which flatters it as it would the model."""
-    from aoe_train.evaluation.overlap import overlap
-
-    if trained is not None:
-        _warn(model, {task.name: overlap(task, trained) for task in tasks}, say)

@@ -1,16 +1,19 @@
-"""Models in other forms, as `aoe export` makes them."""
+"""Models in other forms and places: exported, distilled into static ones, sent to the Hub."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from aoe_train.api.flags import MODEL, Layers, Model
+from aoe_train.api.parameters import MODEL, Data, Layers, Model
+from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.dataset.flags import Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
+    from aoe_train.exporting.static_model import Distilled
+    from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
     from pairkit.dataset.hub import Pushed
     from pairkit.dataset.in_memory import Source
@@ -62,10 +65,8 @@ def export(
     """
     from aoe_train.evaluation.pairs import read_pair_task
     from aoe_train.exporting import export as use_case
-    from aoe_train.exporting.weight_mix import backbone_of, mix
     from aoe_train.model.backbones.load import find_folder
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, Progress, stage
 
     use_case.check(Path(out), format, dtype, measured=data is not None)
@@ -77,10 +78,10 @@ def export(
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         merged = False
         if weight_mix is not None:
-            first = backbone or backbone_of(model, Path(find_folder(model)))
+            first = backbone or use_case.backbone_of(model, Path(find_folder(model)))
             with stage(f"load {first}", show):
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
-                merged = mix(encoder, start, weight_mix)
+                merged = use_case.mix(encoder, start, weight_mix)
         show(Progress(f"write and check {out}"))
         return use_case.export(
             encoder,
@@ -92,6 +93,72 @@ def export(
             weight_mix=weight_mix,
             merged=merged,
         )
+
+
+def distill(
+    model: Annotated[str | Path | Encoder, Model],
+    texts: Annotated[Source, Data],
+    *,
+    out: Annotated[str | Path, Out],
+    dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
+    progress: bool | Listener = True,
+) -> Distilled:
+    """Distil a model into a static one, which has a vector for each token and runs no network.
+
+    A text's vector is the mean of its tokens', so it is made hundreds of times faster, and order of words is
+    lost. The tokens' vectors are those whose means come nearest to the model's vectors of the texts, by least
+    squares; what begins it is Model2Vec's way (each token alone, weighted by how rare it is). No labels are
+    needed, and no accelerator. sentence-transformers loads the folder, and so does `evaluate`. The model's
+    vectors are kept below `$AOE_CACHE/vectors`, so that a killed call continues.
+
+    Args:
+        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
+        texts: Texts without labels: a file, a folder or a Hub id. In Python also rows in memory. They should
+            be of the kind that the static model is for; of rows with several texts, all are used. Some 20,000
+            make a good model; more make a better one.
+        out: A folder that doesn't exist yet.
+        dim: Size of a vector. Fewer numbers are the principal axes. Default: the model's.
+        progress: Whether to show progress on stderr, or a function to be told of it.
+
+    Returns:
+        What it was made from, and how near it comes to the model on texts that were held out.
+
+    Raises:
+        ConfigError: `out` exists, or the model can't be distilled, or has fewer numbers than `dim`.
+        DataError: Too few texts.
+        RemoteError: The Hub could not be reached.
+    """
+    from aoe_train.data.examples import read_examples
+    from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
+    from aoe_train.evaluation.embedders.embedder import LocalEmbedder
+    from aoe_train.exporting.static_model import distil, write
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.run_folder import cache_dir
+    from pairkit.app.progress import Display, stage
+    from pairkit.app.settings import argument
+
+    folder = argument("out", out, Path)
+    if folder.exists():
+        raise ConfigError(f"{folder}: already exists; give another folder to --out, or remove it")
+    rows = read_examples(texts).texts
+    with Display(progress) as show:
+        if isinstance(model, str | Path):
+            from aoe_train.model.backbones.load import find_folder
+
+            source, named = Path(find_folder(str(model))), str(model)
+            with stage(f"load {model}", show):
+                encoder = Encoder.load(source, precision="fp32", inference_only=True)
+        else:
+            encoder, source, named = model, Path(), "encoder"
+        wide = encoder.dim
+        if dim is not None and not 1 <= dim <= wide:
+            raise ConfigError(f"--dim {dim}: the model's vectors have {wide} numbers")
+        embedder = LocalEmbedder(encoder, named)
+        store = VectorStore(cache_dir("vectors"), embedder.identity)
+        cached = CachedEmbedder(embedder, store, progress=show)
+        static, done = distil(encoder, cached.encode, rows, folder, dim or wide, show)
+        write(static, done, model=embedder.name, source=source, wide=wide, texts=rows)
+    return done
 
 
 def push(
@@ -120,8 +187,18 @@ def push(
         AuthError: There is no token, or it lacks the right to write there.
         RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
     """
-    from aoe_train.exporting.hub import push as send
     from pairkit.app.settings import argument
+    from pairkit.dataset import hub
 
     folder, name = argument("model", model, Path), argument("repo", repo, str)
-    return send(folder, name, public=public, revision=revision, dry_run=dry_run)
+    files = hub.listing(folder, ("README.md", "run.json"), "a folder that `aoe train` or `aoe export` wrote")
+    return hub.push(
+        folder,
+        name,
+        files,
+        kind="model",
+        command="aoe push",
+        public=public,
+        revision=revision,
+        dry_run=dry_run,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.flags import Data, Precision
+from aoe_train.api.parameters import Data, Precision, loaded, notes
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
@@ -28,7 +28,7 @@ class Mined:
         splits: By split anchor, positive, negative_1 to negative_n (null where a row has fewer), and perhaps
             scores: of the positive, then of each negative. A mapping that `train` takes.
         statistics: What statistics.json holds: counts by split and reason.
-        out: The folder or file; None where nothing was written.
+        out: The folder; None where nothing was written.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -97,7 +97,7 @@ def mine(
     model: Annotated[
         str | Path | Encoder | None, Flag("--model -m", metavar="MODEL", panel="Candidates", main=True)
     ] = None,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="PATH", panel=OUTPUT, required=True)] = None,
+    out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
     negatives: Annotated[
         int | None, Flag("--negatives -n", metavar="N", panel="Rules for negatives", main=True)
@@ -140,7 +140,7 @@ def mine(
             are positives; in Python whatever `train` takes.
         model: Ranks texts: a folder, a Hub id, minilm or smollm2. In Python also an `Encoder`. Anchors get
             its prompt for queries, candidates that for documents, if it has such.
-        out: A dataset's folder, or a .jsonl or .parquet file. None leaves the rows in memory.
+        out: A dataset's folder. None leaves the rows in memory.
         by: bm25, model or both, in turns. Default: model with --model, else bm25.
         negatives: Maximum number of negatives of each row. Default: 5.
         rank_range: Number of candidates to skip, and the last to look at, such as 10,50. Known positives have
@@ -179,11 +179,8 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    from aoe_train.api.loading import loaded
-    from aoe_train.api.notes import notes
-    from aoe_train.searching.mining.dataset import read_mining_dataset
+    from aoe_train.searching.mining.dataset import MineSettings, read_mining_dataset
     from aoe_train.searching.mining.run import RunPaths, run_mining
-    from aoe_train.searching.mining.settings import MineSettings
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument, load_settings

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.flags import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight
+from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Out

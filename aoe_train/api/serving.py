@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from aoe_train.api.flags import MODEL, Layers, Model, Precision
+from aoe_train.api.parameters import MODEL, Layers, Model, Precision, notes
 from pairkit.app.flag import RUN, Flag
 
 if TYPE_CHECKING:
@@ -74,7 +74,6 @@ def serve(
         from aoe_train.searching.serve.server import EmbeddingServer, check_open
     import os
 
-    from aoe_train.api.notes import notes
     from aoe_train.evaluation.embedders.open import open_model
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.training import named_precision

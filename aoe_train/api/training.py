@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.flags import MODEL, Data, column_prompts, named_sources
+from aoe_train.api.parameters import MODEL, Data, column_prompts, named_sources, notes
 from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, Seed, SettingsGiven
 
@@ -195,7 +195,6 @@ def train(
         True
     """
     given = locals()
-    from aoe_train.api.notes import notes
     from aoe_train.api.trained import Trained
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.encoding.worker_spec import ModelInfo, WorkerSpec, load_worker
+from aoe_train.encoding.workers import ModelInfo, WorkerSpec, load_worker
 from pairkit.app.errors import ConfigError
 from pairkit.system.cluster import Cluster, WorkerLost
 from pairkit.system.folders import differing

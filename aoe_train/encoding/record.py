@@ -31,12 +31,10 @@ def write_record(
     dim: int,
     size: int,
     codes: Quantization,
-    shard: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what an output of `size` bytes, which is about to appear, is made of, and how to read it."""
     counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}
-    place = {} if shard is None else {"shard": shard}
-    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts, **place}
+    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts}
     write_json(record_path(out), record)
 
 
@@ -75,7 +73,7 @@ def read_ranges(path: Path, dim: int) -> np.ndarray:
         raise ConfigError(f"--calibration {path}: no such file")
     record = read_record(path)
     if record is not None and "ranges" in record:
-        ranges = _numbers(record["ranges"], path)
+        ranges = np.array(record["ranges"], np.float32)
     else:
         ranges = value_ranges(_blocks(path))
     if ranges.shape != (2, dim):
@@ -83,16 +81,6 @@ def read_ranges(path: Path, dim: int) -> np.ndarray:
             f"--calibration {path}: its vectors have {ranges.shape[-1]} numbers, and these {dim}; encode it"
             " with the same --dim"
         )
-    return ranges
-
-
-def _numbers(found: object, path: Path) -> np.ndarray:
-    try:
-        ranges = np.array(found, np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError("its record has no readable ranges; encode it again", path=path) from error
-    if ranges.ndim != 2 or not np.isfinite(ranges).all():
-        raise DataError("its record has no readable ranges; encode it again", path=path)
     return ranges
 
 

@@ -14,56 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from aoe_train.encoding.partial import PartialOutput, open_partial
-from aoe_train.encoding.parts import MOST_TEXTS, VectorShard, ends_of, parts
 from aoe_train.encoding.record import read_finished, write_record
-from aoe_train.encoding.source import TextSource, open_source, texts
-from aoe_train.encoding.vector_file import Quantization, VectorReader, blocks, write_vectors
+from aoe_train.encoding.source import MOST_TEXTS, TextSource, open_source, parts, texts
+from aoe_train.encoding.vector_file import PartialOutput, Quantization, open_partial, write_vectors
 from aoe_train.model.quantization import Quantize, value_ranges
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, sha256, write_errors
 
-VECTOR = "vector"
-_LEVEL = 3  # fixed, so that the bytes do not depend on a library's default
-
-
-def check_table(source: TextSource) -> None:
-    """Find out before any work whether the input can become a table."""
-    if VECTOR in source.schema().names:
-        raise ConfigError(f"{source.path}: has a column {VECTOR!r} already; rename it, or write .npy")
-
-
-def write_table(path: Path, source: TextSource, vectors: VectorReader, codes: Quantization) -> None:
-    """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = source.schema()
-    width = codes.width(vectors.dim)
-    vector = pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
-    start = 0
-    with (
-        write_errors(path),
-        open_own(path, "wb") as file,
-        pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
-    ):
-        for table in source.tables(schema):
-            flat = pa.array(codes.of(vectors.read(start, table.num_rows)).ravel())
-            column = pa.FixedSizeListArray.from_arrays(flat, width)
-            writer.write_table(table.append_column(vector, column))
-            start += table.num_rows
-        writer.close()
-        file.flush()
-        os.fsync(file.fileno())
-
-
-STDIN = "-"
+_VECTOR = "vector"
+_STDIN = "-"
+_LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
 _FORMAT = 2  # of what is made; the next one does not go on with what this one began
 
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Parts to the float32 (text, dim) of each, in order, such as `partial(map, encoder.encode)`."""
 Advance = Callable[[int, int], None]
-"""Told how many texts are done, and of how many."""
+"""Called with the number of texts done, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +37,11 @@ class Encoded:
     """What a run left.
 
     Attributes:
-        out: The file; of a shard, the shard's.
+        out: The file.
         texts: All of them; `resumed` of these an earlier, killed run had done.
         dim: Numbers of a vector, however they are packed.
         seconds: Of this run, without loading the model.
-        quantize: In which numbers the vectors are; those of a shard become so when shards are merged.
+        quantize: In which numbers the vectors are.
     """
 
     out: Path
@@ -99,6 +65,11 @@ class Encoded:
         """The file."""
         return [str(self.out)]
 
+    def next_steps(self) -> list[tuple[str, str]]:
+        """How to read the vectors."""
+        reader = "numpy.load" if self.out.suffix == ".npy" else "polars.read_parquet"
+        return [("read the vectors in Python", f"{reader}({str(self.out)!r})")]
+
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
         return {**asdict(self), "out": str(self.out), "texts_per_s": round(self.texts_per_s, 2)}
@@ -114,7 +85,6 @@ def encode_file(
     text_column: str | None = None,
     quantize: Quantize = "float32",
     ranges: np.ndarray | None = None,
-    shard: VectorShard | None = None,
     fresh: bool = False,
     part_texts: int = MOST_TEXTS,
     advance: Advance | None = None,
@@ -126,10 +96,12 @@ def encode_file(
     of; the same call then finds it finished.
     """
     began, out = time.monotonic(), Path(out)
-    check_name(out)
-    goal = out if shard is None else shard.path(out)
-    with open_partial(goal, fresh=fresh) as partial:
-        file = spooled(partial, path)
+    if out.suffix not in (".npy", ".parquet"):
+        raise ConfigError(f"{out}: expected .npy or .parquet")
+    if out.is_dir():
+        raise ConfigError(f"{out}: is a folder; choose another --out")
+    with open_partial(out, fresh=fresh) as partial:
+        file = _spooled(partial, path)
         source = open_source(file, text_column)
         made_of = {
             "parts": [_FORMAT, part_texts],
@@ -138,39 +110,37 @@ def encode_file(
             **settings,
             **_named(quantize, ranges),
         }
-        if goal.exists() and not fresh:
-            return already_there(partial, goal, made_of, quantize)
-        own_ranges = quantize == "int8" and ranges is None
-        if partial.begun:
-            _check_begun(partial, goal, made_of)
-        else:
-            ends = _checked(source, part_texts, table=out.suffix == ".parquet", fewest=2 if own_ranges else 1)
-            share = (0, ends[-1]) if shard is None else shard.within(ends)
-            goal.unlink(missing_ok=True)  # from here on it is there only when it is complete
-            partial.begin(made_of, share, dim, of=ends[-1])
+        if out.exists() and not fresh:
+            finished = read_finished(out, made_of)
+            partial.end()
+            count = finished["texts"]
+            return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
+        if not partial.begun:
+            count = _checked(source, table=out.suffix == ".parquet")
+            if count == 1 and quantize == "int8" and ranges is None:
+                raise ConfigError(
+                    f"{source.path}: int8 of one text, whose vector spans no range of values; give"
+                    " --calibration"
+                )
+            out.unlink(missing_ok=True)  # from here on it is there only when it is complete
+            partial.begin(made_of, count, dim)
+        elif differences := partial.differences(made_of):
+            raise ConfigError(
+                f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
+                " give --fresh to start again"
+            )
         done_before = partial.done
-        _fill(partial, source, embed, part_texts, advance or _silent)
-        if shard is not None:
-            _finish_shard(partial, goal, made_of, shard, ranges)
-        else:
-            finish(partial, partial, source, out, made_of, quantize, ranges)
+        _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
+        _finish(partial, source, out, made_of, quantize, ranges)
         seconds = round(time.monotonic() - began, 3)
-        encoded = Encoded(goal, partial.texts, partial.dim, done_before, seconds, quantize)
+        encoded = Encoded(out, partial.texts, partial.dim, done_before, seconds, quantize)
         partial.end()
     return encoded
 
 
-def check_name(out: Path) -> None:
-    """Refuse what can't be an output."""
-    if out.suffix not in (".npy", ".parquet"):
-        raise ConfigError(f"{out}: expected .npy or .parquet")
-    if out.is_dir():
-        raise ConfigError(f"{out}: is a folder; choose another --out")
-
-
-def spooled(partial: PartialOutput, path: str | Path) -> Path:
+def _spooled(partial: PartialOutput, path: str | Path) -> Path:
     """The input as a file: standard input is copied into the partial folder."""
-    if str(path) != STDIN:
+    if str(path) != _STDIN:
         return Path(path)
     copy = partial.folder / "stdin.txt"
     with write_errors(copy), open_own(copy, "wb") as file:
@@ -178,128 +148,101 @@ def spooled(partial: PartialOutput, path: str | Path) -> Path:
     return copy
 
 
-def already_there(
-    partial: PartialOutput, out: Path, made_of: Mapping[str, Any], quantize: Quantize
-) -> Encoded:
-    """What the same command made before."""
-    finished = read_finished(out, made_of)
-    partial.end()
-    count, dim = finished["texts"], finished["dim"]
-    return Encoded(out, count, dim, resumed=count, seconds=0.0, quantize=quantize)
+def _checked(source: TextSource, *, table: bool) -> int:
+    """How many texts an input has, all of which was looked at."""
+    count = sum(1 for _ in texts(source))
+    if not count:
+        raise DataError("has no rows; expected at least one", path=source.path)
+    if table and _VECTOR in source.schema().names:
+        raise ConfigError(f"{source.path}: has a column {_VECTOR!r} already; rename it, or write .npy")
+    return count
 
 
-def finish(
+def _fill(
+    partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
+) -> None:
+    left = _Left(source, part_texts, partial.done)
+    advance(partial.done, partial.texts)
+    for vectors in embed(left):
+        broken = ~np.isfinite(vectors).all(axis=1)
+        if broken.any():
+            row = source.first_row + partial.done + int(broken.argmax())
+            raise DataError(
+                "the model gives this text a vector with NaN or infinity", path=source.path, row=row
+            )
+        partial.append(vectors)
+        advance(partial.done, partial.texts)
+    if not left.seen == partial.done == partial.texts:
+        raise DataError("was changed while it was being read; give --fresh to start again", path=source.path)
+
+
+class _Left:
+    """The parts from a text on; `seen` is how many texts the input had, once they are read."""
+
+    def __init__(self, source: TextSource, part_texts: int, start: int) -> None:
+        self._source, self._part_texts, self._start = source, part_texts, start
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for part in parts(texts(self._source), self._part_texts):
+            first, self.seen = self.seen, self.seen + len(part)
+            if first >= self._start:
+                yield part
+
+
+def _finish(
     partial: PartialOutput,
-    vectors: VectorReader,
     source: TextSource,
     out: Path,
     made_of: Mapping[str, Any],
     quantize: Quantize,
     ranges: np.ndarray | None,
 ) -> None:
-    """Make the output of all vectors: those in `partial`, where it is made, or those of its shards."""
+    """Make the output of all vectors."""
     if quantize == "int8" and ranges is None:
-        ranges = value_ranges(blocks(vectors))
+        ranges = value_ranges(partial.blocks())
     codes = Quantization(quantize, ranges)
     if out.suffix == ".parquet":
         whole = partial.folder / "table.parquet"
-        write_table(whole, source, vectors, codes)
-    elif quantize == "float32" and vectors is partial:
+        _write_table(whole, source, partial, codes)
+    elif quantize == "float32":
         whole = partial.vectors
     else:
         whole = partial.folder / "codes.npy"
-        write_vectors(whole, vectors, codes)
+        write_vectors(whole, partial, codes)
     size = whole.stat().st_size
-    write_record(out, made_of, texts=vectors.texts, dim=vectors.dim, size=size, codes=codes)
+    write_record(out, made_of, texts=partial.texts, dim=partial.dim, size=size, codes=codes)
     with write_errors(out):
         whole.replace(out)
 
 
-def _check_begun(partial: PartialOutput, out: Path, made_of: Mapping[str, Any]) -> None:
-    if differences := partial.differences(made_of):
-        raise ConfigError(
-            f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
-            " give --fresh to start again"
-        )
+def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: Quantization) -> None:
+    """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-
-def _checked(source: TextSource, part_texts: int, *, table: bool, fewest: int) -> list[int]:
-    """Where the parts of an input end, all of which was looked at."""
-    ends = ends_of(texts(source), part_texts)
-    if not ends:
-        raise DataError("has no rows; expected at least one", path=source.path)
-    if ends[-1] < fewest:
-        raise ConfigError(
-            f"{source.path}: int8 of one text, whose vector spans no range of values; give --calibration"
-        )
-    if table:
-        check_table(source)
-    return ends
-
-
-def _fill(
-    partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
-) -> None:
-    left = _Left(source, part_texts, partial.first + partial.done, partial.first + partial.texts)
-    advance(partial.done, partial.texts)
-    for vectors in embed(left):
-        broken = ~np.isfinite(vectors).all(axis=1)
-        if broken.any():
-            row = source.first_row + partial.first + partial.done + int(broken.argmax())
-            raise DataError(
-                "the model gives this text a vector with NaN or infinity", path=source.path, row=row
-            )
-        partial.append(vectors)
-        advance(partial.done, partial.texts)
-    if (left.seen, partial.done) != (partial.of, partial.texts):
-        raise DataError("was changed while it was being read; give --fresh to start again", path=source.path)
-
-
-class _Left:
-    """The parts from one text to another; `seen` is how many texts the input had, once they are read."""
-
-    def __init__(self, source: TextSource, part_texts: int, start: int, stop: int) -> None:
-        self._source, self._part_texts, self._start, self._stop = source, part_texts, start, stop
-        self.seen = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for part in parts(texts(self._source), self._part_texts):
-            first, self.seen = self.seen, self.seen + len(part)
-            if self._start <= first < self._stop:
-                yield part
+    schema = source.schema()
+    width = codes.width(vectors.dim)
+    vector = pa.field(_VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
+    start = 0
+    with (
+        write_errors(path),
+        open_own(path, "wb") as file,
+        pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
+    ):
+        for table in source.tables(schema):
+            flat = pa.array(codes.of(vectors.read(start, table.num_rows)).ravel())
+            column = pa.FixedSizeListArray.from_arrays(flat, width)
+            writer.write_table(table.append_column(vector, column))
+            start += table.num_rows
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _named(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
-    """What a record of quantised vectors says of them; that of others is as it was before there were any."""
+    """What a record says of quantised vectors; nothing for float32."""
     if quantize == "float32":
         return {}
     given = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
     return {"quantize": quantize, **({"calibration": given} if quantize == "int8" else {})}
-
-
-def _finish_shard(
-    partial: PartialOutput,
-    goal: Path,
-    made_of: Mapping[str, Any],
-    shard: VectorShard,
-    ranges: np.ndarray | None,
-) -> None:
-    """Leave a shard's vectors as they are: which ranges int8 has is known with the last shard alone."""
-    place = {"number": shard.number, "of": shard.of, "first": partial.first, "texts": partial.of}
-    given = {} if ranges is None else {"ranges": ranges.tolist()}
-    size = partial.vectors.stat().st_size
-    write_record(
-        goal,
-        made_of,
-        texts=partial.texts,
-        dim=partial.dim,
-        size=size,
-        codes=Quantization(),
-        shard=place | given,
-    )
-    with write_errors(goal):
-        partial.vectors.replace(goal)
-
-
-def _silent(done: int, of: int) -> None:
-    del done, of

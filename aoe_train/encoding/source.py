@@ -1,9 +1,9 @@
-"""Texts of an input file, with its other columns; whatever is wrong with a row names it."""
+"""Texts of an input file with its other columns, and the parts in which they are encoded."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -150,6 +150,31 @@ def texts(source: TextSource) -> Iterator[str]:
         if not value.strip():
             raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
         yield value
+
+
+MOST_TEXTS = 10_000  # of a part
+MOST_CHARACTERS = 8_000_000  # long texts make smaller parts
+_FEWEST_TEXTS = 1_000
+_SHARE = 32  # a part is at most this share of what is before it: many workers find work in short inputs
+
+
+def parts(texts: Iterable[str], most: int = MOST_TEXTS) -> Iterator[list[str]]:
+    """Texts that are sorted by length and encoded together: bounded memory, and a kill costs one at most.
+
+    Where a part ends depends on the texts before it only. So its batches are the same whichever process
+    encodes it, and so are its vectors.
+    """
+    part: list[str] = []
+    before, characters = 0, 0
+    for text in texts:
+        part.append(text)
+        characters += len(text)
+        if len(part) >= min(most, max(_FEWEST_TEXTS, before // _SHARE)) or characters >= MOST_CHARACTERS:
+            yield part
+            before += len(part)
+            part, characters = [], 0
+    if part:
+        yield part
 
 
 @dataclass(frozen=True)

@@ -1,87 +1,154 @@
-"""Vectors in `.npy` files, read a block at a time, and written in the numbers that were asked for."""
+"""Files of vectors: the finished one, and `OUT.partial`, with which a killed run continues.
+
+```
+OUT.partial/manifest.json   what the vectors are made of, and how many of them are safe
+           /vectors.npy     a whole header, then the vectors so far; what is behind the safe ones is cut off
+           /stdin.txt       what came through a pipe
+           /lock            held by the process at work
+```
+"""
 
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from aoe_train.model.quantization import Quantize, dtype_of, quantized, width_of
-from pairkit.system.files import open_own, write_errors
+from aoe_train.model.run_folder import working_folder
+from pairkit.app.errors import DataError
+from pairkit.system.files import open_own, write_errors, write_json
+from pairkit.system.folders import differing
 
-ITEM = np.dtype("<f4")
+_ITEM = np.dtype("<f4")
 _BLOCK = 4096  # vectors that are read at a time
+_MANIFEST = "manifest.json"
 
 
-class VectorReader(Protocol):
-    """Vectors float32 (text, dim) that need not be in memory."""
+class _Manifest(BaseModel, extra="forbid", frozen=True):
+    """What manifest.json holds."""
+
+    made_of: dict[str, Any]
+    texts: int = Field(ge=1)
+    dim: int = Field(ge=1)
+    done: int = Field(ge=0)
+
+
+class PartialOutput:
+    """Vectors of a run that is not over; made by `open_partial`, which holds the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.vectors = folder / "vectors.npy"
+        self._manifest = folder / _MANIFEST
+        self._state = _read(self._manifest)
+        if not self.vectors.is_file():  # they have become an output
+            self._state = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether a run was begun here."""
+        return self._state is not None
+
+    @property
+    def done(self) -> int:
+        """Texts whose vectors are safe."""
+        return self._begun.done
 
     @property
     def texts(self) -> int:
-        """How many."""
-        ...
+        """Texts of the input."""
+        return self._begun.texts
 
     @property
     def dim(self) -> int:
-        """Numbers of each."""
-        ...
+        """Numbers of a vector."""
+        return self._begun.dim
+
+    @property
+    def _begun(self) -> _Manifest:
+        if self._state is None:
+            raise RuntimeError("no run was begun here")
+        return self._state
+
+    def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
+        """Start anew, with no vector yet."""
+        with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
+            header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
+            np.lib.format.write_array_header_1_0(file, header)
+        self._save(_Manifest(made_of=dict(made_of), texts=texts, dim=dim, done=0))
+
+    def differences(self, made_of: Mapping[str, Any]) -> list[str]:
+        """What was otherwise when the run was begun, as lines to show."""
+        return differing(self._begun.made_of, made_of)
+
+    def append(self, vectors: np.ndarray) -> None:
+        """Add vectors in order; once this returns, no kill loses them."""
+        with write_errors(self.vectors), open_own(self.vectors) as file:
+            file.truncate(self._offset(self.done))
+            file.seek(0, os.SEEK_END)
+            file.write(np.ascontiguousarray(vectors, _ITEM).data)
+            file.flush()
+            os.fsync(file.fileno())
+        self._save(self._begun.model_copy(update={"done": self.done + len(vectors)}))
 
     def read(self, start: int, count: int) -> np.ndarray:
         """(count, dim) from number `start` on."""
-        ...
-
-
-def blocks(vectors: VectorReader) -> Iterator[np.ndarray]:
-    """All vectors, (some, dim) at a time."""
-    for start in range(0, vectors.texts, _BLOCK):
-        yield vectors.read(start, min(_BLOCK, vectors.texts - start))
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFile:
-    """Vectors of one file."""
-
-    path: Path
-    texts: int
-    dim: int
-
-    def offset(self, row: int) -> int:
-        """Where a vector begins, in bytes."""
-        with self.path.open("rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_1_0(file)
-            return file.tell() + row * self.dim * ITEM.itemsize
-
-    def read(self, start: int, count: int) -> np.ndarray:
-        """(count, dim) from number `start` on."""
-        flat = np.fromfile(self.path, ITEM, count * self.dim, offset=self.offset(start))
+        flat = np.fromfile(self.vectors, _ITEM, count * self.dim, offset=self._offset(start))
         return flat.reshape(count, self.dim)
 
+    def blocks(self) -> Iterator[np.ndarray]:
+        """All vectors, (some, dim) at a time."""
+        for start in range(0, self.texts, _BLOCK):
+            yield self.read(start, min(_BLOCK, self.texts - start))
 
-class JoinedFiles:
-    """Vectors of several files, one behind the other."""
+    def end(self) -> None:
+        """Mark the folder as no longer needed."""
+        self._state = None
 
-    def __init__(self, files: Sequence[VectorFile]) -> None:
-        self._files = files
-        self._ends = list(accumulate(file.texts for file in files))
-        self.texts, self.dim = self._ends[-1], files[0].dim
+    def _offset(self, row: int) -> int:
+        """Where a vector begins, in bytes."""
+        with self.vectors.open("rb") as file:
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_1_0(file)
+            return file.tell() + row * self.dim * _ITEM.itemsize
 
-    def read(self, start: int, count: int) -> np.ndarray:
-        """(count, dim) from number `start` on, of as many files as it takes."""
-        found = [np.empty((0, self.dim), ITEM)]
-        while count > 0:
-            place = bisect_right(self._ends, start)
-            some = min(count, self._ends[place] - start)
-            file = self._files[place]
-            found.append(file.read(start - self._ends[place] + file.texts, some))
-            start, count = start + some, count - some
-        return np.concatenate(found)
+    def _save(self, state: _Manifest) -> None:
+        write_json(self._manifest, state.model_dump())
+        self._state = state
+
+
+@contextmanager
+def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
+    """Lock an output's partial folder; one with nothing to resume is removed."""
+    folder = out.with_name(out.name + ".partial")
+    with working_folder(folder):
+        if fresh:
+            (folder / _MANIFEST).unlink(missing_ok=True)
+        partial = PartialOutput(folder)
+        try:
+            yield partial
+        finally:
+            if not partial.begun:
+                shutil.rmtree(folder)
+
+
+def _read(manifest: Path) -> _Manifest | None:
+    try:
+        return _Manifest.model_validate_json(manifest.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise DataError(
+            "not readable as a manifest of this version; give --fresh to start again", path=manifest
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +179,7 @@ class Quantization:
         return {"quantize": self.quantize, **ranges}
 
 
-def write_vectors(path: Path, vectors: VectorReader, codes: Quantization) -> None:
+def write_vectors(path: Path, vectors: PartialOutput, codes: Quantization) -> None:
     """Write all vectors as a `.npy` of codes, block by block."""
     header = {
         "descr": codes.dtype.str,
@@ -121,7 +188,7 @@ def write_vectors(path: Path, vectors: VectorReader, codes: Quantization) -> Non
     }
     with write_errors(path), open_own(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for block in blocks(vectors):
+        for block in vectors.blocks():
             file.write(codes.of(block).data)
         file.flush()
         os.fsync(file.fileno())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from aoe_train.evaluation.correlation import correlation
-from aoe_train.evaluation.task import Encode
+from aoe_train.evaluation.pair_metrics import correlation
+from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError, DataError

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
-from aoe_train.evaluation.binary import Binary
+from aoe_train.evaluation.pair_metrics import Binary
 from aoe_train.evaluation.resample import Comparison, Interval, Metrics, compare
 from pairkit.app.errors import DataError
 

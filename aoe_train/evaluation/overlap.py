@@ -19,7 +19,7 @@ from pairkit.app.errors import DataError
 from pairkit.system.files import write_errors
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.task import EvaluationTask
+    from aoe_train.evaluation.tasks import EvaluationTask
 
 DIGESTS_FILE = "training_texts.npy"
 

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from aoe_train.data.examples import Say, distinct, settle, silent
-from aoe_train.evaluation.binary import binary
-from aoe_train.evaluation.correlation import correlation
+from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
-from aoe_train.evaluation.task import Split, TaskMetrics, TaskVectors
+from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name

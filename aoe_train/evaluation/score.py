@@ -12,7 +12,7 @@ from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.resample import Comparison, compare
-from aoe_train.evaluation.task import (
+from aoe_train.evaluation.tasks import (
     EvaluationTask,
     Result,
     TaskMetrics,

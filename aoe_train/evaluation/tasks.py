@@ -21,7 +21,134 @@ Example:
     aoe_train.evaluate("model", tasks=[Nearest()])
 """
 
-from aoe_train.evaluation.resample import MeanMetrics, Metrics
-from aoe_train.evaluation.task import EvaluationTask, Input, TaskMetrics, TaskVectors
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, intervals
+from aoe_train.settings.training import Similarity
+from pairkit.app.errors import DataError
 
 __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]
+
+Split = Literal["test", "dev"]
+
+Encode = Callable[[list[str]], np.ndarray]
+"""Texts to float32 (text, dim); `Encoder.encode` is one."""
+
+Input = str | tuple[str, str]
+"""A text, or two that the model reads as one input with its separator between them."""
+
+
+class TaskVectors:
+    """The vector of each distinct input of several collections, encoded in one call.
+
+    Attributes:
+        matrix: float32 (input, dim).
+        similarity: What the model's vectors are compared by: cosine, dot, euclidean or manhattan.
+    """
+
+    def __init__(
+        self,
+        encode: Encode,
+        collections: Iterable[Sequence[Input]],
+        *,
+        separator: str = " ",
+        similarity: Similarity = "cosine",
+    ) -> None:
+        """Encode."""
+        self.similarity = similarity
+        inputs = list(dict.fromkeys(item for items in collections for item in items))
+        self._row = {item: row for row, item in enumerate(inputs)}
+        self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
+        shape = self.matrix.shape
+        if len(shape) != 2 or shape[0] != len(inputs):
+            raise DataError(f"{len(inputs)} texts got vectors of shape {shape}; expected one vector each")
+        bad = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"the model gives {len(bad)} of {len(inputs)} texts vectors that are not numbers (NaN,"
+                f" infinity), first {str(inputs[bad[0]])[:60]!r}; try --precision fp32"
+            )
+
+    def rows(self, inputs: Sequence[Input]) -> np.ndarray:
+        """int64 (input,): the row of each input in `matrix`."""
+        return np.array([self._row[item] for item in inputs], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetrics:
+    """The metrics of a task as a whole, and of its parts with the number of examples in each."""
+
+    whole: Metrics
+    parts: Mapping[str, tuple[Metrics | None, int]] = field(default_factory=dict)
+
+
+@runtime_checkable
+class EvaluationTask(Protocol):
+    """Texts, and what their vectors should show.
+
+    A task may have `rows`, the texts of each example, by which the overlap with training texts is counted;
+    without it each text is an example.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in tables."""
+        ...
+
+    @property
+    def texts(self) -> Sequence[Input]:
+        """All inputs to encode; repeated ones are encoded once."""
+        ...
+
+    def measure(self, vectors: TaskVectors) -> TaskMetrics | Metrics:
+        """Metrics of vectors that hold at least this task's texts."""
+        ...
+
+
+def measured(task: EvaluationTask, vectors: TaskVectors) -> TaskMetrics:
+    """A task's metrics."""
+    found = task.measure(vectors)
+    return TaskMetrics(found) if isinstance(found, Metrics) else found
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a model reached on a task."""
+
+    scores: Mapping[str, float]
+    n: int
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    subsets: Mapping[str, Result] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON: the scores, `n`, `ci95` and `subsets` if there are any; None if undefined."""
+        parts = {name: part.to_dict() for name, part in self.subsets.items()}
+        bounds = {metric: self.intervals.get(metric) for metric in self.scores}
+        return {
+            **{metric: defined(value) for metric, value in self.scores.items()},
+            "n": self.n,
+            **({"ci95": {m: bound and list(bound) for m, bound in bounds.items()}} if self.intervals else {}),
+            **({"subsets": parts} if parts else {}),
+        }
+
+
+def defined(value: float) -> float | None:
+    """The value; None, as JSON has no other word for it, if it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def summarise(metrics: TaskMetrics, *, resamples: int = 0, seed: int = 0) -> Result:
+    """The scores of a task, with bootstrap intervals if there are `resamples`; parts have scores only."""
+    whole = metrics.whole
+    parts = {
+        name: Result({} if part is None else part.scores(), n) for name, (part, n) in metrics.parts.items()
+    }
+    bounds = intervals(whole, resamples=resamples, seed=seed) if resamples else {}
+    return Result(whole.scores(), whole.n, bounds, parts)

@@ -28,6 +28,7 @@ from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import needs_toolkit
 from aoe_train.model.precision import DTYPES
+from aoe_train.model.run_folder import RUN_FILE
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import whole_folder, write_json, write_text
@@ -145,21 +146,9 @@ def export(
     weight_mix: float | None = None,
     merged: bool = False,
 ) -> Exported:
-    """Write `encoder` to the folder `out`, whole and verified, or not at all.
+    """Write `encoder`, in float32, to the folder `out`, whole and verified, or not at all.
 
-    Args:
-        encoder: In float32; adapters in it are merged, its weights are rounded to `dtype`.
-        out: Must not exist.
-        source: Where the model comes from; a card, a run.json and digests of texts there are taken along.
-        form: What shall read the folder.
-        dtype: What to store the weights as.
-        task: Pairs to measure on what int8 loses; by default those of built-in sentences.
-        weight_mix: How much of the trained weights has been left in `encoder`.
-        merged: Whether adapters have been merged in `encoder` for that.
-
-    Raises:
-        ConfigError: `out` exists, or the model can't be exported so.
-        DataError: the export's vectors are not the model's.
+    A card, a run.json and digests of texts in `source` are taken along.
     """
     out, source = Path(out), Path(source)
     check(out, form, dtype)
@@ -184,6 +173,39 @@ def export(
         done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, weight_mix)
         _describe(done, encoder, source, folder)
     return done
+
+
+def backbone_of(model: str | Path, folder: Path) -> str:
+    """What a model was trained from, by the record in its folder."""
+    try:
+        sources = read_object(folder / RUN_FILE).get("sources")
+    except DataError:
+        sources = None
+    found = sources.get("backbone") if isinstance(sources, dict) else None
+    if not isinstance(found, str):
+        raise ConfigError(f"{model}: has no record of what it was trained from; give --backbone")
+    return found
+
+
+@torch.no_grad()
+def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
+    """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); whether it had adapters."""
+    if not 0 < share <= 1:
+        raise ConfigError(f"weight_mix: found {share:g}; expected a share above 0, and 1 at most")
+    adapters = has_lora(encoder.model.backbone)
+    for one in (encoder, backbone):
+        if has_lora(one.model.backbone):
+            merge_lora(one.model.backbone)
+    trained, first = (dict(one.model.named_parameters()) for one in (encoder, backbone))
+    if {name: weight.shape for name, weight in trained.items()} != {
+        name: weight.shape for name, weight in first.items()
+    }:
+        raise ConfigError(
+            "weight_mix: the model has other weights than its backbone; give the --backbone it began as"
+        )
+    for name, weight in trained.items():
+        weight.copy_(first[name].lerp(weight, share))
+    return adapters
 
 
 def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
@@ -266,9 +288,5 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         tags = () if graph is None else ("onnx", "transformers.js")
         write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
-    write_json(folder / "run.json", {**_run(source), "export": facts})
-
-
-def _run(source: Path) -> dict[str, Any]:
-    path = source / "run.json"
-    return read_object(path) or {"source": source.name}
+    made = read_object(source / RUN_FILE) or {"source": source.name}
+    write_json(folder / RUN_FILE, {**made, "export": facts})

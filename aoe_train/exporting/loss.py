@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train.evaluation.correlation import correlation, spearman
+from aoe_train.evaluation.pair_metrics import correlation, spearman
 from aoe_train.model.similarity import unit
 from pairkit.app.errors import DataError
 

@@ -64,23 +64,6 @@ def require_onnx() -> None:
         raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install 'aoe-toolkit[onnx]'`")
 
 
-def graph_encoder(
-    folder: Path, run: Callable[[dict[str, np.ndarray]], np.ndarray], prompts: NamedPrompts | None = None
-) -> Callable[..., np.ndarray]:
-    """What encodes texts, perhaps with a `prompt_name`: the folder's tokeniser, then `run`."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-
-    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
-        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
-        whole = [read_prompt(words).before + text for text in texts]
-        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
-        return run({name: tokens[name].astype("int64") for name in INPUTS})
-
-    return encode
-
-
 def quantize_onnx(folder: Path) -> None:
     """Put a graph with int8 weights, one scale a channel, in the place of the folder's float32 graph.
 
@@ -224,14 +207,20 @@ def onnx_encoder(
 ) -> Callable[..., np.ndarray]:
     """What encodes texts, perhaps with a `prompt_name`, by a folder's graph with onnxruntime, on the CPU."""
     import onnxruntime
+    from transformers import AutoTokenizer
 
     session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
-    def run(inputs: dict[str, np.ndarray]) -> np.ndarray:
+    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
+        words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
+        whole = [read_prompt(words).before + text for text in texts]
+        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
+        inputs = {name: tokens[name].astype("int64") for name in INPUTS}
         vectors: np.ndarray = session.run(OUTPUTS[1:], inputs)[0]
         return vectors
 
-    return graph_encoder(folder, run, prompts)
+    return encode
 
 
 def _trace(model: PaddedEncoder, path: Path) -> None:

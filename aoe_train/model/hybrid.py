@@ -8,21 +8,18 @@ Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", where it be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, decode, read_object
 from aoe_train.model.similarity import all_similarities, comparable
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import DataError
 from pairkit.app.settings import argument
 from pairkit.similarity.bm25 import Bm25, Scores
 from pairkit.similarity.bm25 import words as words_of
-from pairkit.system.files import write_json
 
 Words = Literal["bm25", "tfidf"]
 """What ranks by words."""
@@ -31,7 +28,6 @@ WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
 """How much vectors count unless told: as suits all-MiniLM-L6-v2 on issues of rust-lang/rust."""
 
 
-HYBRID_FILE: Final = "hybrid.json"
 _Weight = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -89,12 +85,11 @@ class Hybrid:
         *,
         weight: float | None = None,
         words: Words = "bm25",
-        model: str | Path | None = None,
         similarity: Similarity = "cosine",
     ) -> None:
         """Index texts."""
         self.words: Words = argument("words", words, Words)
-        self.weight: float = argument("weight", self._known(model) if weight is None else weight, _Weight)
+        self.weight: float = argument("weight", WEIGHTS[self.words] if weight is None else weight, _Weight)
         self.similarity: Similarity = argument("similarity", similarity, Similarity)
         shape = np.shape(vectors)
         if len(shape) != 2 or shape[0] != len(texts):
@@ -103,9 +98,6 @@ class Hybrid:
             raise DataError("some vectors are not numbers (NaN, infinity); encode the texts again")
         self._vectors = comparable(np.asarray(vectors), self.similarity)
         self._index = WORD_INDEXES[self.words](texts)
-
-    def _known(self, model: str | Path | None) -> float:
-        return (WEIGHTS if model is None else stored_weights(Path(model)))[self.words]
 
     def __len__(self) -> int:
         """How many texts there are."""
@@ -142,25 +134,6 @@ class Hybrid:
         found = self.scores(text, vector)
         order = np.argsort(-found, kind="stable")[:count]
         return [(int(place), float(found[place])) for place in order]
-
-
-class _Stored(Foreign):
-    """What `hybrid.json` says; a weight that is not there is the package's own."""
-
-    bm25: _Weight = WEIGHTS["bm25"]
-    tfidf: _Weight = WEIGHTS["tfidf"]
-
-
-def store_weights(folder: Path, weights: Mapping[Words, float]) -> None:
-    """Leave in a model's folder how much its vectors count beside words."""
-    write_json(folder / HYBRID_FILE, dict(weights))
-
-
-def stored_weights(folder: Path) -> Mapping[Words, float]:
-    """How much a model's vectors count beside words, as its folder says; `WEIGHTS` where it says nothing."""
-    path = folder / HYBRID_FILE
-    found = decode(_Stored, read_object(path), path, "delete the file, or copy the model again")
-    return {"bm25": found.bm25, "tfidf": found.tfidf}
 
 
 def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.filters import check_column
-from aoe_train.searching.ranking import RankedRows, Ranker, checked
+from aoe_train.searching.ranking import RankedRows, Ranker, check_column, checked
 from aoe_train.searching.text_rows import naming_column, with_rows
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet

@@ -22,7 +22,6 @@ from pydantic import Field
 
 from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_object
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
-from aoe_train.searching.text_rows import is_written
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet
 
@@ -61,8 +60,6 @@ def read_rows_of(folder: Path, about: IndexManifest) -> pl.DataFrame:
     if not path.is_file():
         raise DataError(f"is gone; {_REMEDY}", path=path)
     frame = read_parquet(path)
-    if odd := [name for name, dtype in frame.schema.items() if not is_written(dtype)]:
-        raise DataError(f"the column {odd[0]!r} holds no single values; {_REMEDY}", path=path)
     if frame.height != about.rows or not {*about.text, DIGEST} <= {*frame.columns}:
         raise DataError(f"is not of {about.rows:,} rows with their texts; {_REMEDY}", path=path)
     return frame

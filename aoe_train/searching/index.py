@@ -15,10 +15,9 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
-from aoe_train.searching.filters import allowed
 from aoe_train.searching.folder import DIGEST, read_manifest, read_probe, read_rows_of, read_vectors
 from aoe_train.searching.nearest import IndexVectors, Searcher
-from aoe_train.searching.ranking import Ranker, checked
+from aoe_train.searching.ranking import Ranker, allowed, checked
 from aoe_train.searching.text_rows import as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
@@ -151,22 +150,10 @@ class SearchIndex:
         weight: float | None = None,
         progress: bool | Listener = True,
     ) -> BatchSearch:
-        """Search for every text of the index.
+        """Search for every text of the index; see `aoe_train.search_every`.
 
-        By the vector that the index has of it; or by one that is made anew, where the index was opened with
-        its model, and that has another prompt for what is searched for.
-
-        Args:
-            before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
-                search is the one that was possible when the text was written. By default all other rows.
-            top: Hits of each text, at most.
-            by: See `search`.
-            weight: See `search`.
-            progress: Shown on stderr, or not, or told to a function.
-
-        Raises:
-            ConfigError: No such column or way, or a number out of its range.
-            DataError: Damaged vectors or words.
+        By the vector that the index has of a text; or by one that is made anew, if the index was opened with
+        its model, and that has another prompt for queries.
         """
         from pairkit.app.progress import Display
 

@@ -15,8 +15,9 @@ from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.text_rows import as_json, naming_column, with_rows
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
+from pairkit.dataset.parquet import stream_parquet
 from pairkit.similarity.groups import Groups
-from pairkit.system.files import check_free, whole_file
+from pairkit.system.files import check_free
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _QUERIES = 512  # texts whose nearest are looked for at once
 _WRITTEN = 4096  # pairs at once
-_LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
 _SHOWN = 100  # characters of a text
 NEIGHBOURS, LEAST = 50, 0.9
 
@@ -95,15 +95,9 @@ class NearDuplicates:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        import pyarrow.parquet as pq
-
         path = Path(out)
         check_free(path)
-        schema = self.rows(0, 0).to_arrow().schema
-        options = {"compression": "zstd", "compression_level": _LEVEL}
-        with whole_file(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
-            for part in self._parts():
-                writer.write_table(part.to_arrow().cast(schema))
+        stream_parquet(path, self._parts(), dict(self.rows(0, 0).schema))
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _WRITTEN):
@@ -162,10 +156,8 @@ def alike(
         cosines.append(found.scores[near])
         show(Progress("compare texts", start + len(block), len(asked)))
     show(Progress("compare texts", len(asked), len(asked), ended=True))
-    found_pairs = _sorted(
-        np.concatenate(ones), np.concatenate(others), np.concatenate(cosines), queries is None
-    )
-    return found_pairs, full
+    pairs = np.concatenate(ones), np.concatenate(others), np.concatenate(cosines)
+    return _sorted(*pairs, queries is None), full
 
 
 def _blocks(vectors: IndexVectors) -> Iterator[tuple[int, np.ndarray]]:

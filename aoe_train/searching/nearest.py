@@ -169,24 +169,15 @@ def _sample(count: int) -> slice | np.ndarray:
     return np.sort(np.random.default_rng(_SEED).choice(count, _LEARNT, replace=False))
 
 
-def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
-    """The index of faiss in a folder, of vectors (row, dim); None for `flat`."""
+def read(folder: Path, kind: IndexKind) -> Any:
+    """The index of faiss in a folder; None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"an index of the kind {kind}")
     try:
-        found = faiss.read_index(str(folder / INDEX_FILE))
+        return faiss.read_index(str(folder / INDEX_FILE))
     except RuntimeError as error:  # which faiss raises for any file that it can't read
         raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
-    if not isinstance(found, faiss.IndexHNSW):
-        raise DataError(f"is not of the kind {kind}; build the index again", path=folder / INDEX_FILE)
-    if (found.ntotal, found.d) != shape:
-        raise DataError(
-            f"is of {found.ntotal:,} vectors of {found.d} numbers, not of {shape[0]:,} of {shape[1]}; build"
-            " the index again",
-            path=folder / INDEX_FILE,
-        )
-    return found
 
 
 def _faiss(what: str) -> Any:

@@ -1,17 +1,20 @@
-"""The one ranking of an index: by words, by vectors, or by both, over all rows or some of them."""
+"""The one ranking of an index: by words, by vectors, or by both, over all rows or those allowed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from aoe_train.model.hybrid import fused
-from aoe_train.searching.folder import WORDS, IndexManifest
+from aoe_train.searching.folder import DIGEST, WORDS, IndexManifest
 from aoe_train.searching.nearest import IndexVectors, Searcher, read
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
 from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
@@ -58,19 +61,14 @@ class Ranker:
             return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
         if vector is None:
             raise ValueError("a ranking by vectors needs one")
-        found = (
-            self._nearest(vector, top, allowed)
-            if by == "model"
-            else self._by_both(text, vector, top, allowed, self._about.weight if weight is None else weight)
-        )
-        if found.cosines is not None and not np.isfinite(found.cosines).all():
-            raise DataError("holds vectors that are no numbers; build the index again", path=self._folder)
-        return found
+        if by == "model":
+            return self._nearest(vector, top, allowed)
+        return self._by_both(text, vector, top, allowed, self._about.weight if weight is None else weight)
 
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors."""
         if self._searcher is None:
-            index = read(self._folder, self._about.kind, self._vectors.shape)
+            index = read(self._folder, self._about.kind)
             self._searcher = Searcher(self._vectors, index)
         return self._searcher
 
@@ -95,8 +93,6 @@ class Ranker:
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
         scores = np.array(self._word_index().scores(text))
-        if len(scores) != self._about.rows:
-            raise DataError(f"is of {len(scores):,} texts; build the index again", path=self._folder / WORDS)
         if allowed is not None:
             left_out = np.ones(len(scores), bool)
             left_out[allowed] = False
@@ -123,6 +119,48 @@ def checked(top: int, by: str, weight: float | None) -> By:
     if weight is not None and not 0 <= weight <= 1:
         raise ConfigError(f"weight {weight}: expected 0 to 1")
     return found
+
+
+def allowed(
+    rows: pl.DataFrame, where: Mapping[str, Any], before: Mapping[str, Any]
+) -> Int[np.ndarray, " row"] | None:
+    """Ascending places of the rows that may be found; None where nothing is asked for."""
+    if not where and not before:
+        return None
+    keep = pl.lit(value=True)
+    for name, value in where.items():
+        check_column(rows, "where", name)
+        keep = keep & _is_value(name, rows.schema[name], value)
+    for name, value in before.items():
+        check_column(rows, "before", name)
+        keep = keep & (pl.col(name) < _of_column(rows, name, value))
+    return rows.select(keep.fill_null(value=False).arg_true()).to_series().to_numpy().astype(np.int64)
+
+
+def _is_value(column: str, dtype: pl.DataType, value: Any) -> pl.Expr:
+    """Whether a row has `value` in a column: 1 and 1.0 are one number, and all else is compared as text."""
+    given = str(value).lower() if isinstance(value, bool) else str(value)
+    if not dtype.is_numeric():
+        return pl.col(column).cast(pl.String) == given
+    return pl.col(column) == pl.lit(pl.Series([given]).cast(dtype, strict=False)).first()
+
+
+def check_column(rows: pl.DataFrame, what: str, name: str) -> None:
+    """Refuse a column that is not there."""
+    names = [known for known in rows.columns if known != DIGEST]
+    if name not in names:
+        raise ConfigError(f"{what} {name}: no such column; there are {one_line(', '.join(names))}")
+
+
+def _of_column(rows: pl.DataFrame, name: str, value: Any) -> pl.Expr:
+    """A value as the column has them, whether it came as a word or not."""
+    kind = rows.schema[name]
+    try:
+        return pl.lit(pl.Series([value]).cast(kind)).first()
+    except (pl.exceptions.PolarsError, TypeError, OverflowError, UnicodeError) as error:
+        raise ConfigError(
+            f"before {name}={one_line(str(value), 100)}: no value of this column, which holds {kind}"
+        ) from error
 
 
 _NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))

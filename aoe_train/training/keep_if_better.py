@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aoe_train.data.examples import Say
-from aoe_train.evaluation.binary import binary
-from aoe_train.evaluation.correlation import correlation
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import digests, overlap
+from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.pairs import read_pair_task
-from aoe_train.evaluation.task import Encode, TaskVectors
+from aoe_train.evaluation.tasks import Encode, TaskVectors
 from aoe_train.training.checkpoints import restore_weights, trained_weights
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name

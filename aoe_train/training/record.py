@@ -10,7 +10,7 @@ from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
 from aoe_train.data.mixture import Mixture, describe, describe_all, epoch_of, seen_in_words
 from aoe_train.data.run_data import Sources, one_or_all
-from aoe_train.evaluation.task import defined
+from aoe_train.evaluation.tasks import defined
 from aoe_train.model.run_folder import hash_files, versions
 from aoe_train.objectives.objective import OwnObjective, trained_by
 from aoe_train.settings.training import PAPERS

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train.evaluation.gain import Gain
-    from aoe_train.evaluation.task import Encode
+    from aoe_train.evaluation.tasks import Encode
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.training import TrainSettings
 

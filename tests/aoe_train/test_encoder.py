@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from aoe_train import Encoder
-from aoe_train.model.memory import batches, tokens_at_once
+from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
@@ -133,38 +131,12 @@ def test_encoding_leaves_the_mode_of_the_model(bert: Path) -> None:
     assert encoder.device == torch.device("cpu")
 
 
-def test_many_batches_take_time_in_proportion() -> None:
-    counted = []
-
-    class Counted(np.ndarray):
-        def __getitem__(self, key: object) -> np.ndarray:
-            found = np.asarray(super().__getitem__(key))
-            counted.append(found.size)
-            return found
-
-    lengths = np.full(1000, 4).view(Counted)
-    assert len(list(batches(lengths, 8))) == 500
-    assert sum(counted) <= 4 * 8 * 500  # the budget's worth a batch, sliced a few times
-
-
 def test_half_precision_on_a_cpu_gives_nearly_the_same_vectors(bert: Path) -> None:
     texts = ["a cat", "a dog " * 9, "birds sing in the trees"]
     exact = Encoder.load(str(bert)).encode(texts, normalize=True)
     for precision in ("bf16", "fp16"):
         rough = Encoder.load(str(bert), precision=precision).encode(texts, normalize=True)
         assert (rough * exact).sum(1).min() > 0.999, precision
-
-
-def test_a_cpu_runs_as_many_tokens_as_their_widest_activation_allows() -> None:
-    def tokens(widest: int, dtype: torch.dtype = torch.float32) -> int:
-        return tokens_at_once(nn.Sequential(nn.Linear(8, widest), nn.Linear(widest, 8)).to(dtype))
-
-    assert tokens(1_536) == 4_096
-    assert tokens(1_536, torch.bfloat16) == 8_192
-    assert tokens(3_072) == 2_048
-    assert tokens(16) == 8_192
-    expert = nn.ParameterList([nn.Parameter(torch.zeros(4, 8, 3_072))])  # no nn.Linear
-    assert tokens_at_once(nn.Sequential(nn.Embedding(50_000, 8), expert)) == 2_048
 
 
 def test_too_little_memory_halves_the_batches_from_then_on(
@@ -223,30 +195,6 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model: encoders and decoders only"):
         Encoder.build(T5Model(T5Config(**shape)), AutoTokenizer.from_pretrained(bert), EncoderSettings())
-
-
-def test_paths_may_be_strings(bert: Path, tmp_path: Path) -> None:
-    from aoe_train.data.run_data import Sources
-    from aoe_train.encoding import encode_file
-    from aoe_train.exporting.export import export
-
-    encoder = Encoder.load(str(bert), device="cpu")
-    encoder.save(str(tmp_path / "saved"))
-    assert Encoder.load(tmp_path / "saved").dim == 32
-    done = export(encoder, str(tmp_path / "out"), source=str(bert), form="sentence-transformers")
-    assert done.out == tmp_path / "out"
-    (tmp_path / "texts.txt").write_text("a cat\na dog\n")
-    vectors = str(tmp_path / "v.npy")
-    assert encode_file(str(tmp_path / "texts.txt"), vectors, partial(map, encoder.encode), 32, {}).texts == 2
-    assert encoder.tokens(["a cat"], cache_dir=str(tmp_path / "cache")).truncated == 0
-    sources = Sources(tmp_path / "a", tmp_path / "b", "out", dev_data=tmp_path / "c")  # type: ignore[arg-type]
-    assert (sources.data, sources.out) == ({"a": str(tmp_path / "a")}, Path("out"))
-    assert (sources.backbone, sources.dev_data) == (str(tmp_path / "b"), {"c": str(tmp_path / "c")})
-
-
-def test_it_says_what_it_is(bert: Path) -> None:
-    encoder = Encoder.load(bert, pooling="avg", max_length=40, device="cpu")
-    assert repr(encoder) == "Encoder(BertModel, 32 dimensions, pooling avg, 40 tokens, cpu)"
 
 
 @pytest.mark.parametrize("normalize", [False, True])

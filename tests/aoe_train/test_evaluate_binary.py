@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train.evaluation.binary import Binary, Thresholds, binary
+from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary
 from aoe_train.evaluation.resample import intervals
 from pairkit.app.errors import DataError
 
@@ -40,6 +40,7 @@ def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
     return list(found)
 
 
+@settings(max_examples=40, deadline=None)
 @given(pairs, st.integers(-6, 6))
 def test_counts_are_rows_that_stand_so_often(rows: list[tuple[float, int, int]], tenth: int) -> None:
     cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))
@@ -66,6 +67,7 @@ def test_counts_are_rows_that_stand_so_often(rows: list[tuple[float, int, int]],
     assert list(found) == list(expected)
 
 
+@settings(max_examples=25, deadline=None)
 @given(pairs)
 def test_the_best_thresholds_reach_the_best_figures(rows: list[tuple[float, int, int]]) -> None:
     cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))

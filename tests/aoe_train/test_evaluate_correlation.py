@@ -6,14 +6,14 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluation.correlation import correlation, spearman
 from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.evaluation.pair_metrics import correlation, spearman
 from aoe_train.evaluation.pairs import PairTask
-from aoe_train.evaluation.task import TaskVectors
+from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples
 from aoe_train.settings.training import Similarity
@@ -37,6 +37,7 @@ def test_ties_worked_by_hand() -> None:
     assert spearman(np.array([7, 7, 8, 9]), np.array([0, 1, 2, 3])) == pytest.approx(4.5 / 22.5**0.5)
 
 
+@settings(max_examples=40, deadline=None)
 @given(ROWS)
 def test_as_scipy(rows: list[tuple[float, float]]) -> None:
     x, y = np.array(rows, float).T

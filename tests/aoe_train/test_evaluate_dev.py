@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -70,6 +70,7 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     return total / len(pairs)
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     arrays(np.float64, (300, 3), elements=st.integers(-4, 4)),
     arrays(np.int64, (200, 2), elements=st.integers(0, 299)),

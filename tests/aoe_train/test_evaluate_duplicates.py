@@ -14,10 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.evaluation.duplicates.tables import read_duplicates
-from aoe_train.evaluation.duplicates.task import DuplicatesTask, metrics, task_metrics
-from aoe_train.evaluation.duplicates.tracker import DuplicateQuery, TrackerReports, in_order, track
-from aoe_train.evaluation.task import TaskVectors
+from aoe_train.evaluation.duplicate_tables import read_duplicates
+from aoe_train.evaluation.duplicates import (
+    DuplicateQuery,
+    DuplicatesTask,
+    TrackerReports,
+    in_order,
+    metrics,
+    task_metrics,
+    track,
+)
+from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sqlite3
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
+import aoe_train
 from aoe_train.evaluation.embedders import cached, embedder
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import Endpoint, LocalEmbedder, PromptedEmbedder, find_separator
-from aoe_train.evaluation.embedders.open import open_embedder
-from aoe_train.evaluation.embedders.quantized import MemoizedEmbedder, QuantizedEmbedder
-from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
+from aoe_train.evaluation.embedders.embedder import (
+    FunctionEmbedder,
+    LocalEmbedder,
+    MemoizedEmbedder,
+    PromptedEmbedder,
+    QuantizedEmbedder,
+    find_separator,
+)
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
@@ -63,24 +64,6 @@ def test_a_local_model_gives_its_own_vectors(bert: Path) -> None:
     assert (embedder.name, embedder.separator) == ("bert", " [SEP] ")
 
 
-def test_the_identity_tells_models_apart_and_the_same_model_not(bert: Path, tmp_path: Path) -> None:
-    shutil.copytree(bert, tmp_path / "copy")
-    same = {
-        LocalEmbedder(Encoder.load(path, device="cpu"), "x").identity for path in (bert, tmp_path / "copy")
-    }
-    assert len(same) == 1
-    others = [
-        Encoder.load(bert, device="cpu", **change) for change in ({"pooling": "max"}, {"precision": "bf16"})
-    ]  # type: ignore[arg-type]
-    turned = Encoder.load(bert, device="cpu")
-    with torch.no_grad():
-        next(turned.model.parameters())[0, 0] += 1
-    deeper = Encoder.load(bert, device="cpu")
-    deeper.model.backbone.config.layer_norm_eps = 0.5
-    found = {LocalEmbedder(encoder, "x").identity for encoder in (*others, turned, deeper)}
-    assert len(found | same) == 5
-
-
 def test_the_identity_goes_by_the_programs_too(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = Encoder.load(bert, device="cpu")
     before = LocalEmbedder(encoder, "x").identity
@@ -94,12 +77,6 @@ def test_separators_are_the_tokenizers() -> None:
     without = bytelevel()
     without.eos_token = None
     assert find_separator(without) == "\n"
-
-
-def test_a_separator_in_a_text_is_read_as_the_token(bert: Path) -> None:
-    tokenizer = Encoder.load(bert, device="cpu").tokenizer
-    (ids,) = tokenizer(["a man [SEP] the dog"])["input_ids"]
-    assert ids.count(tokenizer.sep_token_id) == 2
 
 
 def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
@@ -148,21 +125,6 @@ def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path,
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
-def test_another_model_is_noticed_though_none_of_the_texts_is_known(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
-    CachedEmbedder(Counting(turn=-5.0), store(tmp_path), progress=False).encode(["new"])
-    assert list(store(tmp_path).find([*TEXTS, "new"])) == ["new"]
-
-
-def test_vectors_of_several_lengths_are_all_forgotten(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
-    store(tmp_path).keep(TEXTS[1:2], np.ones((1, 7), np.float32))
-    again = Counting()
-    found = CachedEmbedder(again, store(tmp_path), progress=False).encode(TEXTS)
-    assert found.tobytes() == Counting().encode(TEXTS).tobytes()
-    assert sorted(again.calls[1]) == sorted(set(TEXTS))
-
-
 def test_vectors_whose_length_changes_under_way_are_an_error_and_not_kept(tmp_path: Path) -> None:
     embedder = Counting()
     wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
@@ -177,7 +139,7 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
     ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
     ours._connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ConfigError, match=r"another process writes to this cache .*; wait") as caught:
+    with pytest.raises(ConfigError, match="another process writes to it; wait") as caught:
         ours.keep(["a"], np.ones((1, 2), np.float32))
     assert "delete" not in str(caught.value)
     other.rollback()
@@ -206,77 +168,6 @@ def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"the cache of vectors can't be used .*--no-cache"):
         store(tmp_path / "file" / "below")
-    other = sqlite3.connect(tmp_path / f"{'1' * 64}.sqlite")
-    other.execute("CREATE TABLE mine (a)")
-    other.close()
-    with pytest.raises(DataError, match="not a cache of vectors"):
-        VectorStore(tmp_path, "1" * 64)
-
-
-def test_opening_goes_by_what_the_folder_is(bert: Path, cache: Path) -> None:
-    first = open_embedder(str(bert), progress=False)
-    vectors = first.encode(TEXTS)
-    assert vectors == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
-    assert [path.name for path in (cache / "vectors").glob("*.sqlite")] == [f"{first.identity}.sqlite"]
-    with pytest.raises(ConfigError, match="--precision bf16: an endpoint chooses its own"):
-        open_embedder("m", endpoint=Endpoint("http://host/v1"), precision="bf16")
-
-
-@pytest.fixture
-def dense(bert: Path, tmp_path: Path) -> Path:
-    """A folder of sentence-transformers with two layers, of which only the library computes the last."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense, LayerNorm, Pooling, Transformer
-
-    torch.manual_seed(0)
-    modules = [Transformer(str(bert)), Pooling(32), Dense(32, 8), LayerNorm(8)]
-    model = SentenceTransformer(modules=modules, device="cpu")
-    model.save(str(tmp_path / "dense"))
-    return tmp_path / "dense"
-
-
-def test_modules_of_sentence_transformers_alone_are_run_by_it(dense: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    embedder = open_embedder(str(dense), cache=False, progress=False)
-    expected = SentenceTransformer(str(dense), device="cpu").encode(TEXTS, show_progress_bar=False)
-    assert embedder.encode(TEXTS) == pytest.approx(expected, abs=1e-6)
-    assert expected.shape == (4, 8)
-    assert (embedder.name, embedder.separator) == ("dense", " [SEP] ")
-    again = open_embedder(str(dense), cache=False)
-    assert again.identity == embedder.identity
-    config = dense / "2_Dense" / "config.json"
-    config.write_text(config.read_text() + "\n")
-    assert open_embedder(str(dense), cache=False).identity != embedder.identity
-
-
-def test_without_the_library_the_refusal_says_so(dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(
-        ConfigError, match=r"which has sentence_transformers\S+LayerNorm.*pip install sentence-trans"
-    ):
-        open_embedder(str(dense), cache=False)
-
-
-def test_no_code_of_a_folder_is_run(dense: Path) -> None:
-    listed = json.loads((dense / "modules.json").read_text())
-    listed[2]["type"] = "os.path.Evil"
-    (dense / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(ConfigError, match=r"module os\.path\.Evil is"):
-        open_embedder(str(dense), cache=False)
-
-
-def test_a_pickle_of_a_module_is_not_read(dense: Path) -> None:
-    (dense / "2_Dense" / "model.safetensors").rename(dense / "2_Dense" / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match="a pickle, which can run code"):
-        open_embedder(str(dense), cache=False)
-
-
-def test_damaged_weights_are_told(dense: Path) -> None:
-    weights = dense / "2_Dense" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:600])
-    with pytest.raises(DataError, match="not loadable by sentence-transformers"):
-        open_embedder(str(dense), cache=False)
 
 
 def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
@@ -347,19 +238,23 @@ def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 
-def test_models_of_both_libraries_know_prompts_and_similarity(bert: Path, tmp_path: Path) -> None:
-    more = {"prompts": {"query": "the man: "}, "default_prompt_name": "query", "similarity_fn_name": "dot"}
-    encoder = Encoder.load(bert, device="cpu", **more)
-    encoder.save(tmp_path / "m")
-    refusal = ConfigError("not ours")
-    theirs = SentenceTransformersEmbedder(tmp_path / "m", "m", "fp32", refusal)
-    for either in (theirs, LocalEmbedder(encoder, "m")):
-        assert (either.prompts.query, either.prompts.default, either.similarity) == (
-            "the man: ",
-            "query",
-            "dot",
-        )
-        for prompt in (None, "", "a road "):
-            assert either.encode(TEXTS, prompt) == pytest.approx(
-                encoder.encode(TEXTS, prompt=prompt), abs=1e-6
-            )
+def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0, len(text)] for text in texts]
+
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("text1\ttext2\tscore\na\tb\t5\na\tfour\t3\na\tfar too long\t0\n")
+    found = aoe_train.evaluate(embed, data=pairs, resamples=0, progress=False)
+    (scores,) = found.to_dict().values()
+    assert scores["spearman"] == pytest.approx(1)
+    assert not list(cache.rglob("*.sqlite"))
+    assert FunctionEmbedder(embed).encode(["ab"], "query: ").tolist() == [[1, 9]]
+
+
+@pytest.mark.parametrize("found", [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]])
+def test_what_is_no_row_for_each_text_is_refused(found: list[list[float]]) -> None:
+    def model(texts: list[str]) -> list[list[float]]:
+        return found
+
+    with pytest.raises(DataError, match=r"^model: "):
+        FunctionEmbedder(model).encode(["a", "b", "c"])

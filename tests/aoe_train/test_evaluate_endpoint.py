@@ -92,7 +92,8 @@ def test_identity_is_model_and_address(server: Server) -> None:
     assert embedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
 
 
-def test_a_failure_that_passes_is_retried(server: Server) -> None:
+def test_a_failure_that_passes_is_retried(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
     assert embedder("m", server.url).encode(["a"]).tolist() == [vector("a")]
     assert len(server.asked) == 3
@@ -107,7 +108,6 @@ def refused(status: int, **said: str) -> Answer:
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
         (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
-        (refused(403, message="no"), AuthError, "HTTP 403"),
         (refused(404, message="no model m"), ConfigError, "no such model or address (HTTP 404: no model m)"),
         (refused(429, message="slow down"), RateLimited, "asks to wait 0.001 s (HTTP 429: slow down)"),
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
@@ -171,10 +171,7 @@ def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("localhost:8000", "expected a server's root"),
         ("http://me:pw@host/v1", "holds a user or password"),
-        ("http://host/v1?key=pw", "holds a query"),
-        ("http://[host", "expected a server's root"),
         ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
     ],
 )
@@ -183,9 +180,3 @@ def test_addresses_that_are_refused(url: str, words: str) -> None:
         embedder("m", url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)
-
-
-def test_a_key_that_no_header_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "two words")
-    with pytest.raises(ConfigError, match="holds is no key"):
-        embedder("m", "https://api.openai.com/v1")

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train.evaluation.binary import Binary
-from aoe_train.evaluation.correlation import Correlation
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
+from aoe_train.evaluation.pair_metrics import Binary, Correlation
 from aoe_train.evaluation.resample import Comparison, Interval
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.judges import CLASSES, fit_judges
@@ -139,13 +138,13 @@ def covered(runs: int, pairs: int, accuracy: float) -> float:
 
 
 def test_the_interval_holds_the_true_gain_about_as_often_as_it_says() -> None:
-    assert 0.88 <= covered(60, 300, 0.75) <= 1  # of 60, 95 % +- 2.8
+    assert covered(40, 200, 0.75) >= 0.85  # of 40, 95 % +- 3.4
 
 
 def test_no_gain_is_seldom_taken_for_one() -> None:
     """Two models that are equally good are shipped in 2.5 % of the cases, whatever the judges."""
     words: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(60):
         draw = np.random.default_rng(seed)
         truth = draw.random(200) < 0.5
         likely = np.clip(np.where(truth, 0.8, 0.2) + 0.15 * draw.normal(size=200), 0, 1)
@@ -155,8 +154,8 @@ def test_no_gain_is_seldom_taken_for_one() -> None:
         )
         assert found is not None
         words[found.word] += 1
-    assert words["ship"] <= 8
-    assert words["worse"] <= 8
+    assert words["ship"] <= 5
+    assert words["worse"] <= 5
 
 
 def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,6 +208,7 @@ def test_an_area_by_hand() -> None:
     assert judged.scores()["roc_auc"] == pytest.approx(0.5 + (measured - 0.5) / 0.64)
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-1, 1, width=16), st.booleans(), st.integers(0, 3)), min_size=2, max_size=12)
 )
@@ -218,17 +218,3 @@ def test_labels_that_nobody_doubts_are_labels(rows: list[tuple[float, bool, int]
         return
     found = Silver(cosines, labels).figures(counts[None])["roc_auc"]
     assert found == pytest.approx(Binary(cosines, labels).figures(counts[None])["roc_auc"], abs=1e-12)
-
-
-def test_doubts_that_are_justified_leave_the_area_of_true_labels() -> None:
-    """A judge that is right in eight of ten, asked about many pairs, tells what the truth would."""
-    draw = np.random.default_rng(1)
-    truth = draw.random(40_000) < 0.3
-    cosines = draw.normal(size=truth.size) + truth
-    said = truth ^ (draw.random(truth.size) < 0.2)
-    likely = np.where(said, 0.24 / (0.24 + 0.14), 0.06 / (0.06 + 0.56))  # Bayes
-    by_truth, by_judge = (
-        Binary(cosines, labels.astype(float)).scores()["roc_auc"] for labels in (truth, said)
-    )
-    assert Silver(cosines, likely).scores()["roc_auc"] == pytest.approx(by_truth, abs=0.01)
-    assert by_judge < by_truth - 0.08

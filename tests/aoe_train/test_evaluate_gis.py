@@ -10,8 +10,8 @@ import pytest
 from sklearn import metrics
 
 from aoe_train.evaluation.pairs import PairTask, length_buckets, read_binary_task
-from aoe_train.evaluation.task import TaskVectors
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.evaluation.tasks import TaskVectors
+from pairkit.app.errors import DataError
 
 Row = tuple[str, str, float]
 
@@ -128,14 +128,3 @@ def test_a_validation_split_of_one_label_chooses_no_thresholds(tmp_path: Path) -
     told: list[str] = []
     assert "f1" not in scores(read_binary_task(str(tmp_path), say=told.append))
     assert told == [f"{tmp_path}: all labels of validation are alike, so it chooses no thresholds"]
-
-
-def test_graded_labels_are_no_classes(tmp_path: Path) -> None:
-    write(tmp_path / "test.jsonl", [("a", "b", 2.5), ("a", "c", 0.5), ("b", "c", 5)])
-    with pytest.raises(DataError, match=r"found the label 2\.5, expected 0 and 1 only"):
-        scores(read_binary_task(str(tmp_path)))
-
-
-def test_a_file_has_no_splits(dataset: Path) -> None:
-    with pytest.raises(ConfigError, match="all rows of a"):
-        read_binary_task(str(dataset / "data" / "validation.jsonl"), "test")

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 from scipy.spatial import distance
 
-from aoe_train.evaluation import sts
+from aoe_train.evaluation import suites
 from aoe_train.evaluation.pairs import PairTask, read_pair_task
-from aoe_train.evaluation.sts import read_sts
-from aoe_train.evaluation.task import Encode, Result, TaskVectors, measured, summarise
+from aoe_train.evaluation.suites import read_sts
+from aoe_train.evaluation.tasks import Encode, Result, TaskVectors, measured, summarise
 from pairkit.app.errors import ConfigError, DataError
-from tests.published import REAL, STS_SIZES, graded_pairs, real_data, write_sts, write_table
+from tests.published import REAL, STS_SIZES, real_data, write_sts
 
 
 class Letters:
@@ -56,9 +56,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small = {"STS12": 5, "STS12.senteval-tok": 5, "STS-B": 3}
     files = {
         name: {split: (file, small.get(name, rows)) for split, (file, rows) in splits.items()}
-        for name, splits in sts._FILES.items()
+        for name, splits in suites._FILES.items()
     }
-    monkeypatch.setattr(sts, "_FILES", files)
+    monkeypatch.setattr(suites, "_FILES", files)
     year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
     year += [
         f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"
@@ -108,34 +108,8 @@ def test_dev_is_another_file_and_the_years_have_none(data: Path) -> None:
     (test,), _ = read_sts(data, names=["STS-B"])
     encode = Letters()
     assert evaluate(encode, [dev])["STS-B"].to_dict() != evaluate(encode, [test])["STS-B"].to_dict()
-
-
-def test_a_tokenised_year_is_run_if_asked_for(data: Path) -> None:
-    (task,), missing = read_sts(data, names=["STS12.senteval-tok"])
-    assert task.texts[0] == 'he said "no'
-    assert not missing
-
-
-def test_each_distinct_text_is_encoded_once(data: Path) -> None:
-    tasks, _ = read_sts(data)
-    encode = Letters()
-    evaluate(encode, tasks)
-    (texts,) = encode.calls
-    assert len(texts) == len(set(texts))
-    assert set(texts) == {text for task in tasks for text in task.texts}
-
-
-def test_a_model_that_gives_the_same_vector_always_is_an_error(data: Path) -> None:
-    tasks, _ = read_sts(data)
-    with pytest.raises(DataError, match="STS12: every cosine is 1: the model does not tell texts apart"):
-        evaluate(lambda texts: np.ones((len(texts), 4), np.float32), tasks)
-
-
-def test_a_damaged_row_names_file_and_row(data: Path) -> None:
-    path = data / "stsb" / "stsb-test.tsv"
-    path.write_text(path.read_text().replace("3\t", "six\t"))
-    with pytest.raises(DataError, match=r"stsb-test\.tsv:3: label 'six'"):
-        read_sts(data)
+    (tokenised,), _ = read_sts(data, names=["STS12.senteval-tok"])
+    assert tokenised.texts[0] == 'he said "no'
 
 
 def test_another_number_of_rows_than_the_published_one_is_refused(data: Path) -> None:
@@ -175,32 +149,3 @@ def test_files_with_the_published_numbers_of_pairs(tmp_path: Path, published: bo
     for result in found.values():
         assert sum(part.n for part in result.subsets.values()) in (0, result.n)
     assert found["STS15"].scores["spearman"] > 0.4  # letters alone tell something
-
-
-def test_minilm_reaches_what_its_vectors_reach_elsewhere(tmp_path: Path, minilm: Path) -> None:
-    """The same weights in transformers' own hands, pooled here; the coefficient is scipy's."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    from aoe_train.model.encoder import Encoder
-
-    rows = list(graded_pairs(60, 7))
-    task = read_pair_task(str(write_table(tmp_path / "own.tsv", "score\tsentence1\tsentence2", rows)))
-    tokenizer, model = AutoTokenizer.from_pretrained(minilm), AutoModel.from_pretrained(minilm).eval()
-    with torch.inference_mode():
-        taken = tokenizer([text for _, *pair in rows for text in pair], padding=True, return_tensors="pt")
-        mask = taken["attention_mask"][..., None].float()
-        vectors = (model(**taken).last_hidden_state * mask).sum(1) / mask.sum(1)
-    cosines = torch.nn.functional.cosine_similarity(vectors[::2], vectors[1::2]).numpy()
-    cosines = cosines.round(5)  # what says the same is equally near, whatever its last digits
-    expected = stats.spearmanr(cosines, [score for score, *_ in rows]).statistic
-    found = evaluate(Encoder.load("minilm", precision="fp32").encode, [task])["own.tsv"]
-    assert found.scores["spearman"] == pytest.approx(expected, abs=1e-3)
-    assert expected > 0.5
-
-
-def test_this_very_folder_has_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "test.csv").write_text("text1,text2,label\na,b,1\nc,d,0\n")
-    monkeypatch.chdir(tmp_path)
-    assert read_pair_task(".").name == tmp_path.name
-    assert read_pair_task("test.csv").name == "test.csv"

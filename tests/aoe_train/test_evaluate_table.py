@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
+from aoe_train.evaluation.evaluation import ahead, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.overlap import digests
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
 from aoe_train.evaluation.score import Resampling, Score, score
-from aoe_train.evaluation.table import ahead, comparisons, figures, rankings, side_by_side
-from aoe_train.evaluation.task import Input, Result, TaskMetrics, TaskVectors
+from aoe_train.evaluation.tasks import Input, Result, TaskMetrics, TaskVectors
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import ConfigError
@@ -89,10 +89,11 @@ def test_a_row_a_task_and_their_mean() -> None:
     assert grid.rows[2][1] == "–"
     assert grid.rows[-1] == ("mean of 2", "75.00", "", "")
     assert {len(row) for row in grid.rows} == {4}
-
-
-def test_without_overlap_there_is_no_column_for_it() -> None:
     assert figures(scored(trained=digests(["another"])), "t").headings == ("task", "accuracy", "n")
+    ahead_of = comparisons(scored(), "mine", "other", "t")
+    assert ahead_of.headings == ("task", "metric", "mine", "other", "difference", "p")
+    assert ahead_of.rows[0][:4] == ("MR", "accuracy", "75.00", "50.00")
+    assert ahead_of.rows[0][4].startswith("+25.00 [")
 
 
 def test_many_metrics_stand_below_one_another() -> None:
@@ -102,13 +103,10 @@ def test_many_metrics_stand_below_one_another() -> None:
     grid = figures(found, "t")
     assert grid.headings == ("task", "metric", "figure", "n")
     assert [row[:3] for row in grid.rows] == [("T", metric, "50.00") for metric in "abcd"]
-
-
-def test_differences_with_interval_and_p() -> None:
-    grid = comparisons(scored(), "mine", "other", "t")
-    assert grid.headings == ("task", "metric", "mine", "other", "difference", "p")
-    assert grid.rows[0][:4] == ("MR", "accuracy", "75.00", "50.00")
-    assert grid.rows[0][4].startswith("+25.00 [")
+    several = side_by_side({"m": found, "n": found}, "t")
+    assert several.headings == ("model", "T, a", "T, b", "T, c")
+    assert several.rows == [(name, "50.00", "50.00", "50.00") for name in "mn"]
+    assert side_by_side({"m": scored()}, "t").headings == ("model", "MR, accuracy", "CR, accuracy")
 
 
 def test_names_are_shown_as_they_are(
@@ -125,25 +123,6 @@ def test_names_are_shown_as_they_are(
     assert shown.count("[/x]\ufffd[31m") == 3  # a title, a heading and a cell
     assert all(word in shown for word in ("[/y]", "[/z]"))
     assert "\x1b[31m" not in shown
-
-
-def scored_as(model: Named, tasks: list[Hits]) -> dict[str, Score]:
-    return score(model, tasks, resamples=Resampling(0, 1), progress=False)
-
-
-def test_several_models_stand_below_one_another() -> None:
-    metrics = ("spearman", "roc_auc", "f1", "accuracy")
-    one, two = (
-        {
-            name: scored_as(Named(name, good), [Hits(task, metrics=metrics) for task in tasks])
-            for name, good in (("a", 0.5), ("b", 0.75))
-        }
-        for tasks in (["MR"], ["MR", "CR"])
-    )
-    alone = side_by_side(one, "t")
-    assert alone.headings == ("model", "MR, spearman", "MR, roc_auc", "MR, f1")
-    assert alone.rows == [("a", "50.00", "50.00", "50.00"), ("b", "75.00", "75.00", "75.00")]
-    assert side_by_side(two, "t").headings == ("model", "MR, spearman", "CR, spearman")
 
 
 def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of() -> None:

@@ -16,13 +16,11 @@ import aoe_train
 from aoe_train.cli import app
 from aoe_train.exporting import export as exports
 from aoe_train.exporting.export import difference, export, probes
-from aoe_train.exporting.hub import listing, push
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, save_bert, save_llama
+from tests.aoe_train.tiny import around, save_bert
 
 THEIRS = "sentence-transformers"
 
@@ -57,11 +55,10 @@ def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, 
         )
         > 0.1
     )
-    done = export(
-        Encoder.load(tmp_path / "m", device="cpu"), tmp_path / "x", source=tmp_path / "m", form=THEIRS
-    )
-    assert done.merged
-    assert max(done.difference, done.rounding) < 1e-5
+    said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
+    assert said["out"] == str(tmp_path / "x")
+    assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
+    assert max(said["difference"], said["rounding"]) < 1e-5
     assert not list((tmp_path / "x").glob("adapter*"))
     assert not any("lora" in name for name in load_file(tmp_path / "x/model.safetensors"))
     assert difference(SentenceTransformer(str(tmp_path / "x"), device="cpu").encode(texts), expected) < 1e-5
@@ -126,21 +123,8 @@ def test_other_vectors_leave_nothing_behind(
 def test_refuses_what_it_cant_write(bert: Path, tmp_path: Path, flags: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, **flags)
-
-
-def test_never_writes_over_a_folder(bert: Path, tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
     with pytest.raises(ConfigError, match="already exists"):
-        CliRunner().invoke(
-            app, ["export", "--model", str(bert), "--out", str(tmp_path / "x")], catch_exceptions=False
-        )
-
-
-def test_command(llama: Path, tmp_path: Path) -> None:
-    adapted(llama, tmp_path / "m")
-    said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
-    assert said["out"] == str(tmp_path / "x")
-    assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
+        aoe_train.export(bert, out=tmp_path, progress=False)
 
 
 def test_prompts_are_taken_along_and_checked(
@@ -166,43 +150,29 @@ def test_prompts_are_taken_along_and_checked(
         export(encoder, tmp_path / "y", source=bert, form=THEIRS)
 
 
-def test_adapters_keep_prompts(llama: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(llama, device="cpu", pooling="last", prompts={"query": "q: "})
-    add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8))
-    encoder.model.eval()
-    encoder.save(tmp_path / "m")
-    again = Encoder.load(tmp_path / "m", device="cpu")
-    expected = encoder.encode(["a cat"], prompt_name="query")
-    assert difference(again.encode(["a cat"], prompt_name="query"), expected) < 1e-6
-    theirs = SentenceTransformer(str(tmp_path / "m"), device="cpu")
-    assert difference(theirs.encode(["a cat"], prompt_name="query"), expected) < 1e-6
-
-
-RUN: dict[str, Any] = {"epochs": 1, "batch_size": 4, "lr": 1e-3, "progress": False}
-
-
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("adapters", [False, True])
-def test_a_share_afterwards_is_a_share_in_training(adapters: bool, tmp_path: Path) -> None:
-    save = save_llama if adapters else save_bert
-    backbone = save(tmp_path / "backbone", layers=1)
-    how = {**RUN, "lora": adapters, **({"settings": {"lora.dropout": 0.0}} if adapters else {})}
-    for name, share in (("whole", 1.0), ("half", 0.5)):
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, weight_mix=share, **how)
-        if adapters:
-            aoe_train.export(tmp_path / name, out=tmp_path / f"{name}-merged", progress=False)
-    done = aoe_train.export(tmp_path / "whole", out=tmp_path / "mixed", weight_mix=0.5, progress=False)
-    assert (done.weight_mix, done.merged) == (0.5, adapters)
-    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["weight_mix"] == 0.5
+def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path) -> None:
+    if adapters:
+        backbone, trained = llama, tmp_path / "merged"
+        adapted(llama, tmp_path / "m")
+        aoe_train.export(tmp_path / "m", out=trained, progress=False)
+    else:
+        backbone, trained = save_bert(tmp_path / "one"), save_bert(tmp_path / "m", seed=1)
+        (trained / "README.md").write_text("# The card of the trained model\n")
+    (tmp_path / "m" / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
+    done = aoe_train.export(tmp_path / "m", out=tmp_path / "mixed", weight_mix=0.25, progress=False)
+    assert (done.weight_mix, done.merged) == (0.25, adapters)
+    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["weight_mix"] == 0.25
     card = (tmp_path / "mixed/README.md").read_text()
-    assert "Weights: 0.5 of the trained ones, the rest of the backbone's" in card
-    assert "Objective" not in card  # nor anything else of the card of the model that was trained
-    half, mixed = (weights(tmp_path / name) for name in ("half-merged" if adapters else "half", "mixed"))
-    for name, weight in mixed.items():
-        torch.testing.assert_close(weight, half[name])
+    assert "Weights: 0.25 of the trained ones, the rest of the backbone's" in card
+    assert "The card of the trained model" not in card
+    first, last = weights(backbone), weights(trained)
+    for name, weight in weights(tmp_path / "mixed").items():
+        torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
 def test_what_it_was_trained_from_must_be_known_and_fit(tmp_path: Path) -> None:
@@ -230,34 +200,24 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_a_model_arrives(hub: Any, model: Path) -> None:
-    assert push(model, "me/m", endpoint=hub.url).url == f"{hub.url}/me/m/commit/abc"
-    assert hub.files == FILES
-    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
-
-
 @pytest.mark.parametrize("missing", ["README.md", "run.json"])
 def test_a_model_must_say_what_it_is(model: Path, missing: str) -> None:
     (model / missing).unlink()
     with pytest.raises(DataError, match=missing):
-        listing(model)
-
-
-def test_dry_run_lists_and_sends_nothing(model: Path) -> None:
-    flags = ["push", "--model", str(model), "--repo", "me/m", "--dry-run"]
-    found = CliRunner().invoke(app, flags, catch_exceptions=False)
-    assert found.exit_code == 0
-    found = CliRunner().invoke(app, [*flags, "--json"], catch_exceptions=False)
-    said = json.loads(found.stdout.splitlines()[-1])
-    assert said["files"] == {name: len(text) for name, text in FILES.items()}
-    assert said["url"] is None
+        aoe_train.push(model, repo="me/m", dry_run=True)
 
 
 def test_the_command_says_where_it_went_and_what_is_next(
     hub: Any, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
-    found = CliRunner().invoke(app, ["push", "--model", str(model), "--repo", "me/m"], catch_exceptions=False)
+    flags = ["push", "--model", str(model), "--repo", "me/m"]
+    listed = CliRunner().invoke(app, [*flags, "--dry-run", "--json"], catch_exceptions=False)
+    said = json.loads(listed.stdout.splitlines()[-1])
+    assert (said["files"], said["url"]) == ({name: len(text) for name, text in FILES.items()}, None)
+    found = CliRunner().invoke(app, flags, catch_exceptions=False)
     assert found.exit_code == 0
     assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
+    assert hub.files == FILES
+    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
     assert "aoe encode TEXTS.txt --model me/m" in found.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,18 +14,16 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import aoe_train
 from aoe_train.evaluation.pairs import PairTask, pair_task
+from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
-from aoe_train.exporting.export import Exported, difference, export, probes
+from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.loss import SAMPLES, Loss, measure
-from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder, pool_padded, write_onnx
+from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder, write_onnx
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.text_model import pool
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
@@ -34,20 +33,6 @@ needs_packages = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are extras",
 )
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.sampled_from(POOLINGS), st.integers(0, 3))
-def test_padded_pooling_is_packed_pooling(lengths: list[int], pooling: str, padding: int) -> None:
-    torch.manual_seed(sum(lengths))
-    states = [torch.randn(n, 4) for n in lengths]
-    padded = torch.full((len(lengths), max(lengths) + padding, 4), 1e3)
-    mask = torch.zeros(padded.shape[:2], dtype=torch.int64)
-    for row, state in enumerate(states):
-        padded[row, : len(state)], mask[row, : len(state)] = state, 1
-    packed = pool(
-        (torch.cat(states),), torch.tensor(lengths), torch.ones(len(lengths), dtype=torch.int64), pooling
-    )
-    assert torch.allclose(pool_padded(padded, mask, pooling), packed, atol=1e-5)
 
 
 def load(folder: Path, **settings: Any) -> Encoder:
@@ -146,22 +131,10 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 
 
 @needs_packages
-def test_a_graph_reads_one_window(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a graph reads one window"):
-        write_onnx(tmp_path, bert, EncoderSettings(pooling="cls", long_text="chunks"), 32)
-
-
-@needs_packages
 def test_a_recurrent_network_is_no_graph(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
     with pytest.raises(ConfigError, match=r"memory is updated.*--format sentence-transformers"):
         write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
-
-
-@needs_packages
-def test_half_precision_graphs_are_refused(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="exported in fp32"):
-        export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx", dtype="bf16")
 
 
 def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +151,7 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        ({"long_text": "chunks"}, "a graph reads one window"),
         ({"include_prompt": False}, "leaves out the tokens of prompts"),
         (
             {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
@@ -185,9 +159,7 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pyt
         ),
     ],
 )
-def test_prompts_that_a_graph_cannot_have(
-    bert: Path, tmp_path: Path, settings: dict[str, Any], told: str
-) -> None:
+def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str) -> None:
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
@@ -223,14 +195,11 @@ def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_too_much_loss_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too coarse.*nothing was written"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
+    with pytest.raises(DataError, match="mine"):  # labels that are all alike
+        measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
     nan = {text: [float("nan")] * 2 for text in VECTORS}
     with pytest.raises(DataError, match="nan"):
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
-
-
-def test_labels_that_are_all_alike_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="mine"):
-        measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
 
 
 def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
@@ -242,46 +211,38 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_packages
-def test_int8_beside_the_model(shallow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = exported_int8(shallow, tmp_path, "onnx-int8", monkeypatch)
+def test_int8_beside_the_model(
+    exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
+    encoder, folder = exported
+    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
+    monkeypatch.setattr(
+        exports, "write_onnx", lambda out, *_: shutil.copytree(folder, out, dirs_exist_ok=True)
+    )
+    done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encoder = loaded(shallow)
-    found = onnx_encoder(tmp_path / "x", file=GRAPHS["onnx-int8"].file)(probes(40))
-    assert 1e-6 < difference(found, encoder.encode(probes(40))) < 0.3
+    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
+    assert 1e-6 < difference(encode(probes(40)), encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4
+    assert isinstance(done.loss, Loss)
+    assert done.loss.cosine_mean > 0.95
     card = (tmp_path / "x/README.md").read_text()
+    assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-
-
-def loaded(folder: Path) -> Encoder:
-    return Encoder.load(folder, device="cpu", precision="fp32", pooling="avg", normalize=True, max_length=40)
-
-
-def exported_int8(source: Path, place: Path, form: Any, monkeypatch: pytest.MonkeyPatch) -> Exported:
-    """A model of random weights, whose cosines are all alike, without the limit on their order.
-
-    The card's code is run, and the loss must stand in card and run.json.
-    """
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
-    done = export(loaded(source), place / "x", source=source, form=form)
-    card = (place / "x/README.md").read_text()
-    run = json.loads((place / "x/run.json").read_text())["export"]
-    if GRAPHS[form].int8:
-        assert isinstance(done.loss, Loss)
-        assert done.loss.cosine_mean > 0.95
-        assert f"{done.loss}." in card
-        assert run["loss"]["pairs"] == 780
-    else:
-        assert done.loss is run["loss"] is None
-    monkeypatch.chdir(place)
+    run = json.loads((tmp_path / "x/run.json").read_text())["export"]
+    assert run["loss"]["pairs"] == 780
+    monkeypatch.chdir(tmp_path)
     found: dict[str, Any] = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
-    expected = loaded(source).encode(["A man is playing a flute."])
+    expected = encoder.encode(["A man is playing a flute."], prompt="")
     assert difference(np.asarray(found["vectors"]), expected) < 0.3
-    return done
 
 
-def test_data_measures_int8_only(tmp_path: Path) -> None:
+@needs_packages
+def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="exported in fp32"):
+        aoe_train.export("minilm", out=tmp_path / "x", format="onnx", dtype="bf16", progress=False)
     with pytest.raises(ConfigError, match="--data is what the loss of int8 is measured on"):
         aoe_train.export("minilm", out=tmp_path / "x", data=PAIRS, progress=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import log, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from aoe_train import Hybrid
-from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused, store_weights
+from aoe_train.model.hybrid import TfIdf, fused
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25
 
@@ -57,18 +56,6 @@ def test_vectors_are_compared_as_their_model_says() -> None:
         for how in ("cosine", "dot", "euclidean")
     }
     assert found == {"cosine": [0, 0], "dot": [1, 0], "euclidean": [0, 1]}
-
-
-def test_a_model_says_how_much_its_vectors_count(tmp_path: Path) -> None:
-    assert Hybrid(TEXTS, VECTORS, model=tmp_path).weight == WEIGHTS["bm25"]  # its folder says nothing
-    store_weights(tmp_path, {"bm25": 0.3, "tfidf": 1.0})
-    assert Hybrid(TEXTS, VECTORS, model=tmp_path).weight == 0.3
-    assert Hybrid(TEXTS, VECTORS, model=str(tmp_path), words="tfidf").weight == 1
-    assert Hybrid(TEXTS, VECTORS, model=tmp_path, weight=0.4).weight == 0.4
-    for damage in ('{"bm25": 2}', '{"bm25": "0.5"}', '{"bm42": 0.5}', "[]", "{"):
-        (tmp_path / "hybrid.json").write_text(damage)
-        with pytest.raises(DataError, match=r"hybrid\.json: "):
-            Hybrid(TEXTS, VECTORS, model=tmp_path)
 
 
 @pytest.mark.parametrize(

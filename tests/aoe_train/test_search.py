@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
-from aoe_train.searching import near_duplicates
-from aoe_train.searching.filters import allowed, is_value
+from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -126,12 +125,6 @@ def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
     assert found.full == 0
 
 
-def test_an_index_of_few_texts_by_a_graph_is_exact(bert: Path, tmp_path: Path):
-    pytest.importorskip("faiss")
-    few = {"out": tmp_path / "index", "cache": False, "progress": False}
-    assert aoe_train.index(TEXTS, model=bert, kind="hnsw", **few).recall == 1
-
-
 def test_both_rankings_together_are_the_hybrid_s(bert: Path, made: Path):
     index = aoe_train.open_index(made, model=bert)
     encoder = Encoder.load(bert)
@@ -222,8 +215,6 @@ def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
     [
         ("index.json", b'{"format": 1, "rows": "many"}', "index.json"),
         ("vectors.npy", b"no array", "vectors.npy.*build the index again"),
-        ("probe.npy", b"", "probe.npy.*build the index again"),
-        ("vectors.npy", b"PK\x03\x04 is how another kind begins", "vectors.npy.*build the index again"),
         ("rows.parquet", None, "rows.parquet.*is gone; build the index again"),
         ("words/indices.csc.index.npy", b"x", "build the index again"),
     ],
@@ -243,20 +234,6 @@ def test_a_damaged_index_is_one_line(
     again = aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
     assert again.rows == 60
     assert aoe_train.search(tmp_path / "index", "a dog", by="words")
-
-
-def test_vectors_and_columns_of_a_stranger_end_in_one_line(bert: Path, tmp_path: Path):
-    out = tmp_path / "index"
-    aoe_train.index(TEXTS, model=bert, out=out, cache=False, progress=False)
-    rows = pl.read_parquet(out / "rows.parquet")
-    rows.with_columns(a=pl.Series([[1]] * 4)).write_parquet(out / "rows.parquet")
-    with pytest.raises(DataError, match="the column 'a' holds no single values"):
-        aoe_train.search(out, "a dog", by="words")
-    rows.write_parquet(out / "rows.parquet")
-    np.save(out / "vectors.npy", np.full((4, 32), np.nan, np.float32))
-    for by in ("both", "model"):
-        with pytest.raises(DataError, match="vectors that are no numbers"):
-            aoe_train.search(out, "a dog", model=bert, by=by)
 
 
 def test_a_column_of_the_name_that_an_index_uses_is_not_lost(bert: Path, tmp_path: Path):
@@ -290,27 +267,6 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
         found.write(tmp_path / "pairs.parquet")
 
 
-def test_pairs_are_written_a_part_at_a_time(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    found = aoe_train.duplicates(made, least=-1, neighbours=60, progress=False)
-    taken: list[int] = []
-    whole = near_duplicates.NearDuplicates.rows
-
-    def rows(self: near_duplicates.NearDuplicates, start: int = 0, count: int | None = None) -> pl.DataFrame:
-        part = whole(self, start, count)
-        taken.append(len(part))
-        return part
-
-    monkeypatch.setattr(near_duplicates.NearDuplicates, "rows", rows)
-    monkeypatch.setattr(near_duplicates, "_WRITTEN", 500)
-    found.write(tmp_path / "pairs.parquet")
-    assert (max(taken), sum(taken)) == (500, 60 * 59 / 2)
-    assert pl.read_parquet(tmp_path / "pairs.parquet").equals(whole(found))
-    near_duplicates.NearDuplicates(found.pairs.clear(), found.asked, found.index, 0).write(
-        tmp_path / "none.parquet"
-    )
-    assert pl.read_parquet(tmp_path / "none.parquet").schema == whole(found).schema
-
-
 def test_the_table_shows_what_the_pairs_say(bert: Path, tmp_path: Path):
     rows = [
         {"key": "A-1", "text": "the dog\nis \x1b[31mrunning " + "far " * 60},
@@ -328,20 +284,14 @@ def test_the_table_shows_what_the_pairs_say(bert: Path, tmp_path: Path):
     [
         ({"score": "1"}, [0]),
         ({"score": 1}, [0]),
-        ({"score": "1.0"}, [0]),
         ({"score": 2.5}, [1]),
         ({"score": "one"}, []),
-        ({"score": "sNaN"}, []),
-        ({"count": "sNaN"}, []),
         ({"score": True}, []),
         ({"count": "3"}, [0]),
-        ({"count": "3.0"}, [0]),
         ({"count": 3.5}, []),
-        ({"count": "1e400"}, []),
-        ({"count": "inf"}, []),
+        ({"count": 2**60 + 1}, []),
         ({"count": str(2**64)}, []),
         ({"price": "1.5"}, [0]),
-        ({"price": "1.501"}, []),
         ({"open": True}, [0]),
         ({"open": "false"}, [1]),
     ],
@@ -355,16 +305,9 @@ def test_numbers_are_equal_however_they_are_written(where: dict[str, Any], place
             "open": [True, False, None],
         }
     )
-    ((name, value),) = where.items()
-    found = rows.with_row_index().filter(is_value(name, rows.schema[name], value))
-    assert found["index"].to_list() == places
-
-
-def test_columns_of_a_text_may_have_blanks_around_the_comma(bert: Path, tmp_path: Path):
-    data, out = tmp_path / "issues.parquet", tmp_path / "index"
-    issues(5).drop("labels").write_parquet(data)
-    aoe_train.index(data, model=bert, out=out, text_column="body , state", cache=False, progress=False)
-    assert aoe_train.open_index(out, words_only=True).texts([1]) == [f"{issues(5)['body'][1]}\n\nopen"]
+    found = allowed(rows, where, {})
+    assert found is not None
+    assert found.tolist() == places
 
 
 def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, tmp_path: Path):
@@ -415,10 +358,17 @@ def dated(count: int = 40) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("by", ["both", "model", "words"])
-def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, tmp_path: Path, by: str):
-    rows, out = dated(), tmp_path / "index"
+@pytest.fixture(scope="module")
+def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dated") / "index"
+    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
     aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    return out
+
+
+@pytest.mark.parametrize("by", ["both", "model", "words"])
+def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, dated_index: Path, by: str):
+    rows, out = dated(), dated_index
     found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
     assert (found.texts, found.undated) == (39, 1)
     index = aoe_train.open_index(out, model=bert)
@@ -436,9 +386,8 @@ def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, tmp_pa
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
 
 
-def test_each_text_finds_all_others_and_never_itself_without_a_column(bert: Path, tmp_path: Path):
-    aoe_train.index(dated(), model=bert, out=tmp_path / "index", cache=False, progress=False)
-    hits = aoe_train.search_every(tmp_path / "index", top=100, by="model", progress=False).hits
+def test_each_text_finds_all_others_and_never_itself_without_a_column(dated_index: Path):
+    hits = aoe_train.search_every(dated_index, top=100, by="model", progress=False).hits
     assert hits.group_by("place1").len()["len"].to_list() == [39] * 40
     assert hits.filter(pl.col("place1") == pl.col("place2")).height == 0
 
@@ -462,37 +411,26 @@ def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path
         assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-7)
 
 
-def test_rows_before_a_value_alone(bert: Path, tmp_path: Path):
-    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
-    out = tmp_path / "index"
-    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
-    index = aoe_train.open_index(out, model=bert)
-    text = rows["text"][0]
+def test_rows_before_a_value_alone(bert: Path, dated_index: Path):
+    index = aoe_train.open_index(dated_index, model=bert)
+    text = index.texts([0])[0]
     for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
         found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
         assert found == set(range(7))
-    with pytest.raises(ConfigError, match="before day=soon: no value of this column, which holds Int64"):
-        index.search(text, before={"day": "soon"})
+    for value in ("soon", 2**200):
+        with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
+            index.search(text, before={"day": value})
     with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
         index.search_every(before="age", progress=False)
 
 
-@pytest.mark.parametrize("value", [2**200, "\ud800"])
-def test_a_value_that_no_column_can_hold_is_told(value: Any):
-    rows = pl.DataFrame({"day": [1], "at": ["2020"]})
-    with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
-        allowed(rows, {}, {"day": value})
-    with pytest.raises(ConfigError, match=r"before at=.*: no value of this column, which holds String"):
-        allowed(rows, {}, {"at": value})
-
-
 def test_each_on_the_command_line_writes_the_same_bytes_twice(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dated_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    aoe_train.index(dated(), model=bert, out="index", cache=False, progress=False)
+    index = str(dated_index)
     for name in ("one", "two"):
-        words = ["search", "index", "--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
+        words = ["search", index, "--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout) == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
@@ -503,14 +441,13 @@ def test_each_on_the_command_line_writes_the_same_bytes_twice(
         (["--every", "--out", "one"], "already exists"),
         (["--every", "--out", "x", "--before", "day=3"], "--before COLUMN once"),
     ):
-        refused = CliRunner().invoke(app, ["search", "index", *wrong])
+        refused = CliRunner().invoke(app, ["search", index, *wrong])
         assert isinstance(refused.exception, ConfigError)
         assert words in str(refused.exception)
 
 
-def test_a_long_text_comes_by_standard_input(bert: Path, tmp_path: Path):
-    rows, out = dated(), tmp_path / "index"
-    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+def test_a_long_text_comes_by_standard_input(dated_index: Path):
+    rows, out = dated(), dated_index
     text = rows["text"][3] + "\n" + "x" * 300_000 + "é"
     told = [
         CliRunner().invoke(app, ["search", str(out), asked, "--by", "words", "--json"], input=given)

@@ -21,7 +21,7 @@ def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.data())
 def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
@@ -62,7 +62,7 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_pat
         build(IndexVectors(vectors), "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw", vectors.shape))
+    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw"))
     assert measure(IndexVectors(vectors), searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
@@ -81,11 +81,8 @@ def test_a_filter_is_kept_by_an_index_too(tmp_path: Path, monkeypatch: pytest.Mo
         assert found.places[0, 0] == 0
 
 
-def test_a_damaged_index_and_one_of_other_vectors_are_refused(tmp_path: Path):
+def test_a_damaged_index_is_refused(tmp_path: Path):
     pytest.importorskip("faiss")
-    build(IndexVectors(unit(300, 8)), "hnsw", tmp_path)
-    with pytest.raises(DataError, match="is of 300 vectors of 8 numbers, not of 301 of 8"):
-        read(tmp_path, "hnsw", (301, 8))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
-        read(tmp_path, "hnsw", (300, 8))
+        read(tmp_path, "hnsw")

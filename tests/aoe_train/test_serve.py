@@ -6,8 +6,6 @@ import base64
 import json
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -91,8 +89,7 @@ def waiting(server: EmbeddingServer) -> int:
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
 
-@pytest.mark.parametrize("encoding", ["float", "base64", None])
-@pytest.mark.parametrize("dimensions", [None, 8])
+@pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
 def test_openai_s_client_gets_the_vectors_of_encode(
     server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
 ) -> None:
@@ -123,39 +120,21 @@ def test_one_text_its_prompt_and_the_models(server: EmbeddingServer, encoder: En
         asked.embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
-def test_evaluate_asks_it_as_any_endpoint(bert: Path, server: EmbeddingServer, tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.tsv"
-    texts = sentences(40)
-    rows = [f"{one}\t{other}\t{n % 6}" for n, (one, other) in enumerate(zip(texts, texts[::-1], strict=True))]
-    pairs.write_text("\n".join(["text1\ttext2\tlabel", *rows]) + "\n")
-    options: dict[str, Any] = {"data": str(pairs), "cache": False, "resamples": 0, "progress": False}
-    there = aoe_train.evaluate("m", endpoint=f"{server.url}/v1", **options).to_dict()
-    here = aoe_train.evaluate(str(bert), **options).to_dict()
-    assert there["pairs.tsv"]["n"] == 40
-    assert there["pairs.tsv"]["pearson"] == pytest.approx(here["pairs.tsv"]["pearson"], abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
         (b'{"input": NaN}', 400, "JSON is malformed"),
         (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),
-        (b'{"input": ' + b"[" * 200_000, 400, "Expected"),
         (b'{"input": "\xff"}', 400, "utf-8"),
         (b'{"input": "\\ud800"}', 400, "JSON is malformed|truncated|surrogate"),
         (b"[]", 400, "Expected `object`"),
-        (b"", 400, "truncated"),
         ({"input": [1, 2, 3]}, 400, "token numbers"),
-        ({"input": [[1, 2], [3]]}, 400, "token numbers"),
         ({"input": []}, 400, "input is empty"),
         ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
         ({"input": ["a"] * 65}, 400, "65 texts; at most 64 a request"),
-        ({"input": [0] * 340_000}, 400, "send texts"),
-        ({"input": ["a", 1]}, 400, "token numbers"),
         ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
         ({"input": [True]}, 400, "got `bool`"),
         ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
-        ({"input": "a", "dimensions": 0}, 400, "dimensions"),
         ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format"),
         ({"input": "a", "prompt_name": "lost"}, 400, "lost"),
         ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
@@ -185,9 +164,7 @@ def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> Non
         [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))],  # the beginning of TLS
         [b"GET /health HTTP/9.9\r\n\r\n"],
         [b"A" * 200_000],
-        [b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
-        [b"POST /search HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"],
     ],
 )
 def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]) -> None:
@@ -231,7 +208,6 @@ def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pyt
         ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
         ({"max_texts": 0}, "texts"),
         ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
-        ({"host": "no such host", "no_key": True}, "no address of this machine"),
         ({"index": "nowhere"}, "nowhere"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -241,35 +217,6 @@ def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pyt
         taken.listen()
         with pytest.raises(ConfigError, match="can't be used"):
             aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc alone")
-def test_a_thread_s_model_keeps_its_memory() -> None:
-    """What a thread frees and takes again costs no new pages, once it shares the first thread's memory."""
-    faults = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True)
-    assert int(faults.stdout) < 2000  # of 24,000 pages that are written 5 times
-
-
-_FAULTS = """
-import ctypes, resource, threading
-from aoe_train.model.device import keep_freed_memory, share_memory_among_threads
-keep_freed_memory(), share_memory_among_threads()
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-def work():
-    for turn in range(6):
-        if turn == 1:
-            global before
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        places = [libc.malloc(24 << 20) for _ in range(4)]
-        for place in places:
-            ctypes.memset(place, 1, 24 << 20)
-        for place in places:
-            libc.free(place)
-thread = threading.Thread(target=work)
-thread.start(), thread.join()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
 
 
 def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
@@ -284,7 +231,6 @@ def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
         assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
-            ({"text": ""}, "text"),
             ({"text": " "}, "the text is empty"),
             ({"text": "a", "top": 0}, "top"),
             ({"text": "a", "where": {"lost": 1}}, "no such column"),

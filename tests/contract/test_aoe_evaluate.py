@@ -14,9 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import aoe_train
 import gis_builder
-from pairkit.app.errors import ConfigError
 from tests.aoe_train.embeddings_server import Server, serving
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -106,22 +104,6 @@ def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> N
     by_age = [part["n"] for name, part in best["subsets"].items() if name.endswith("days")]
     assert sum(by_length) == sum(by_age) == best["n"]
     assert "| BM25 |" in (place / "told.md").read_text()
-
-    aoe_train.Encoder.load(place / "bert").save(place / "ours")
-    kept = run(place, "--model", "ours", *flags, "--keep-weights")
-    assert " ".join(kept.out.split("\n")[0].split()) == "gis: duplicates found, times 100"
-    weights = {"bm25": best["weight"], "tfidf": found["bert + TF-IDF"]["weight"]}
-    assert json.loads((place / "ours" / "hybrid.json").read_text()) == weights
-
-
-def test_weights_are_kept_in_folders_of_ours_alone(place: Path) -> None:
-    pairs = [{"text1": "a dog", "text2": "a cat", "label": 1}]
-    with pytest.raises(ConfigError, match="leaves weights in the folders of models that `aoe train` made"):
-        aoe_train.evaluate(
-            place / "bert", suite="duplicates", data=pairs, keep_weights=True, cache=False, progress=False
-        )
-    with pytest.raises(ConfigError, match="--keep-weights is for hybrids"):
-        aoe_train.evaluate(place / "bert", data=pairs, keep_weights=True, progress=False)
 
 
 def test_a_table_for_people(place: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aoe_train.evaluation import sts
+from aoe_train.evaluation import suites as sts
 from papers.suites import nli, retrieval, transfer
 from tests.docs.blocks import ROOT
 

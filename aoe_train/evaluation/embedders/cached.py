@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,9 +87,6 @@ class CachedEmbedder(EmbedderWrapper):
             asked = texts[start : start + _TEXTS]
             keys = _kept_as(asked, prompt)
             found = self._store.find(keys)
-            if any(len(vector) != self._dim for vector in found.values()):
-                self._forget(self._store, "vectors of several lengths are kept of it")
-                return matrix, texts
             for text, key in zip(asked, keys, strict=True):
                 if key in found:
                     matrix[rows[text]] = found[key]
@@ -106,13 +102,10 @@ class CachedEmbedder(EmbedderWrapper):
             store.clear()  # nothing is there, or nobody knows of which model
             store.keep([PROBE], now[None])
         elif not same_model(now, kept):
-            self._forget(store, "gives other vectors than those kept of it")
+            self._say(f"{self.name}: gives other vectors than those kept of it, which are deleted")
+            store.clear()
             store.keep([PROBE], now[None])
         return len(now)
-
-    def _forget(self, store: VectorStore, why: str) -> None:
-        self._say(f"{self.name}: {why}, which are forgotten")
-        store.clear()
 
 
 def _kept_as(texts: list[str], prompt: str | None) -> list[str]:
@@ -183,22 +176,10 @@ class VectorStore:
             with database_errors(self._path):
                 yield
         except (ConfigError, DataError) as error:
-            if _is_busy(error.__cause__):
-                raise ConfigError(
-                    f"{self._path}: another process writes to this cache of vectors; wait until it has ended,"
-                    " set AOE_CACHE to another folder, or give --no-cache"
-                ) from error
-            cause = error.__cause__ if isinstance(error.__cause__, (sqlite3.Error, OSError)) else error
             raise type(error)(
-                f"{self._path}: the cache of vectors can't be used ({cause}); delete it, set AOE_CACHE to"
-                " another folder, or give --no-cache"
+                f"the cache of vectors can't be used ({error}); set AOE_CACHE to another folder, or give"
+                " --no-cache"
             ) from error
-
-
-def _is_busy(cause: BaseException | None) -> bool:
-    code = getattr(cause, "sqlite_errorcode", None)
-    # Extended codes keep the plain code in their low byte.
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _key(text: str) -> bytes:

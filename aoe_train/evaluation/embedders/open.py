@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, LocalEmbedder
-from aoe_train.evaluation.embedders.function import OWN, Function, FunctionEmbedder, imported_model
+from aoe_train.evaluation.embedders.embedder import (
+    Embedder,
+    Endpoint,
+    Function,
+    FunctionEmbedder,
+    LocalEmbedder,
+)
 from aoe_train.model.run_folder import cache_dir
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Listener
 from pairkit.app.terminal import say
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.training import EncodingPrecision
 
@@ -45,10 +48,7 @@ def open_model(
     layers: int | None = None,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """The same, which encodes whatever it is given, and tells `Read` of it where it has a tokenizer.
-
-    See `open_embedder`.
-    """
+    """The same, which encodes whatever it is given."""
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):
@@ -62,17 +62,13 @@ def open_model(
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
         return _open_endpoint(model, endpoint, precision, layers)
-    if is_other(model):
-        for flag, given in (("--precision", precision != "auto"), ("--layers", layers is not None)):
-            if given:
-                raise ConfigError(f"{flag}: {model} has none to choose; leave it out")
-        return imported_model(model)
-    local = _open_local(model, precision, layers)
-    from aoe_train.model.precision import slow_precision  # brings torch, which vectors of others need not
+    from aoe_train.model.encoder import Encoder  # brings torch, which vectors of others need not
+    from aoe_train.model.precision import slow_precision
 
-    if slow := slow_precision(precision, local.device):
+    encoder = Encoder.load(model, precision=precision, inference_only=True, layers=layers)
+    if slow := slow_precision(precision, encoder.device):
         say(slow)
-    return local
+    return LocalEmbedder(encoder, model)
 
 
 def _open_endpoint(
@@ -85,38 +81,3 @@ def _open_endpoint(
     if layers is not None:
         raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
     return EndpointEmbedder(model, endpoint)
-
-
-def is_other(model: str) -> bool:
-    """Whether a name is that of a function: of no folder that could be looked into."""
-    return model.startswith(OWN)
-
-
-def _open_local(
-    model: str, precision: EncodingPrecision, layers: int | None
-) -> LocalEmbedder | SentenceTransformersEmbedder:
-    from aoe_train.evaluation.embedders.sentence_transformers import SentenceTransformersEmbedder
-    from aoe_train.model.backbones.load import find_folder
-    from aoe_train.model.encoder import Encoder
-
-    folder = find_folder(model)
-    refusal = _why_not_ours(folder)
-    if refusal is not None:
-        if layers is not None:
-            raise ConfigError(f"--layers {layers}: sentence-transformers runs this model ({refusal})")
-        return SentenceTransformersEmbedder(folder, model, precision, refusal)
-    return LocalEmbedder(Encoder.load(folder, precision=precision, inference_only=True, layers=layers), model)
-
-
-def _why_not_ours(folder: Path) -> ConfigError | None:
-    """What a sentence-transformers folder has that `Encoder` can't compute; None if nothing."""
-    from aoe_train.model.encoder_settings import SETTINGS_FILE
-    from aoe_train.model.interchange import read_sentence_transformers
-
-    if (folder / SETTINGS_FILE).is_file():
-        return None
-    try:
-        read_sentence_transformers(folder)
-    except ConfigError as refusal:
-        return refusal
-    return None

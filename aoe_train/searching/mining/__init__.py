@@ -1,6 +1,1 @@
-"""Hard negatives for a dataset of positives.
-
-```
-settings ─► dataset ► known_positives ► rank (texts in, nearest candidates out) ► mine ► run (n-tuples out)
-```
-"""
+"""Hard negatives for positives: `dataset` > `rank` (nearest candidates) > `mine` > `run` (n-tuples)."""

@@ -1,31 +1,151 @@
-"""Rows of a dataset as anchors, positives and candidates, each text once."""
+"""Settings of mining, and rows of a dataset as anchors, positives and candidates, each text once."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
+from pydantic import BeforeValidator, Field, model_validator
 
-from aoe_train.searching.mining.known_positives import KnownPositives, Places
 from pairkit.app.errors import DataError
+from pairkit.app.settings import Settings, split_at_commas
 from pairkit.dataset.in_memory import source_name
 from pairkit.dataset.reader import read_pairs, read_rows
 from pairkit.dataset.records import with_provenance
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
 from pairkit.system.seeded import keyed_unit
 
 if TYPE_CHECKING:
-    from aoe_train.searching.mining.settings import MineSettings
     from pairkit.dataset.in_memory import Source
     from pairkit.dataset.labels import LabelRules
     from pairkit.dataset.records import PairDataset
 
+Places = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 REPEATED, NOT_POSITIVE = "repeated", "not_positive"
+
+_WIDER = 10  # candidates looked at for each negative where some may be turned down
+
+
+class MineSettings(Settings):
+    """Settings of a run of mining.
+
+    A rule on scores that is None is not applied. Scores are cosines where a model takes part, else BM25's.
+    """
+
+    by: Literal["bm25", "model", "both"]  # who ranks the candidates; both: in turns
+    negatives: int = Field(default=5, ge=1)  # of a row, at most
+    # candidates that are skipped, and the place of the last that is looked at
+    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = None
+    sampling: Literal["top", "random"] = "top"  # the nearest of those that are left, or any
+    max_score: float | None = None  # no candidate above it
+    min_score: float | None = None  # and none below it
+    margin: float | None = None  # how far below the positive's score a candidate has to be
+    relative_margin: float | None = Field(default=None, lt=1)  # the same, as a share of that score
+    candidates: Literal["all", "positives"] | None = (
+        None  # all texts, or those that stand second; None: as the rows are
+    )
+    transitive: bool = True  # whether positives of positives, and whole clusters, are no negatives either
+    threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)  # from which texts are near-identical
+    scores: bool = False  # write scores, too
+    seed: int = 42
+
+    @model_validator(mode="after")
+    def _room(self) -> MineSettings:
+        low, high = self.window
+        if low < 0 or high <= low:
+            raise ValueError(
+                f"rank_range {low},{high}: expected how many candidates to skip and the last to look at, such"
+                " as 10,50"
+            )
+        if self.negatives > (high - low) * (2 if self.by == "both" else 1):
+            raise ValueError(
+                f"{self.negatives} negatives of the {high - low} candidates in the range {low},{high}; widen"
+                " it or ask for fewer"
+            )
+        return self
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Places of the candidates that are looked at, from the first to before the last, from 0."""
+        return self.rank_range or (0, _WIDER * self.negatives)
+
+    @property
+    def measures_positives(self) -> bool:
+        """Whether the scores of positives matter."""
+        return self.scores or self.margin is not None or self.relative_margin is not None
+
+
+class KnownPositives:
+    """Texts in units of equal and near-identical ones, and units in families of those that belong together.
+
+    A family is what positives and clusters tie, also through others.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        positives: Iterable[tuple[int, int]],
+        ties: Iterable[tuple[int, int]] = (),
+        *,
+        threshold: float,
+        transitive: bool = True,
+    ) -> None:
+        """Group the texts."""
+        self.unit = near_identical_to(texts, threshold).astype(np.int64)
+        families: Groups[int] = Groups()
+        partners: defaultdict[int, set[int]] = defaultdict(set)
+        for one, other in positives:
+            first, second = int(self.unit[one]), int(self.unit[other])
+            families.join(first, second)
+            partners[first].add(second)
+            partners[second].add(first)
+        for one, other in ties:
+            families.join(int(self.unit[one]), int(self.unit[other]))
+        self.family = np.fromiter((families.find(unit) for unit in self.unit.tolist()), np.int64, len(texts))
+        self._unit_sizes = np.bincount(self.unit, minlength=len(texts))
+        self._family_sizes = np.bincount(self.family, minlength=len(texts))
+        self._partners, self._transitive = partners, transitive
+
+    def excluded(self, text: int, others: Places) -> Marks:
+        """Which of the others are no negatives of a text: it, those like it, and its positives."""
+        return (
+            self.belong_together(text, others) if self._transitive else self._among(self._ties(text), others)
+        )
+
+    def most_excluded(self, text: int) -> int:
+        """How many texts there are, at most, that `excluded` would tell."""
+        if self._transitive:
+            return int(self._family_sizes[self.family[text]])
+        return int(self._unit_sizes[self._ties(text)].sum())
+
+    def seen_by_row(self, anchor: int, positive: int, others: Places) -> Marks:
+        """What `excluded` would tell of the anchor if a row's two texts were all that is known."""
+        return self._among([int(self.unit[anchor]), int(self.unit[positive])], others)
+
+    def belong_together(self, text: int, others: Places) -> Marks:
+        """Which of the others are of the text's family, so that as negatives they would be false."""
+        return np.asarray(self.family[others] == self.family[text])
+
+    def has_further(self, anchor: int, positive: int) -> bool:
+        """Whether the family has other texts than those like the two."""
+        own = {int(self.unit[anchor]), int(self.unit[positive])}
+        return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(own)].sum())
+
+    def _ties(self, text: int) -> list[int]:
+        unit = int(self.unit[text])
+        return [unit, *(self._partners.get(unit, set()) - {unit})]
+
+    def _among(self, units: list[int], others: Places) -> Marks:
+        return np.asarray(np.isin(self.unit[others], units))
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.mining.known_positives import KnownPositives, Marks, Places
+from aoe_train.searching.mining.dataset import KnownPositives, Marks, Places
 from aoe_train.searching.mining.rank import ByModel, ByWords, Ranked, Scores
 from pairkit.app.progress import Listener, Progress
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from aoe_train.searching.mining.dataset import MiningDataset, MiningSplit
+    from aoe_train.searching.mining.dataset import MineSettings, MiningDataset, MiningSplit
     from aoe_train.searching.mining.rank import MiningVectors
-    from aoe_train.searching.mining.settings import MineSettings
 
 
 BEFORE_RANGE, KNOWN = "before_range", "anchor_or_known_positive"
@@ -262,14 +261,9 @@ def _split(material: MiningDataset, part: MiningSplit, settings: MineSettings, m
         if settings.scores:
             row.append([mined.positive_scores[anchor, positive], *chosen.scores.tolist()])
         rows.append(row)
-    found.rows = pl.DataFrame(rows, schema=row_schema(settings), orient="row")
-    return found
-
-
-def row_schema(settings: MineSettings) -> pl.Schema:
-    """The columns of mined rows."""
     names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, settings.negatives + 1))]
-    schema = pl.Schema(dict.fromkeys(names, pl.String))
+    schema: dict[str, Any] = dict.fromkeys(names, pl.String)
     if settings.scores:
         schema["scores"] = pl.List(pl.Float32)
-    return schema
+    found.rows = pl.DataFrame(rows, schema=schema, orient="row")
+    return found

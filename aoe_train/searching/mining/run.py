@@ -17,25 +17,21 @@ import numpy as np
 import polars as pl
 
 from aoe_train.model.run_folder import working_folder
-from aoe_train.searching.mining.dataset import MiningDataset
-from aoe_train.searching.mining.mine import FalseNegatives, MinedSplit, mine_split, row_schema
+from aoe_train.searching.mining.dataset import MineSettings, MiningDataset
+from aoe_train.searching.mining.mine import FalseNegatives, MinedSplit, mine_split
 from aoe_train.searching.mining.rank import MiningVectors, embed
-from aoe_train.searching.mining.settings import MineSettings
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
-from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import card_files, shard, write_dataset
-from pairkit.system.files import write_bytes, write_json
 from pairkit.system.folders import made_there, read_own, work_beside
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
-FILES = (".jsonl", ".parquet")
 _CONFIG = "triplet"
 _KEYS = ("settings", "inputs")
 _INTRODUCTION = """
@@ -48,17 +44,12 @@ _LIMITS = """
 """
 
 
-def is_file(out: Path) -> bool:
-    """Whether mined rows go to one file."""
-    return out.suffix.lower() in FILES
-
-
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
     """The statistics of a run that made the same there; None where nothing is in the way."""
-    there = _made_file(out) if is_file(out) else made_there(out, "aoe", *_KEYS)
+    there = made_there(out, "aoe", *_KEYS)
     if there is None or fresh:
         return None
-    statistics = there.get("statistics") if is_file(out) else read_own(out / "statistics.json")
+    statistics = read_own(out / "statistics.json")
     if isinstance(statistics, dict) and all(there.get(key) == run[key] for key in _KEYS):
         return statistics
     raise ConfigError(
@@ -67,53 +58,18 @@ def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any
     )
 
 
-def _made_file(out: Path) -> dict[str, Any] | None:
-    if out.is_dir():
-        raise ConfigError(f"{out}: is a folder; choose another --out")
-    if not out.exists():
-        return None
-    record = read_own(_record(out)) or {}
-    if not str(record.get("made_by", "")).startswith("aoe mine"):
-        raise ConfigError(f"{out}: already exists, and is no file of `aoe mine`; choose another --out")
-    return record
-
-
-def write_mined(
+def _write(
     out: Path, splits: Mapping[str, pl.DataFrame], run: Mapping[str, Any], statistics: Mapping[str, Any]
 ) -> None:
-    """Write the folder, or the file and its record beside it, whole or not at all."""
-    if not is_file(out):
-        configs = {_CONFIG: splits}
-        rows = sum(frame.height for frame in splits.values())
-        card = dataset_card(
-            out.name,
-            configs=card_files(configs),
-            rows=rows,
-            sections=[("", _INTRODUCTION), ("Counts", _counts(statistics)), ("Limitations", _LIMITS)],
-            tags=("hard-negatives",),
-        )
-        write_dataset(out, configs, card=card, statistics=statistics, run=run)
-        return
-    (frame,) = splits.values()
-    if out.suffix.lower() == ".parquet":
-        write_parquet(out, frame)
-    else:
-        write_bytes(out, frame.write_ndjson().encode())
-    write_json(_record(out), {**run, "statistics": statistics})
-
-
-def read_mined(out: Path, splits: Iterable[str], schema: pl.Schema) -> dict[str, pl.DataFrame]:
-    """The rows of a finished run, by split."""
-    if is_file(out):
-        (split,) = splits
-        is_parquet = out.suffix.lower() == ".parquet"
-        return {split: pl.read_parquet(out) if is_parquet else pl.read_ndjson(out, schema=schema)}
-    paths = {split: out / shard(_CONFIG, split) for split in splits}
-    return {split: pl.read_parquet(path) for split, path in paths.items() if path.exists()}
-
-
-def _record(out: Path) -> Path:
-    return out.with_name(out.name + ".run.json")
+    configs = {_CONFIG: splits}
+    card = dataset_card(
+        out.name,
+        configs=card_files(configs),
+        rows=sum(frame.height for frame in splits.values()),
+        sections=[("", _INTRODUCTION), ("Counts", _counts(statistics)), ("Limitations", _LIMITS)],
+        tags=("hard-negatives",),
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
 
 
 def _counts(statistics: Mapping[str, Any]) -> str:
@@ -144,15 +100,11 @@ def run_mining(
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Mine, and write what was found."""
     out = places.out
-    if out is not None and is_file(out) and len(material.parts) > 1:
-        raise ConfigError(
-            f"{out}: the splits {', '.join(material.parts)} can't be in one file; give a folder, or one"
-            " --split"
-        )
     identity = {} if encoder is None else encoder.identity()
     run = _run_record(material, settings, identity)
     if out is not None and (before := finished(out, run, fresh=places.fresh)) is not None:
-        return read_mined(out, material.parts, row_schema(settings)), before
+        paths = {split: out / shard(_CONFIG, split) for split in material.parts}
+        return {split: pl.read_parquet(path) for split, path in paths.items() if path.exists()}, before
     with _working(places) as work:
         vectors = None if encoder is None else _vectors(material, encoder, identity, work, show)
         mined = {
@@ -172,7 +124,7 @@ def run_mining(
                 path=source,
             )
         if out is not None:
-            write_mined(out, splits, run, statistics)
+            _write(out, splits, run, statistics)
     return splits, statistics
 
 
@@ -199,7 +151,7 @@ def _working(places: RunPaths) -> Iterator[Path]:
     if places.work is not None:
         work = places.work
     elif places.out is not None:
-        work = _beside(places.out)
+        work = work_beside(places.out)
     else:
         with TemporaryDirectory(prefix="aoe-mine-") as name:
             yield Path(name)
@@ -208,11 +160,6 @@ def _working(places: RunPaths) -> Iterator[Path]:
         yield work
         if places.work is None:
             shutil.rmtree(work)
-
-
-def _beside(out: Path) -> Path:
-    """`OUT.work`, also of a file."""
-    return out.with_name(out.name + ".work") if is_file(out) else work_beside(out)
 
 
 def _run_record(

@@ -57,10 +57,10 @@ class Batcher:
         loop = asyncio.get_running_loop()
         came = loop.time()
         try:
-            read = await loop.run_in_executor(self._reading, count_tokens, self._model, texts, prompt)
+            lengths = await loop.run_in_executor(self._reading, count_tokens, self._model, texts, prompt)
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue, so_far = self._queues.setdefault(prompt, []), 0
-            for place, (text, tokens) in enumerate(zip(texts, read.lengths.tolist(), strict=True)):
+            for place, (text, tokens) in enumerate(zip(texts, lengths.tolist(), strict=True)):
                 so_far += tokens
                 rank = came + so_far / _TOKENS_A_SECOND
                 heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, place, job))

@@ -1,8 +1,9 @@
-"""Parameters that several public functions share, as flags of `aoe`."""
+"""Parameters that several public functions share, as flags of `aoe`, and what they load and print."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.model.encoder import Encoder
+    from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
 MODEL = "Model"
@@ -54,3 +56,45 @@ def column_prompts(given: list[str]) -> str | dict[str, str] | None:
             " one for each column, such as anchor='query: '"
         )
     return found[0][0]
+
+
+def loaded(
+    model: str | Path | Encoder,
+    precision: str | None,
+    show: Listener,
+    say: Callable[[str], None],
+    device: str | None = None,
+    *,
+    layers: int | None = None,
+) -> Encoder:
+    """An encoder as it is; else one that is loaded, for encoding only."""
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.precision import slow_precision
+    from aoe_train.settings.training import named_precision
+    from pairkit.app.progress import stage
+
+    if isinstance(model, Encoder):
+        if layers is not None:
+            raise ConfigError("layers: this Encoder is loaded already; use Encoder.load(folder, layers=...)")
+        if device is not None:
+            raise ConfigError(
+                f"device {device}: the Encoder that was given is on {model.device}; leave it out"
+            )
+        return model
+    if not isinstance(model, str | Path):
+        raise ConfigError(
+            f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
+        )
+    wanted = named_precision(precision)
+    with stage(f"load {model}", show):
+        encoder = Encoder.load(model, device=device, precision=wanted, inference_only=True, layers=layers)
+    if slow := slow_precision(wanted, encoder.device):
+        say(slow)
+    return encoder
+
+
+def notes(progress: bool | Listener) -> Callable[[str], None]:
+    """Where notes go: to stderr where progress is shown there, else nowhere."""
+    from pairkit.app.terminal import say
+
+    return lambda message: say(message, quiet=progress is not True)

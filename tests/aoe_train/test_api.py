@@ -176,8 +176,13 @@ def test_keyword_arguments_are_over_settings_and_those_over_a_file(
         aoe_train.plan(train_file, backbone=bert, settings={"optim.speed": 3})
 
 
-def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **HOW)
+def test_a_loss_of_ones_own_is_trained_by_and_recorded(
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = {**HOW, "progress": True}
+    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **how)
+    told = capsys.readouterr().err
+    assert f"graded rows: {__name__}.squared, learning rate" in told
     assert run.record["origin"]["objective"] == f"{__name__}.squared" == qualified_name(squared)
     assert "cosine" not in run.record["history"][0]
     moved = weights(run.out), weights(bert)
@@ -186,31 +191,24 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: P
         aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
     assert f"## Objective\n\nA loss of its maker's own: `{__name__}.squared`.\n" in card
-    # One label for all rows ranks nothing, but one's own loss may well learn from it.
-    alike = [{**row, "score": 5.0} for row in rows(train_file)]
-    aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=squared, **HOW)
-
-
-def test_a_loss_of_ones_own_is_what_people_are_told_of(
-    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    how = {**HOW, "progress": True, "settings": ["encoder.similarity_fn_name=dot", "run.precision=fp32"]}
-    aoe_train.train(train_file, backbone=bert, out=tmp_path / "of parts", **how)
-    assert "compares vectors by dot, but cosine, ibn, angle train" in capsys.readouterr().err
-    aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **how)
-    told = capsys.readouterr().err
-    assert f"graded rows: {__name__}.squared, learning rate" in told
-    assert "directions" not in told
+    # One label for all rows ranks nothing, but one's own loss may well learn from it; a module learns, too.
+    alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
+    aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=own, **HOW)
+    assert float(own.scale.detach()) != 1
+    assert qualified_name(own) == f"{__name__}.Scaled"
     plan = aoe_train.plan(train_file, backbone=bert, objective=squared, **HOW)
     assert plan.record["objective"] == {f"{__name__}.squared": 1.0}
     assert "cosine" not in str(plan)
 
 
-def test_a_module_of_ones_own_learns_too(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    own = Scaled()
-    aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
-    assert float(own.scale.detach()) != 1
-    assert qualified_name(own) == f"{__name__}.Scaled"
+def test_a_model_compared_by_another_measure_than_it_is_trained_by_is_told(
+    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["encoder.similarity_fn_name=dot", "run.precision=fp32"]
+    aoe_train.train(
+        train_file, backbone=bert, out=tmp_path / "m", **{**HOW, "progress": True, "settings": settings}
+    )
+    assert "compares vectors by dot, but cosine, ibn, angle train" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -274,12 +272,12 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(
         aoe_train.evaluate(bert, data_dir=".", columns=columns)
 
 
-@pytest.mark.parametrize("form", ["rows", "frame", "dataset", "csv", "mixed"])
+@pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
 def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: Path) -> None:
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
-    data: Any = {"rows": frame.to_dicts(), "frame": frame, "dataset": PairDataset({"train": frame}, "made")}
+    data: Any = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
     path = tmp_path / "train.csv"
     listed = pl.col("llms", "prompt_hashes").map_elements(lambda each: json.dumps(each.to_list()), pl.String)
@@ -324,19 +322,6 @@ def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path) ->
 def write_model(home: Path, bert: Path) -> Path:
     aoe_train.Encoder.load(bert).save(home / "copy")
     return home / "copy"
-
-
-def test_a_model_is_trained_for_sizes_that_its_card_names(
-    train_file: Path, bert: Path, tmp_path: Path
-) -> None:
-    run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", dims=[32, 8], **HOW)
-    first = next(entry for entry in run.history if "loss_8" in entry)
-    assert first["loss"] == pytest.approx(first["loss_32"] + first["loss_8"], rel=1e-4)
-    assert run.record["origin"]["settings"]["objective"]["dims"] == [32, 8]
-    assert "Sizes (Matryoshka): 32, 8." in (tmp_path / "m" / "README.md").read_text()
-    assert run.encoder.encode(["the man is eating"], dim=8).shape == (1, 8)
-    with pytest.raises(ConfigError, match=r"32, the whole vector, is not among them"):
-        aoe_train.train(train_file, backbone=bert, out=tmp_path / "n", dims="16,8", **HOW)
 
 
 def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path, tmp_path: Path) -> None:
@@ -401,8 +386,3 @@ def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path)
         aoe_train.encode(texts, model=bert, out=tmp_path / "w.npy")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="--precision half: expected auto"):
         aoe_train.encode(texts, model=bert, precision="half")
-
-
-def test_data_that_is_none_is_told_by_its_kind(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"the list given.* found the columns"):
-        aoe_train.train([{"a": "x", "b": "y"}], backbone=bert, out=tmp_path / "m", progress=False)

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import polars as pl
 
 from aoe_train.data.examples import Say, silent
-from aoe_train.evaluation.duplicates.task import DuplicatesTask
-from aoe_train.evaluation.duplicates.tracker import DuplicateTracker, TrackerReports, in_order, track
+from aoe_train.evaluation.duplicates import DuplicatesTask, DuplicateTracker, TrackerReports, in_order, track
 from aoe_train.evaluation.pairs import SPLIT_NAMES, is_whole, noted_pairs, shown_name
-from aoe_train.evaluation.task import Split
+from aoe_train.evaluation.tasks import Split
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name

@@ -1,1 +1,0 @@
-"""Is the report that a new one repeats found among all older reports of its tracker?"""
