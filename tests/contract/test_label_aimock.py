@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.contract.label_command import MEMBERS, llms_file, run_label, sentences
+from tests.contract.label_command import MEMBERS, generate, llms_file, sentences
 from tests.llm_labeler.aimock import CHAOS, answered, install, served
 
 TEXTS = 1000
@@ -33,24 +33,8 @@ def test_a_thousand_sentences_lose_nothing_and_repeat_nothing(tmp_path: Path) ->
             timeout_s=60.0,
             model="gpt-4o",
         )
-        done = run_label(
-            "generate",
-            "--prompt",
-            "paper",
-            "--input",
-            str(source),
-            "--llm",
-            "ensemble",
-            "--size",
-            "1",
-            "--config",
-            str(config),
-            "--out",
-            str(tmp_path / "out"),
-            "--json",
-            keys={"EMULATED_API_KEY": "any"},
-            timeout_s=1800,
-        )
+        flags = ("--prompt", "paper", "--size", "1", "--llm", "ensemble", "--config", config)
+        done = generate(source, tmp_path / "out", *flags)
         journals = {
             name: requests.get(f"{url}/v1/_requests", timeout=60).json() for name, url in urls.items()
         }
