@@ -134,6 +134,19 @@ def killed_when(
     return process.wait() == -signal.SIGKILL
 
 
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A disk of its own at a folder, which root alone may have."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 def run_pairs(*arguments: str) -> Done:
     return run_here("pairkit", *arguments)
 
