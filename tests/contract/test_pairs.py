@@ -6,19 +6,8 @@ import re
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from tests.contract.conftest import Done, run_pairs
-
-COMMANDS = ("audit", "report", "show", "export", "merge", "split", "push")
-
-
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
-def test_every_command_has_help_with_examples(command: tuple[str, ...]) -> None:
-    done = run_pairs(*command, "--help")
-    assert done.code == 0
-    assert not command or f"pairs {command[0]}" in done.out.split("Usage")[1].split("\n", 1)[1]
-
 
 def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
     out, _ = sample_build
