@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -82,7 +82,7 @@ def run_here(
         chdir(cwd or Path.cwd()),
         redirect_stdout(streams[0]),
         redirect_stderr(streams[1]),
-        _largest_file(file_bytes),
+        nullcontext() if file_bytes is None else _largest_file(file_bytes),
     ):
         try:
             import_module(f"{package}.cli").main()
@@ -93,11 +93,13 @@ def run_here(
 
 
 @contextmanager
-def _largest_file(size: int | None) -> Iterator[None]:
+def _largest_file(size: int) -> Iterator[None]:
     _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, before if size is None else (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        yield
+        # Else Python would keep a module that it could write half of.
+        with patch.object(sys, "dont_write_bytecode", new=True):
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
