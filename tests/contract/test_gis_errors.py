@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -21,42 +21,45 @@ from tests.support.github import FaultPlan, Rule, serve
 ONE = "quarryhq/quarry"
 
 
-def write_repo(folder: Path, name: str, issues: list[dict[str, object]], **info: object) -> None:
-    """A tracker whose issues have what they must have; a comment of the owner closes those with `dup`."""
+def write_repo(
+    folder: Path,
+    name: str,
+    bodies: Mapping[int, str | None],
+    duplicates: Mapping[int, int] | None = None,
+    **info: object,
+) -> None:
+    """A tracker of closed issues, and comments of its owner that close some as duplicates of others."""
     at = folder / name
     at.mkdir(parents=True)
     (at / "repo.json").write_text(json.dumps({"full_name": name, **info}))
-    base = {
-        "title": "Something breaks when it should not",
-        "state": "closed",
-        "state_reason": "completed",
-        "user": {"login": "ann", "type": "User"},
-        "author_association": "NONE",
-        "labels": [],
-        "created_at": "2020-01-01T00:00:00Z",
-        "updated_at": "2020-01-03T00:00:00Z",
-        "closed_at": "2020-01-02T00:00:00Z",
-        "closed_by": {"login": "owner"},
-        "repository_url": f"https://api.github.com/repos/{name}",
-    }
-    comments = []
-    with (at / "issues.jsonl").open("w", encoding="utf-8") as file:
-        for issue in issues:
-            target = issue.pop("dup", None)
-            file.write(json.dumps(base | issue) + "\n")
-            if target:
-                comments.append(
-                    {
-                        "issue_url": f"{base['repository_url']}/issues/{issue['number']}",
-                        "id": int(str(issue["number"])),
-                        "user": {"login": "owner", "type": "User"},
-                        "author_association": "OWNER",
-                        "created_at": "2020-01-02T00:00:00Z",
-                        "updated_at": "2020-01-02T00:00:00Z",
-                        "body": f"Closing as a duplicate of #{target}",
-                    }
-                )
-    (at / "comments.jsonl").write_text("".join(json.dumps(comment) + "\n" for comment in comments))
+    of_tracker = f"https://api.github.com/repos/{name}"
+    closed = {"closed_at": "2020-01-02T00:00:00Z", "closed_by": {"login": "owner"}, "state": "closed"}
+    by_ann = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
+    by_owner = {"user": {"login": "owner", "type": "User"}, "author_association": "OWNER"}
+    times = {"created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-03T00:00:00Z"}
+    issues = [
+        {
+            "repository_url": of_tracker,
+            "number": number,
+            "body": body,
+            "labels": [],
+            "title": f"The parser breaks in case {number}",
+            "state_reason": "completed",
+            **(closed | by_ann | times),
+        }
+        for number, body in bodies.items()
+    ]
+    comments = [
+        {
+            "issue_url": f"{of_tracker}/issues/{number}",
+            "id": number,
+            "body": f"Closing as a duplicate of #{target}",
+            **(by_owner | times),
+        }
+        for number, target in (duplicates or {}).items()
+    ]
+    for stem, rows in (("issues", issues), ("comments", comments)):
+        (at / f"{stem}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def lorem(number: int) -> str:
@@ -67,32 +70,20 @@ def lorem(number: int) -> str:
 def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Repositories of every odd kind."""
     folder = tmp_path_factory.mktemp("odd")
-    plain = [{"number": n, "body": lorem(n)} for n in range(1, 12)]
-    write_repo(folder, "good/one", [{"number": 20, "body": lorem(20), "dup": 3}, *plain])
-    write_repo(folder, "good/calm", [dict(issue) for issue in plain])
-    write_repo(folder, "odd/private", [dict(issue) for issue in plain], private=True)
-    write_repo(folder, "odd/no-issues", [], has_issues=False)
-    write_repo(folder, "odd/empty", [])
-    write_repo(folder, "odd/new-name", [dict(issue) for issue in plain], previous_names=["odd/old-name"])
-    bodies = [
-        None,
-        "",
-        "\U0001f980 " * 50,
-        "long line " * 6000,
-        "one\r\ntwo\r\n" * 30,
-        "nul \u0000 in it " * 20,
-    ]
-    write_repo(
-        folder,
-        "odd/bodies",
-        [
-            *(
-                {"number": n, "body": body, "dup": 50 + n, "title": f"Odd body number {n} breaks the parser"}
-                for n, body in enumerate(bodies, 1)
-            ),
-            *({"number": 50 + n, "body": lorem(50 + n)} for n in range(1, 10)),
-        ],
+    plain = {number: lorem(number) for number in range(1, 12)}
+    write_repo(folder, "good/one", plain | {20: lorem(20)}, {20: 3})
+    write_repo(folder, "good/calm", plain)
+    write_repo(folder, "odd/private", plain, private=True)
+    write_repo(folder, "odd/no-issues", {}, has_issues=False)
+    write_repo(folder, "odd/empty", {})
+    write_repo(folder, "odd/new-name", plain, previous_names=["odd/old-name"])
+    bodies = (
+        *(None, "", "\U0001f980 " * 50, "long line " * 6000),
+        *("one\r\ntwo\r\n" * 30, "nul \u0000 in it " * 20),
     )
+    odd = dict(enumerate(bodies, 1))
+    targets = {number: lorem(number) for number in range(51, 60)}
+    write_repo(folder, "odd/bodies", odd | targets, {number: 50 + number for number in odd})
     with serve(folder) as server:
         yield server.url
 
