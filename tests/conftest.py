@@ -57,6 +57,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty cache of tokens and vectors, which the tests of this process share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AOE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """SIGINT as in a terminal: a shell has it ignored in the background, which is inherited."""

@@ -93,11 +93,6 @@ def recipe(place: Path) -> Recipe:
     return read_recipe(str(place / "tiny.toml"))
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-
-
 def silent(_: str) -> None:
     pass
 
