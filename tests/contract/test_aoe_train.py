@@ -85,8 +85,8 @@ def test_json_ends_with_one_object(place: Path, trained: Done) -> None:
 
 
 def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None:
-    arguments = (*DEV, "--json", "--set", "log.checkpoint_steps=1")
-    killed_after(1, place, *arguments, out="killed")
+    arguments = (*DEV, "--json", "--set", "log.checkpoint_steps=2")
+    killed_after(2, place, *arguments, out="killed")
     assert not (place / "killed").exists()
     done = run(place, *arguments, out="killed")
     assert done.code == 0, done.err
