@@ -13,8 +13,8 @@ from tests.contract.label_command import tree
 from tests.support.github import FaultPlan, Rule, serve
 
 FAULTS = {
-    **dict.fromkeys(("502", "partial", "dropped"), 0.04),
-    **dict.fromkeys(("504", "rate_limited_200", "secondary_403", "too_many_429", "truncated"), 0.02),
+    **dict.fromkeys(("502", "partial", "dropped", "truncated"), 0.04),
+    **dict.fromkeys(("504", "rate_limited_200", "secondary_403", "too_many_429"), 0.01),
     "stalled": 0.005,
 }
 # The sample's repositories are so small that a search would sweep them.
