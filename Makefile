@@ -13,6 +13,8 @@ DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
 PEOPLE ?= $(wildcard $(DATA)/rqe/rqe-test.tsv)
 MODELS := --model minilm --model $(DOMAIN)/model
 JOBS ?= auto
+# Neighbours stay on one worker, so that what a module's tests share is made once.
+PYTEST := -m pytest -q -n $(JOBS) --dist worksteal
 
 LOWEST := .venv-lowest
 NEED_TRAIN := tests/pairkit/test_machine.py tests/llm_labeler/test_providers_local.py
@@ -32,14 +34,14 @@ domain-demo: $(VENV)/.domain
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python $(PYTEST)
 
 check: $(VENV)/.dev lowest
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
+	$(BIN)/python $(PYTEST) --cov --cov-report=term
 
 # The lowest versions that pyproject.toml allows, of what `gis`, `label`, figures and the hub need, in an environment
 # of its own.
@@ -48,18 +50,18 @@ lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
-	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
+	$(LOWEST)/bin/python $(PYTEST) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
 # The same tests as `make test`, with examples of hypothesis that no run has seen.
 search: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -q -n $(JOBS)
+	HYPOTHESIS_PROFILE=search $(BIN)/python $(PYTEST)
 
-# The site, into site/: strict, and without network. Open site/index.html.
+# The site, into site/: strict (which needs the warnings that --quiet drops), and without network.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 # What the documents take from the code: the pages of commands and settings, and marked parts of others.
 reference: $(VENV)/.docs

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import runpy
 import socket
 import subprocess
@@ -30,7 +29,6 @@ LIBRARIES = [
         "typer",
         "rich.markdown",
     ),
-    *("openai.resources.chat", "openai.types.responses", "github", "graphql", "requests"),
 ]
 
 
@@ -41,13 +39,12 @@ def begin(
     environ: Mapping[str, str] | None = None,
     out: str = os.devnull,
     err: str = os.devnull,
-    file_bytes: int | None = None,
 ) -> ForkServerProcess:
     """Begin a module."""
     context = get_context("forkserver")
     context.set_forkserver_preload(LIBRARIES)
     process = context.Process(
-        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err, file_bytes)
+        target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
     )
     process.start()
     return process
@@ -83,13 +80,12 @@ def run(
     cwd: Path,
     environ: Mapping[str, str] | None = None,
     timeout_s: float = 300,
-    file_bytes: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a module to its end; see `begin`. What it writes that is no UTF-8 is replaced."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         streams = {"out": str(out), "err": str(err)}
-        process = begin(module, *arguments, cwd=cwd, environ=environ, file_bytes=file_bytes, **streams)
+        process = begin(module, *arguments, cwd=cwd, environ=environ, **streams)
         process.join(timeout_s)
         if process.exitcode is None:
             process.kill()
@@ -105,16 +101,12 @@ def _run(
     environ: dict[str, str],
     out: str,
     err: str,
-    file_bytes: int | None,
 ) -> None:
     gc.freeze()  # what came with the fork is no work for this process's garbage collection
     for number, path in ((1, out), (2, err)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
         os.close(file)
-    if file_bytes is not None:
-        sys.dont_write_bytecode = True  # Python would keep a module that it could write half of
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)

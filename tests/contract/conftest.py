@@ -1,17 +1,25 @@
+"""The command lines as people run them: in this process, or alone where the process is the point."""
+
 from __future__ import annotations
 
+import io
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from tests import forked
 from tests.support.github import serve
 
 ROOT = Path(__file__).parents[2]
@@ -44,30 +52,59 @@ class Done:
 Gis = Callable[..., Done]
 
 
-def run_pairs(*arguments: str, cwd: Path | None = None) -> Done:
-    """Run `pairs`."""
-    return run_gis(*arguments, token=None, cwd=cwd, package="pairkit")
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without anybody's tokens and keys, and with more."""
+    private = ("GITHUB_", "GH_", "OPENAI_")
+    return {
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(private) and not name.endswith("_API_KEY")
+        },
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
 
 
-def environment(token: str | None) -> dict[str, str]:
-    """This process's environment with this token instead of anybody's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))}
-    return kept if token is None else {**kept, "GITHUB_TOKEN": token}
-
-
-def run_module(package: str, *arguments: str, cwd: Path | None = None, **options: Any) -> Done:
-    """Run a package in a forked process; for the options see `forked.run`."""
-    done = forked.run(package, *arguments, cwd=cwd or Path.cwd(), **options)
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-def run_alone(
+def run_here(
     package: str,
     *arguments: str,
-    environ: Mapping[str, str],
+    environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    timeout_s: float = 300,
+    file_bytes: int | None = None,
 ) -> Done:
+    """Run a package's command line in this process; no file may get larger than `file_bytes`."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
+    code: Any = 0
+    with (
+        patch.dict(os.environ, environ or environment(), clear=True),
+        patch.object(sys, "argv", [package, *arguments]),
+        chdir(cwd or Path.cwd()),
+        redirect_stdout(streams[0]),
+        redirect_stderr(streams[1]),
+        nullcontext() if file_bytes is None else _largest_file(file_bytes),
+    ):
+        try:
+            import_module(f"{package}.cli").main()
+        except SystemExit as ended:
+            code = ended.code
+    out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)
+    return Done(int(code or 0), out, err)
+
+
+@contextmanager
+def _largest_file(size: int) -> Iterator[None]:
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        # Else Python would keep a module that it could write half of.
+        with patch.object(sys, "dont_write_bytecode", new=True):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def run_alone(package: str, *arguments: str, environ: Mapping[str, str], cwd: Path | None = None) -> Done:
     """Run a package in a process that begins alone, slowly, as people's do."""
     done = subprocess.run(
         [sys.executable, "-m", package, *arguments],
@@ -76,16 +113,49 @@ def run_alone(
         errors="replace",
         env=environ,
         cwd=cwd,
-        timeout=timeout_s,
+        timeout=300,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def run_gis(
-    *arguments: str, token: str | None = "any", cwd: Path | None = None, package: str = "gis_builder"
-) -> Done:
-    return run_module(package, *arguments, cwd=cwd, environ=environment(token))
+def killed_when(
+    ready: Callable[[], object],
+    package: str,
+    *arguments: str,
+    environ: Mapping[str, str],
+    cwd: Path | None = None,
+) -> bool:
+    """Kill a package that began alone, once it is ready for that; whether it was still at work."""
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-m", package, *arguments]
+    process = subprocess.Popen(command, env=environ, cwd=cwd, stdout=quiet, stderr=quiet)
+    while process.poll() is None and not ready():
+        time.sleep(0.01)
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A disk of its own at a folder, which root alone may have."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def run_pairs(*arguments: str) -> Done:
+    return run_here("pairkit", *arguments)
+
+
+def run_gis(*arguments: str, token: str | None = "any", cwd: Path | None = None) -> Done:
+    given = {} if token is None else {"GITHUB_TOKEN": token}
+    return run_here("gis_builder", *arguments, cwd=cwd, environ=environment(**given))
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +171,9 @@ def sample_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sample_build(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A dataset of the sample, built once by a process that began alone; forked ones are compared with it."""
+    """A dataset of the sample, built once by a process of its own."""
     out = tmp_path_factory.mktemp("sample") / "gis"
     flags = ("--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
-    done = run_alone("gis_builder", "build", *flags, environ=environment("any"))
+    done = run_alone("gis_builder", "build", *flags, environ=environment(GITHUB_TOKEN="any"))
     assert done.code == 0, done.err
     return out, done

@@ -1,48 +1,24 @@
-"""`label` as people run it: a process, and LLMs behind emulated servers."""
+"""`label` as people run it, with LLMs behind emulated servers."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.contract.conftest import Done, run_module
-from tests.support.llm import Server
+from tests.contract.conftest import Done, environment, run_here
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
+KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
 
 
-def environment(keys: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without anybody's keys."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return {**kept, **(keys or {})}
+def run_label(*arguments: object, keys: Mapping[str, str] = KEYS) -> Done:
+    return run_here("llm_labeler", *map(str, arguments), environ=environment(**keys))
 
 
-def run_label(
-    *arguments: str, keys: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 180
-) -> Done:
-    return run_module("llm_labeler", *arguments, environ=environment(keys), cwd=cwd, timeout_s=timeout_s)
-
-
-def killed_at(arguments: list[str], servers: list[Server], calls: int, *, keys: Mapping[str, str]) -> bool:
-    """Kill a command once servers were called so often; whether it was still at work."""
-    most = sum(server.stats.requests for server in servers) + calls
-    process = subprocess.Popen(
-        [sys.executable, "-m", "llm_labeler", *arguments],
-        env=environment(keys),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while process.poll() is None and sum(server.stats.requests for server in servers) < most:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL
+def generate(source: Path, out: Path, *more: object, keys: Mapping[str, str] = KEYS) -> Done:
+    return run_label("generate", "--input", source, "--out", out, *more, "--json", keys=keys)
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
@@ -55,10 +31,17 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
     }
     lines = []
     for name, url in urls.items():
-        lines += [f"[llm.{name}]", 'kind = "openai_compatible"', f'base_url = "{url}"']
-        lines += [f"{key} = {json.dumps(value)}" for key, value in {"model": name, **settings}.items()]
+        lines += [f"[llm.{name}]", 'kind = "openai_compatible"']
+        entry = {"base_url": url, "model": name, **settings}
+        lines += [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def one_llm(folder: Path, url: str, **more: Any) -> tuple[str, ...]:
+    """The flags for the one LLM `llama` at an address."""
+    config = llms_file(folder / "l.toml", {"llama": url}, **{"model": "emulated", **more})
+    return ("--llm", "llama", "--config", str(config))
 
 
 def sentences(path: Path, number: int) -> Path:

@@ -5,7 +5,6 @@ The system's limit on the size of a file stands for the disk: writing fails in t
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import Done, run_module
+from tests.contract.conftest import Done, environment, run_here
 
 TRAIN = ("train", "--data", "train.tsv", "--backbone", "bert", "--epochs", "1", "--lr", "1e-4", "--quiet")
 EVERY_STEP = ("--set", "log.checkpoint_steps=1")
@@ -36,8 +35,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, *arguments: str, most: int | None = None) -> Done:
-    environ = {**os.environ, "AOE_CACHE": "cache", "HF_HUB_OFFLINE": "1"}
-    return run_module("aoe_train", *arguments, cwd=place, environ=environ, file_bytes=most)
+    return run_here(
+        "aoe_train", *arguments, cwd=place, environ=environment(AOE_CACHE="cache"), file_bytes=most
+    )
 
 
 @pytest.mark.parametrize(

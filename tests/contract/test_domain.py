@@ -1,14 +1,20 @@
-"""A domain without labels: sentences -> `label` -> `aoe train` -> `aoe evaluate`, beside its baselines."""
+"""The packages together: from sentences without labels to a model; suggestions of older issues."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+import aoe_train
+import gis_builder
+from aoe_train.cli import app
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import Done, run_module
+from tests.contract.conftest import SAMPLE, Done, environment, run_here
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
 SENTENCES = [
@@ -29,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, package: str, *arguments: str) -> Done:
-    done = run_module(package, *arguments, cwd=place, environ={**os.environ, "AOE_CACHE": "cache"})
+    done = run_here(package, *arguments, cwd=place, environ=environment(AOE_CACHE="cache"))
     assert done.code == 0, done.err
     return done
 
@@ -59,3 +65,32 @@ def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
     assert told["simcse"]["pairs"]["overlap"]["texts"] > 0
     assert told["model"]["pairs"]["overlap"]["texts"] == 0
     assert told["bert"]["pairs"]["overlap"] is None
+
+
+def test_suggestions_and_backtest_agree(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suggestion is the hit that a backtest has judged."""
+    repo, issue = "quarryhq/quarry", 603
+    gis_builder.import_tracker(SAMPLE / "quarryhq", tmp_path / "work", progress=False)
+    gis_builder.detect(tmp_path / "work", progress=False)
+    gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    issues = pl.read_parquet(tmp_path / "issues.parquet")
+    aoe_train.index(issues, model=place / "bert", out=tmp_path / "index", cache=False, progress=False)
+    found = gis_builder.suggest(repo, issue, index=tmp_path / "index", work=tmp_path / "work")
+    assert len(found.suggestions) == 5
+    hits = aoe_train.search_every(tmp_path / "index", before="created_at", progress=False)
+    own = hits.hits.filter(id_1=f"{repo}#{issue}").sort("rank").head(5)
+    assert [f"{repo}#{one.number}" for one in found.suggestions] == own["id_2"].to_list()
+    for name in ("cosine", "words"):
+        assert own[name].to_list() == pytest.approx(
+            [getattr(one, name) for one in found.suggestions], abs=1e-5
+        )
+    hits.write(tmp_path / "hits.parquet")
+    assert gis_builder.backtest(tmp_path / "hits.parquet", tmp_path / "work").recall[5].value > 0
+
+    def search_here(command: list[str], **given: Any) -> CompletedProcess[bytes]:
+        done = CliRunner().invoke(app, command[4:], input=given["input"])
+        return CompletedProcess(command, done.exit_code, done.stdout_bytes, done.stderr_bytes)
+
+    monkeypatch.setattr("gis_builder.suggestions.subprocess.run", search_here)
+    new = gis_builder.suggest(repo, title="A new issue", index=tmp_path / "index", work=tmp_path / "work")
+    assert len(new.suggestions) == 5

@@ -1,9 +1,9 @@
-"""What `gis` promises on its command line, on the sample tracker over HTTP."""
+"""What `gis` promises on its command line, on the sample tracker over HTTP, and `pairs` on its dataset."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,17 +12,9 @@ import polars as pl
 import pytest
 
 from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis, run_pairs
+from tests.contract.label_command import tree
 
-COMMANDS = ("build", "plan", "crawl", "status", "detect", "pair", "render", "archive", "demo")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-def fingerprint(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def frame(out: Path) -> pl.DataFrame:
@@ -67,28 +59,15 @@ def test_dataset_loads_as_it_is(sample_build: tuple[Path, Done], tmp_path: Path)
     assert sum(rows.num_rows for rows in positive.values()) == done.result["positives"]
 
 
-def test_positives_are_true_duplicates(sample_build: tuple[Path, Done]) -> None:
-    """Every positive is a duplicate and its target, or two that share one, in the hand-written truth."""
+def test_labels_agree_with_the_hand_written_truth(sample_build: tuple[Path, Done]) -> None:
+    """A positive is a duplicate and its target, or two that share one; a negative is neither."""
     out, _ = sample_build
     stated = truth()
-    rows = frame(out)
-    for repo, one, two in rows.filter(pl.col("label") == 1).select("repo", "number1", "number2").iter_rows():
+    for repo, one, two, label in frame(out).select("repo", "number1", "number2", "label").iter_rows():
         pair = [stated.get((repo, one)), stated.get((repo, two))]
-        targets = [row["targets"] for row in pair if row and row["verdict"] == "duplicate"]
-        assert any(one in t or two in t for t in targets), (repo, one, two)
-    tied = {frozenset((repo, n)) for (repo, _), row in stated.items() for n in row["targets"]}
-    assert tied
-
-
-def test_no_negative_is_a_duplicate(sample_build: tuple[Path, Done]) -> None:
-    out, _ = sample_build
-    stated = truth()
-    for repo, one, two in (
-        frame(out).filter(pl.col("label") == 0).select("repo", "number1", "number2").iter_rows()
-    ):
-        for first, second in ((one, two), (two, one)):
-            row = stated.get((repo, first))
-            assert row is None or second not in row["targets"], (repo, one, two)
+        targets = [row["targets"] for row in pair if row and (not label or row["verdict"] == "duplicate")]
+        tied = any(one in t or two in t for t in targets)
+        assert tied if label else not tied, (repo, one, two)
 
 
 def test_no_label_in_the_texts(sample_build: tuple[Path, Done]) -> None:
@@ -151,14 +130,14 @@ def test_second_run_asks_for_nothing_and_changes_nothing(
     sample_build: tuple[Path, Done], sample_url: str, gis: Gis
 ) -> None:
     out, first = sample_build
-    before = fingerprint(out)
+    before = tree(out)
     again = gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
     assert again.code == 0, again.err
     assert again.result["points"] == first.result["points"]
-    assert fingerprint(out) == before
+    assert tree(out) == before
 
 
-def test_the_stages_one_by_one_give_the_same_bytes(
+def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh(
     sample_build: tuple[Path, Done], sample_url: str, gis: Gis, tmp_path: Path
 ) -> None:
     out, _ = sample_build
@@ -166,28 +145,17 @@ def test_the_stages_one_by_one_give_the_same_bytes(
     crawl = gis("crawl", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--work", work, "--json")
     assert crawl.code == 0, crawl.err
     assert gis("detect", "--work", work).code == 0
-    paired = gis("pair", "--work", work, "--out", str(again))
+    pair = ("pair", "--work", work, "--out", str(again))
+    paired = gis(*pair)
     assert paired.code == 0, paired.err
-    assert fingerprint(again) == fingerprint(out)
-
-
-def test_other_settings_need_fresh(sample_build: tuple[Path, Done], gis: Gis, tmp_path: Path) -> None:
-    out, _ = sample_build
-    work = str(out.with_name("gis.work"))
-    hard = tmp_path / "hard"
-    assert gis("pair", "--work", work, "--out", str(hard), "--negatives", "hard").code == 0
-    assert set(frame(hard)["negative_kind"].drop_nulls()) <= {"hard", "random"}
-    refused = gis("pair", "--work", work, "--out", str(hard), "--seed", "7")
+    assert tree(again) == tree(out)
+    refused = gis(*pair, "--seed", "7")
     assert refused.code == 2
     assert "give --fresh to replace it" in refused.error
-    assert gis("pair", "--work", work, "--out", str(hard), "--seed", "7", "--fresh").code == 0
-
-
-def test_exact_split_sizes(sample_build: tuple[Path, Done], gis: Gis, tmp_path: Path) -> None:
-    out, _ = sample_build
-    work = str(out.with_name("gis.work"))
-    done = gis("pair", "--work", work, "--out", str(tmp_path / "a"), "--split", "120,20,10", "--json")
+    others = ("--seed", "7", "--negatives", "hard", "--split", "120,20,10", "--fresh", "--json")
+    done = gis(*pair, *others)
     assert done.code == 0, done.err
+    assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}
     assert [done.result[name] for name in ("train", "validation", "test")] == [120, 20, 10]
 
 
@@ -203,11 +171,54 @@ def test_explain_status_plan(sample_build: tuple[Path, Done], sample_url: str, g
     assert plan.code == 0, plan.err
 
 
-@pytest.mark.parametrize(
-    "command",
-    [(), *((name,) for name in COMMANDS)],
-)
-def test_every_command_has_help_with_examples(command: tuple[str, ...], gis: Gis) -> None:
-    done = gis(*command, "--help")
-    assert done.code == 0
-    assert not command or f"gis {command[0]}" in done.out.split("Usage")[1].split("\n", 1)[1]
+def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
+    out, _ = sample_build
+    shown = run_pairs("show", str(out), "--label", "1", "--svg", str(tmp_path / "pair.svg"))
+    assert shown.code == 0, shown.err
+    assert "<svg" in (tmp_path / "pair.svg").read_text(encoding="utf-8")
+    exported = run_pairs("export", str(out), "--format", "csv", "--out", str(tmp_path / "csv"))
+    assert exported.code == 0, exported.err
+    assert (tmp_path / "csv" / "train.csv").is_file()
+    audited = run_pairs("audit", str(tmp_path / "csv" / "train.csv"))
+    assert audited.code == 0, audited.err
+    assert audited.out.endswith("no leaks\n")
+    assert audited.err.splitlines()[-1] == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
+
+
+def test_a_leaking_dataset_is_told(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
+    out, _ = sample_build
+    train = pl.read_parquet(out / "data" / "train-*.parquet")
+    (tmp_path / "data").mkdir()
+    train.write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    train.head(3).write_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
+    done = run_pairs("audit", str(tmp_path))
+    assert done.code == 3
+    assert re.search(r"leaks between splits: \d+ shared issues", done.error)
+
+
+def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n \tb\t0\n")
+    (tmp_path / "b.tsv").write_text("left\tright\nx\ty\n")
+    done = run_pairs("export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "x"))
+    assert done.code == 3
+    assert "a.tsv:3" in done.error
+    assert run_pairs("audit", str(tmp_path / "b.tsv")).code == 3
+    assert run_pairs("show", str(tmp_path / "a.tsv"), "--split", "nope").code in (2, 3)
+
+
+def test_other_columns_and_labels_in_words_can_be_mapped(tmp_path: Path) -> None:
+    path = str(tmp_path / "train.tsv")
+    Path(path).write_text("left\tright\tsays\na\tb\tsame\nc\td\tother\n")
+    columns = ("--columns", "text1=left,text2=right,label=says")
+    assert "sentence1" in run_pairs("audit", path).error
+    assert "map words to numbers" in run_pairs("audit", path, *columns).error
+    done = run_pairs("audit", path, *columns, "--labels", "same=1,other=0", "--json")
+    assert done.code == 0, done.err
+    assert done.result["splits"]["train"]["positive_share"] == 0.5
+    for flags in (
+        ("--labels", "yes"),
+        ("--labels", "yes=high"),
+        ("--columns", "text1="),
+        ("--columns", "x=y"),
+    ):
+        assert run_pairs("audit", path, *flags).code == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tomllib
@@ -13,14 +12,10 @@ from typing import Any
 import pytest
 
 from tests.docs.blocks import ROOT, RUN, to_run
+from tests.forked import free_port
 from tests.test_documentation import lay_out
 
-FAST = {
-    ("repositories.md", "python"),
-    ("domain.md", "python"),
-    ("python.md", "python"),
-    ("review.md", "python"),
-}  # twins of the others
+FAST = {"repositories.md", "domain.md", "python.md", "review.md"}  # in Python; twins of the others
 
 
 def _cases() -> list[object]:
@@ -29,7 +24,7 @@ def _cases() -> list[object]:
             page,
             language,
             id=f"{page.stem}-{language}",
-            marks=[] if (page.name, language) in FAST else [pytest.mark.slow],
+            marks=[] if language == "python" and page.name in FAST else [pytest.mark.slow],
         )
         for page in RUN
         for language in ("sh", "python")
@@ -37,104 +32,88 @@ def _cases() -> list[object]:
     ]
 
 
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clean folder with the `data/` of this tree, as the current one."""
+    folder = tmp_path / "clean"
+    folder.mkdir()
+    (folder / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    return folder
+
+
 @pytest.mark.parametrize(("page", "language"), _cases())
-def test_a_page_does_as_it_says(page: Path, language: str, tmp_path: Path) -> None:
+def test_a_page_does_as_it_says(page: Path, language: str, home: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
-    said = run(text.replace("8000", str(_free_port())), language, tmp_path)
-    if language == "sh":
+    text = text.replace("8000", str(free_port()))
+    if language == "python":
+        exec(text, {"__name__": "__main__"})
+    else:
         shown = [line for block in to_run(page, "text") for line in block.text.splitlines()]
-        lines = {" ".join(line.split()) for line in said.splitlines()}
+        lines = {" ".join(line.split()) for line in in_shell(text, home.parent / "bin").splitlines()}
         assert [line for line in shown if " ".join(line.split()) not in lines] == []
 
 
-def test_training_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lay_out(tmp_path / "clean", "aoe_train")
-    monkeypatch.chdir(tmp_path / "clean")
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-    text = "".join(block.text for block in to_run(ROOT / "docs" / "tutorials" / "train.md", "python"))
-    for there, here in (
-        ("import gis_builder\n", ""),
-        ('gis_builder.demo("issues").pairs', '"pairs.tsv"'),
-        ('"minilm"', '"./model"'),
-        ('"model"', '"trained"'),
-        ("128", "32"),
-    ):
+def with_a_tiny_model(page: str, home: Path, changes: dict[str, str], times: int = 1) -> dict[str, Any]:
+    """What the Python of a page defines, with a model and pairs that take no time."""
+    tiny = home.with_name("tiny")
+    lay_out(tiny, "aoe_train")
+    os.chdir(tiny)  # the fixture changes back
+    text = "".join(block.text for block in to_run(ROOT / "docs" / page, "python"))
+    for there, here in {'"minilm"': '"./model"', **changes}.items():
         assert there in text
         text = text.replace(there, here)
     names: dict[str, Any] = {}
-    exec(text, names)
+    for _ in range(times):
+        exec(text, names)
+    return names
+
+
+NO_DEMO = {"import gis_builder\n": "", 'gis_builder.demo("issues").pairs': '"pairs.tsv"'}
+
+
+def test_training_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+    changes = {**NO_DEMO, '"model"': '"trained"', "128": "32"}
+    names = with_a_tiny_model("tutorials/train.md", home, changes)
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
-def test_tuning_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lay_out(tmp_path / "clean", "aoe_train")
-    monkeypatch.chdir(tmp_path / "clean")
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-    text = "".join(block.text for block in to_run(ROOT / "docs" / "howto" / "tune.md", "python"))
-    for there, here in (
-        ("import gis_builder\n", ""),
-        ('gis_builder.demo("issues").pairs', '"pairs.tsv"'),
-        ('"minilm"', '"./model"'),
-        ("epochs=epochs", "epochs=epochs, dev_data=pairs"),
-        ("max_length=128", "max_length=32"),
-        ("1e-5, 2e-4", "1e-5, 9e3"),
-        ("n_trials=3", "n_trials=2"),
-    ):
-        assert there in text
-        text = text.replace(there, here)
-    names: dict[str, Any] = {}
-    exec(text, names)
-    exec(text, names)
-    trials = names["study"].trials
-    assert len(trials) == 4
-    assert trials[0].params == {"lr": 5e-5, "epochs": 3}
-    assert names["study"].best_value == trials[names["study"].best_trial.number].value
+def test_tuning_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+    changes = {
+        **NO_DEMO,
+        "epochs=epochs": "epochs=epochs, dev_data=pairs",
+        "max_length=128": "max_length=32",
+        "1e-5, 2e-4": "1e-5, 9e3",
+        "n_trials=3": "n_trials=2",
+    }
+    study = with_a_tiny_model("howto/tune.md", home, changes, times=2)["study"]
+    assert len(study.trials) == 4
+    assert study.trials[0].params == {"lr": 5e-5, "epochs": 3}
+    assert study.best_value == study.trials[study.best_trial.number].value
 
 
-def test_searching_does_as_it_says_with_a_tiny_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lay_out(tmp_path / "clean", "aoe_train")
-    monkeypatch.chdir(tmp_path / "clean")
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-    text = "".join(block.text for block in to_run(ROOT / "docs" / "tutorials" / "search.md", "python"))
-    for there, here in (('"minilm"', '"./model"'), ("8000", str(_free_port()))):
-        assert there in text
-        text = text.replace(there, here)
-    names: dict[str, Any] = {}
-    exec(text, names)
+def test_searching_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+    names = with_a_tiny_model("tutorials/search.md", home, {"8000": str(free_port())})
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
     assert len(names["found"]) == 2
 
 
-def run(text: str, language: str, folder: Path) -> str:
-    """Run blocks in `folder`, with the commands and the `data/` of this tree; what they print comes back."""
-    home = folder / "clean"
-    home.mkdir()
-    (home / "data").symlink_to(ROOT / "data")
-    if language == "python":
-        command = [sys.executable, "-c", text]
-    else:
-        ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
-        command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
-    env = {
-        **{name: value for name, value in os.environ.items() if name != "GITHUB_TOKEN"},
-        "PATH": os.pathsep.join(
-            (str(_scripts(folder)), str(Path(sys.executable).parent), os.environ["PATH"])
-        ),
-        "PYTHONPATH": str(ROOT),
-        "AOE_CACHE": str(folder / "cache"),
-        "HF_HUB_OFFLINE": "1",
-    }
-    ended = subprocess.run(
-        command, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=1800
-    )
+def in_shell(text: str, scripts: Path) -> str:
+    """What blocks print in a shell that has the commands of this tree."""
+    ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
+    command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
+    path = os.pathsep.join((str(_scripts(scripts)), str(Path(sys.executable).parent), os.environ["PATH"]))
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=1800)
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
     return ended.stdout
 
 
-def _scripts(folder: Path) -> Path:
+def _scripts(place: Path) -> Path:
     """The console scripts, installed or not."""
-    place = folder / "bin"
     place.mkdir()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for name, entry in project["scripts"].items():
@@ -143,9 +122,3 @@ def _scripts(folder: Path) -> Path:
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {package} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
     return place
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])

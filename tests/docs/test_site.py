@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.blocks import ROOT
 
-pytest.importorskip("mkdocs")
+build = pytest.importorskip("mkdocs.commands.build").build
+load_config = pytest.importorskip("mkdocs.config").load_config
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\bsrc="?(https?:[^" >]+)|<link[^>]*\bhref="?(https?:[^" >]+)"""
 )
@@ -21,15 +19,10 @@ _LOADED = re.compile(
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    ended = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        build(load_config("mkdocs.yml", strict=True, site_dir=str(folder)))
     return folder
 
 

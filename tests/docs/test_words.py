@@ -32,6 +32,10 @@ def test_documents(page: Path) -> None:
     assert [*strays(page.read_text(encoding="utf-8"))] == []
 
 
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help(script: str) -> None:
     for name, command in tree(script).commands.items():

@@ -54,11 +54,6 @@ def begun(name: str, encoder: Encoder, kind: str = "single", **options: Any) -> 
     return made
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
-
-
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     words = random.Random(4)
@@ -79,13 +74,16 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
         options = {"generator": str(tmp_path / "generator")}
         save_generator(shallow, tmp_path / "generator")
 
+    def made() -> Any:
+        return method(name, **options)
+
     def train(out: str) -> aoe_train.Trained:
-        settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made(name, options).encoder)}
+        settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
         return aoe_train.train(
             data,
             backbone=backbone,
             out=tmp_path / out,
-            objective=made(name, options),
+            objective=made(),
             batch_size=8,
             epochs=2,
             settings=settings,
@@ -95,7 +93,7 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
     whole = train("whole")
     assert whole.steps == 6
     assert all(np.isfinite(entry["loss"]) for entry in whole.history)
-    assert made(name, options).__class__.__name__ in (tmp_path / "whole/README.md").read_text()
+    assert made().__class__.__name__ in (tmp_path / "whole/README.md").read_text()
     kill_at(5)
     with pytest.raises(Killed):
         train("killed")
@@ -108,13 +106,9 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
         expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
         assert all(torch.equal(expected[key], found[key]) for key in expected)
     encoder = Encoder.load(tmp_path / "whole", device="cpu", inference_only=True)
-    read = made(name, options).reader(encoder, tmp_path / "whole")
+    read = made().reader(encoder, tmp_path / "whole")
     assert read(texts[:3]).shape == (3, encoder.dim)
     assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
-
-
-def made(name: str, options: dict[str, str]) -> Any:
-    return method(name, **options)
 
 
 @pytest.mark.parametrize("name", ["ct", "infersent"])
@@ -138,12 +132,9 @@ def test_models_that_it_is_not_for_are_refused(
     name: str, given: dict[str, Any], words: str, shallow: Path
 ) -> None:
     options = {"generator": "none"} if name == "diffcse" else {}
+    kind = "binary" if name == "infersent" else "single"
     with pytest.raises(ConfigError, match=words):
-        begun(name, Encoder.load(shallow, device="cpu", **given), begun_kind(name), **options)
-
-
-def begun_kind(name: str) -> str:
-    return "binary" if name == "infersent" else "single"
+        begun(name, Encoder.load(shallow, device="cpu", **given), kind, **options)
 
 
 def test_ct_by_hand() -> None:

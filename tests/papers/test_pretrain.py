@@ -15,7 +15,6 @@ from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
 from pairkit.app.errors import ConfigError, DataError
 from papers.ran.corpus import Corpus
-from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import MaskedSequences, Vocabulary
 from papers.ran.pretrain import _arguments, _batch, pretrain
 from papers.ran.pretrain import _read_embeddings as read_embeddings
@@ -54,8 +53,8 @@ def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
 
 
 def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
-    result = pretrain(settings(texts, bert, steps=100, log_steps=10, lr=3e-3), progress=False)
-    assert result["steps"] == 100
+    result = pretrain(settings(texts, bert, steps=40, log_steps=10), progress=False)
+    assert result["steps"] == 40
     assert result["loss_last"] < 0.6 * result["loss_first"]
     out = Path(result["out"])
     assert not out.with_name("ran.work").exists()
@@ -84,17 +83,6 @@ def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}")
     assert not run.out.exists()
-
-
-@pytest.mark.slow
-def test_learns_which_word_belongs_where(texts: Path, bert: Path):
-    learning = settings(texts, bert, steps=300, batch_size=16, lr=3e-3, warmup=20)
-    out = pretrain(learning, progress=False)["out"]
-    tokenizer, model = AutoTokenizer.from_pretrained(out), RanForMaskedLM.from_pretrained(out).eval()
-    text = "the large dog is [MASK] the large apple and the dog is running"
-    batch = tokenizer([text], return_tensors="pt", return_token_type_ids=False)
-    place = (batch["input_ids"] == tokenizer.mask_token_id).nonzero()[0]
-    assert tokenizer.decode(model(**batch).logits[tuple(place)].argmax()) == "eating"
 
 
 def test_epochs_read_every_sequence(texts: Path, bert: Path):
@@ -161,13 +149,6 @@ def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
     with pytest.raises(ConfigError, match="already exists"):
         pretrain(settings(texts, bert, steps=1), progress=False)
     assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
-
-
-def test_a_damaged_record_of_a_run_says_how_to_go_on(texts: Path, bert: Path) -> None:
-    (texts.with_name("ran.work")).mkdir()
-    (texts.with_name("ran.work") / "run.json").write_text("{")
-    with pytest.raises(ConfigError, match="was begun here; give the same ones, or `fresh`"):
-        pretrain(settings(texts, bert), progress=False)
 
 
 def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):

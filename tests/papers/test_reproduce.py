@@ -60,7 +60,7 @@ seeds = [0, 1]
 [scales.small.source]
 train = "{data}/train.tsv"
 dev = "{data}/dev.tsv"
-rows = 32
+rows = 16
 
 [[scales.small.evaluate]]
 suite = "pairs"
@@ -91,11 +91,6 @@ def place(tmp_path: Path, shallow: Path) -> Path:
 def recipe(place: Path) -> Recipe:
     """The recipe."""
     return read_recipe(str(place / "tiny.toml"))
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
 
 
 def silent(_: str) -> None:
@@ -152,7 +147,7 @@ def test_a_row_may_be_left_out_and_smoke_is_small_with_little_of_everything(reci
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
     at = recipe.at("smoke")
-    assert (at.seeds, at.source.rows) == ((0,), 32)
+    assert (at.seeds, at.source.rows) == ((0,), 16)
     runs, _ = plan(recipe, "smoke", Places(Path("d"), Path("w")))
     assert runs[1].settings["optim"]["epochs"] == 1
 
@@ -409,8 +404,8 @@ def test_bad_flags_are_one_line(
 def test_a_recipe_of_others_shows_what_it_runs_and_loads_and_waits_for_consent(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 32'
-    found = changed(place, "rows = 32", command)
+    command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
+    found = changed(place, "rows = 16", command)
     assert asks(found, "small") == ["runs    gis detect --work {work}/w"]
     assert asks(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
     monkeypatch.setattr(sys, "stdin", io.StringIO())

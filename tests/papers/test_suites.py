@@ -60,11 +60,11 @@ def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
 
 def test_all_in_one_is_the_nested_loop() -> None:
     x, y = blobs(110)
-    expected = np.empty_like(y)
-    for a, b in folds(y):
-        expected[b] = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(x[b].astype(float))
-    assert 0.6 < np.mean(expected == y) < 0.99
-    assert predict((x, y)).tolist() == expected.tolist()
+    found = predict((x, y))
+    assert 0.6 < np.mean(found == y) < 0.99
+    for a, b in folds(y)[::4]:
+        expected = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(x[b].astype(float))
+        assert found[b].tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -253,7 +253,7 @@ def hinted(texts: list[str]) -> np.ndarray:
 
 
 def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_path: Path) -> None:
-    found, missing = suites.evaluate(hinted, "nli", inference, resamples=200, progress=False)
+    found, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     results = {name: score.result for name, score in found.scores["hinted"].items()}
     assert (found.suite, missing) == ("nli", {})
     assert {name: result.n for name, result in results.items()} == {
