@@ -109,7 +109,7 @@ def test_killed_again_and_again(place: Path, trained: Done) -> None:
 @pytest.mark.slow
 def test_a_mixture_that_is_killed_goes_on_to_the_same_bytes(place: Path) -> None:
     arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
-    assert run(place, *arguments, out="mixed").code == 0
+    forked.run(*command(*arguments, out="mixed"), cwd=place, environ=environ())
     killed_after(2, place, *arguments, out="cut-mixture")
     assert not (place / "cut-mixture").exists()
     done = run(place, *arguments, out="cut-mixture")
