@@ -88,7 +88,8 @@ def product_time(dtype: torch.dtype) -> float:
     have instructions of their own. CPU time of one thread: whatever else runs there changes little. int8's
     time has the way of the activations to int8 and back in it.
     """
-    with one_thread(), torch.inference_mode():
+    # The layers draw weights; a run's own random numbers must not depend on whether this was measured before.
+    with one_thread(), torch.inference_mode(), torch.random.fork_rng(devices=[]):
         return _seconds(_product(dtype)) / _seconds(_product(torch.float32))
 
 

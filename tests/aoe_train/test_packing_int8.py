@@ -83,6 +83,12 @@ def test_products_are_not_those_of_a_reference_implementation() -> None:
     assert product_time(torch.int8) < 20  # oneDNN's reference takes 1,000 times as long as fp32
 
 
+def test_measuring_the_processor_leaves_the_random_numbers_alone() -> None:
+    before = torch.random.get_rng_state()
+    product_time.__wrapped__(torch.bfloat16)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_it_is_near_the_layer_that_it_takes_the_place_of(bias: bool, dtype: torch.dtype) -> None:
