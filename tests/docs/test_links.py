@@ -54,7 +54,7 @@ def test_links_lead_somewhere(document: Path) -> None:
         ("docs/start.md", None),
         ("docs/start.md#real-repositories", None),
         ("docs", None),
-        ("#citing", None),
+        ("#documentation", None),
         ("docs/about/design.md", "no committed file"),  # a page of the site alone
         ("../elsewhere.md", "no committed file"),
         ("docs/start.md#nothing-like-it", "no such heading"),
