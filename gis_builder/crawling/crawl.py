@@ -19,6 +19,7 @@ from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
 from gis_builder.store.crawled import remember, stored_record
 from gis_builder.store.records import IssueRef, VerdictOutcome
+from gis_builder.trackers.tickets import PLAIN, ImportOptions
 from pairkit.app.errors import ConfigError, DataError
 
 _GIVEN = ("archive", "dump")  # strategies that no command can go on with by itself
@@ -102,7 +103,9 @@ def crawl_archive(
     return outcomes(store, repos)
 
 
-def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
+def import_tracker(
+    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions = PLAIN
+) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `sources.dump.import_dump`.
 
     Raises:
@@ -111,7 +114,7 @@ def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> li
     """
     record = {"strategy": "dump"}
     _must_agree(store, record)
-    rows = import_dump(folder, store, say)
+    rows = import_dump(folder, store, say, options)
     remember(store, record)
     return rows
 

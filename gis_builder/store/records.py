@@ -23,7 +23,8 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The page a person opens, below the root of all pages; for a pull request GitHub redirects."""
-        return f"{site}/{self.repo}/issues/{self.number}"
+        page_of = getattr(site, "page_of", None)  # of the tickets of another tracker
+        return page_of(self) if page_of else f"{site}/{self.repo}/issues/{self.number}"
 
 
 class Kind(StrEnum):
