@@ -15,6 +15,7 @@ from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoRow, Store
 from gis_builder.store.records import IssueRef, VerdictOutcome
+from gis_builder.trackers.tickets import PLAIN, ImportOptions
 from pairkit.app.errors import ConfigError, DataError
 
 _IMPORTED = "dump"  # the strategy of a saved tracker
@@ -64,11 +65,13 @@ def update(
     return outcomes(store, repos)
 
 
-def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
+def import_tracker(
+    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions = PLAIN
+) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dump`."""
     record = {"strategy": _IMPORTED}
     _must_agree(store, record)
-    rows = import_dump(folder, store, say)
+    rows = import_dump(folder, store, say, options)
     store.set_crawl_record(record)
     return rows
 

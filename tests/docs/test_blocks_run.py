@@ -20,6 +20,7 @@ FAST = {
     ("domain.md", "python"),
     ("python.md", "python"),
     ("review.md", "python"),
+    ("tickets.md", "python"),
 }  # twins of the others
 
 
