@@ -243,8 +243,8 @@ def import_tracker(
     Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
     Parquet) with the columns id, title, created_at and, optionally, body, duplicate_of, closed_at, state,
     author, labels, url and repo, also under the names of Jira's, GitLab's, Bugzilla's and Zendesk's CSV
-    exports; JSON of Jira's search, GitLab's issues and notes, and Bugzilla's bugs and comments. A ticket with
-    a link counts as closed.
+    exports; JSON of Jira's search, GitLab's issues, and Bugzilla's bugs. A ticket with a link counts as
+    closed.
 
     Each file may be gzipped. Files of lines may be larger than memory. A file that is one JSON document may
     have 512 MiB and is read as a whole.

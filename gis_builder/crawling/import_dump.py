@@ -52,9 +52,9 @@ def import_dump(
     left_out = broken.notes
     for dump in dumps:
         if isinstance(dump, TicketDump):
-            say(f"{dump.link_count:,} duplicate links")
-            left_out += dump.left_out
-            tickets |= dump.tickets
+            say(f"{sum(map(len, dump.index.marks.values())):,} duplicate links")
+            left_out += dump.index.notes
+            tickets |= dump.index.tickets
     for words in left_out:
         say(words)
     rows = [tracker.row() for tracker in trackers]

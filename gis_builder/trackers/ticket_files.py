@@ -1,80 +1,68 @@
-"""Tickets of other trackers than GitHub, out of tables and out of JSON of Jira, GitLab and Bugzilla.
+"""Tickets of other trackers than GitHub: rows of tables, and JSON of Jira, GitLab and Bugzilla.
 
-A row of a table (CSV, TSV, JSON lines, a JSON array, Parquet) is a ticket or, where there are no titles, a
-link: `id` is a duplicate of `duplicate_of`. Columns are found by the names that exports use, see `ROLES`.
-JSON of an API is recognised by what it holds.
+A row is a ticket with all that it has or, in a table without titles, a link: `id` is a duplicate of
+`duplicate_of`. Keys of JSON are found by the same names as columns.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gis_builder.store.decoding import Malformed, stamp
-from gis_builder.store.records import Comment
+from gis_builder.store.decoding import Malformed, stamp, whole_text
+from gis_builder.store.records import Comment, Issue
 from gis_builder.trackers.saved import is_known, values
-from gis_builder.trackers.ticket_apis import Cells, Record, records_in, text_of
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.tables import has_header, read_table
+from pairkit.dataset.tables import read_table
 from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
 
-# The names of columns for each role, in lower case, words alone; the first that a table has is taken.
+# The names of a role's columns and keys, in lower case, words only. The first name that is there is taken.
 ROLES: dict[str, tuple[str, ...]] = {
-    "id": ("issue key", "key", "bug id", "ticket id", "iid", "issue id", "number", "ticket", "nr", "id"),
-    "title": ("title", "summary", "subject", "short desc", "short description"),
-    "body": ("body", "description", "text", "content", "details"),
-    "created_at": ("created at", "created", "creation time", "opened", "opendate", "created on", "opened at"),
+    "id": ("issue key", "key", "bug id", "ticket id", "iid", "issue id", "number", "nr", "id", "id1"),
+    "title": ("title", "summary", "subject"),
+    "body": ("body", "description", "text"),
+    "created_at": ("created at", "created", "creation time", "opened", "time"),
     "closed_at": ("closed at", "closed", "resolved", "resolutiondate", "cf last resolved", "solved at"),
-    "updated_at": ("updated at", "updated", "changed", "last change time", "changeddate"),
-    "state": ("state", "status", "bug status"),
+    "updated_at": ("updated at", "updated", "changed", "last change time"),
+    "state": ("state", "status"),
     "resolution": ("resolution",),
-    "author": ("author username", "author", "reporter", "creator", "requester", "submitter"),
-    "labels": ("labels", "tags", "component", "components", "component s", "keywords"),
-    "url": ("url", "web url", "permalink"),
-    "repo": ("repo", "repository", "project key", "project", "product", "project name"),
-    "duplicate_of": (
-        *("duplicate of", "dupe of", "dup of", "duplicate id", "dup id", "merged into", "original", "id2"),
-        "outward issue link duplicate",
-    ),
-    "duplicated_by": ("is duplicated by", "inward issue link duplicate"),
+    "author": ("author username", "author", "reporter", "creator", "requester"),
+    "labels": ("labels", "tags", "component"),
+    "url": ("web url", "url"),
+    "repo": ("repo", "repository", "project key", "product"),
+    "duplicate_of": ("duplicate of", "dupe of", "merged into", "id2", "outward issue link duplicate"),
 }
-_LINK_ROLES = {"id": (*ROLES["id"], "duplicate", "id1"), "duplicate_of": ROLES["duplicate_of"]}
-_SEVERAL = ("labels", "duplicate_of", "duplicated_by")  # Jira repeats a column for each of its values
+_SEVERAL = ("labels", "duplicate_of")  # Jira repeats a column for each of its values
+_TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # what each needs
+_KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 _CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
 _DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
+_DUPLICATES = re.compile(r"duplicates|duplicate of", re.IGNORECASE)  # the link of a duplicate in Jira
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
-_JIRA_TIMES = ("%d/%b/%y %H:%M", "%d/%b/%y %I:%M %p", "%d/%b/%Y %H:%M", "%b %d, %Y, %I:%M %p")
+# Beside ISO 8601: of Jira, and with points.
+_TIMES = ("%d/%b/%y %H:%M", "%d/%b/%y %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y")
 _OR_SKIP = "or give --skip-broken (skip_broken=True)"
 _OF_GITHUB = {"author_association", "node_id", "pull_request", "stateReason", "state_reason"}
+_GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
+_PERSON = ("username", "name", "displayName")
+_BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's texts
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A ticket as its tracker has it. Ids are texts; times are as in the records."""
+class Ticket(NamedTuple):
+    """A ticket, with ids as its tracker writes them."""
 
     id: str
-    title: str
-    created_at: str
-    body: str
-    is_closed: bool
-    closed_at: str | None
-    updated_at: str | None
-    is_duplicate: bool  # its resolution says so, whether or not a link says of what
-    author: str | None
+    issue: Issue  # of no repository and number yet
     url: str
-    repo: str  # owner/name or a name alone; empty where the tracker has none
-    labels: tuple[str, ...]
-    aliases: tuple[str, ...]  # other names of this ticket alone
+    repo: str  # owner/name, a name or nothing
     duplicate_of: tuple[str, ...]
-    duplicated_by: tuple[str, ...]
     comments: tuple[Comment, ...]
 
 
@@ -82,185 +70,226 @@ class TicketLink(NamedTuple):
     """One ticket is a duplicate of another."""
 
     id: str
-    duplicate_of: str
+    duplicate_of: tuple[str, ...]
 
 
-class TicketComment(NamedTuple):
-    """A comment that was saved apart from its ticket; the first of a bug is its description."""
-
-    id: str
-    comment: Comment
-    is_body: bool = False
-
-
-Part: TypeAlias = Ticket | TicketLink | TicketComment
 Columns: TypeAlias = Mapping[str, str]
 Broken: TypeAlias = Callable[[DataError], None]
+Cells: TypeAlias = dict[str, list[Any]]  # by role
 
 
 def file_kind(path: Path) -> str:
     """The ending of a file that may hold tickets, without `.gz`; empty for another."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    return kind if kind in (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json") else ""
+    return kind if kind in _KINDS else ""
 
 
 def holds_tickets(path: Path, columns: Columns) -> bool:
-    """Whether the first row or value of a file is a ticket, a link or a comment of another tracker."""
-    _, first = next(_rows(path, columns, lambda _: None), (0, None))
-    if isinstance(first, dict) and (
-        is_known(first) or first.keys() & _OF_GITHUB or "/repos/" in text_of(first.get("url"))
-    ):
+    """Whether the first row or value of a file is a ticket or a link."""
+    _, first = next(_rows(path, lambda _: None), (0, None))
+    if isinstance(first, dict) and (is_known(first) or first.keys() & _OF_GITHUB):
         return False
     try:
-        return bool(_records(first, columns, links=False))
+        return bool(_records(first, columns, are_links=False))
     except Malformed:
         return False
 
 
-def read_parts(path: Path, columns: Columns, broken: Broken, *, links: bool = False) -> Iterator[Part]:
-    """What a file holds; a damaged row goes to `broken`, which may raise, and so does a damaged rest."""
+def read_parts(
+    path: Path, columns: Columns, broken: Broken, *, are_links: bool = False
+) -> Iterator[Ticket | TicketLink]:
+    """What a file holds; the error of a damaged row or file goes to `broken`, which may raise it."""
     try:
-        for row, value in _rows(path, columns, broken):
+        for row, value in _rows(path, broken):
             try:
-                for kind, cells in _records(value, columns, links=links):
-                    try:
-                        yield from _MAKE[kind](cells)
-                    except Malformed as error:
-                        broken(DataError(str(error), path=path, row=row))
-            except Malformed as error:  # of its columns, so that in a table no row is better
-                wrong = DataError(str(error), path=path, row=row if isinstance(value, dict) else None)
-                broken(wrong)
-                if not isinstance(value, dict):
+                records = _records(value, columns, are_links=are_links)
+            except Malformed as error:
+                is_table = isinstance(value, tuple)
+                broken(DataError(str(error), path=path, row=None if is_table else row))
+                if is_table:  # which lacks a column
                     return
+                continue
+            for cells in records:
+                try:
+                    yield _ticket(cells) if "title" in cells else _link(cells)
+                except Malformed as error:
+                    broken(DataError(str(error), path=path, row=row))
     except DataError as error:
         broken(error)
 
 
-def _rows(path: Path, columns: Columns, broken: Broken) -> Iterator[tuple[int, Any]]:
-    """The rows of a table as names and cells, the values of JSON as they are; each with its number."""
+def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
+    """The numbered rows: an object of JSON as it is, a row of a table as names and cells."""
     kind = file_kind(path)
     if kind == ".json":
         yield from values(path)
     elif kind in (".jsonl", ".ndjson"):
         yield from read_objects(path, broken)
     elif kind in (".csv", ".tsv"):
-        yield from _separated(path, columns, broken, is_tsv=kind == ".tsv")
+        yield from _separated(path, broken, is_tsv=kind == ".tsv")
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
         yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), 1))
 
 
-def _separated(path: Path, columns: Columns, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
+def _separated(path: Path, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
     """The rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
     csv.field_size_limit(MAX_LINE_BYTES)
     _, first = next(read_text_lines(path), (1, ""))
     mark = "\t" if is_tsv else max(",;\t", key=first.count)  # spreadsheets of some countries write ;
     lines = (line for _, line in read_text_lines(path))
-    reader = csv.reader(
-        lines, delimiter=mark, quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL, strict=True
-    )
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
+    reader = csv.reader(lines, delimiter=mark, quoting=quoting, strict=True)
     names: tuple[str, ...] = ()
     for row in count(1):
-        wrong = ""
+        wrong, begin = "", reader.line_num + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            wrong, cells = f"not a row of a table ({error}); fix its quotation marks", []
+            which = f"lines {begin} to {reader.line_num} are " if reader.line_num > begin else ""
+            wrong, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
         if cells is None:
             return
-        if row == 1:
-            is_header = has_header(path, columns)
-            names = tuple(cells) if is_header else tuple(map(str, range(1, len(cells) + 1)))
-            if is_header:
-                continue
-        if len(cells) > len(names):
-            wrong = (
-                f"{len(cells)} cells, but the table has {len(names)} columns; quote cells that hold {mark!r}"
-            )
+        if not names and cells:
+            names = tuple(cells)
+            continue
+        if len(cells) > len(names) and not wrong:
+            wrong = f"{len(cells)} cells, expected {len(names)}; quote cells that hold {mark!r}, {_OR_SKIP}"
         if wrong:
             broken(DataError(wrong, path=path, row=row))
         elif any(map(str.strip, cells)):
             yield row, (names, [*cells, *[""] * (len(names) - len(cells))])
 
 
-def _records(value: Any, columns: Columns, *, links: bool) -> Iterable[Record]:
-    """The records in a row or value."""
+def _records(value: Any, columns: Columns, *, are_links: bool) -> list[Cells]:
+    """The records in a row of a table or in an object of JSON."""
     if isinstance(value, dict):
-        if not links and (found := records_in(value)) is not None:
+        if not are_links and (found := _of_api(value)) is not None:
             return found
         value = tuple(value), tuple(value.values())
     if not isinstance(value, tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, cells = value
-    kind, places = _layout(names, tuple(columns.items()), links)
-    return [(kind, {role: [cells[place] for place in own] for role, own in places.items()})]
+    places = _places(names, tuple(columns.items()))
+    is_link = are_links or ("title" not in places and "duplicate_of" in places)
+    for role in _LINK if is_link else _TICKET:
+        if role not in places:
+            what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
+            there = one_line(", ".join(names), 400) or "(none)"
+            raise Malformed(
+                f"{what}; there are {there}: rename one, or give --columns {role}=NAME (columns=)"
+            )
+    roles = _LINK if is_link else places
+    return [{role: [cells[n] for n in places[role]] for role in roles}]
 
 
 @lru_cache(100)
-def _layout(
-    names: tuple[str, ...], columns: tuple[tuple[str, str], ...], links: bool
-) -> tuple[str, dict[str, list[int]]]:
-    """What a row with these columns is, and the places of each role's."""
-    given = dict(columns)
-    places = _places(names, given, ROLES)
-    is_link = links or ("title" not in places and "duplicate_of" in places)
-    if is_link:
-        places = _places(names, given, _LINK_ROLES)
-    for role in ("id", "duplicate_of") if is_link else ("id", "title", "created_at"):
-        if role not in places:
-            what = f"no column {given[role]!r} for {role}" if role in given else f"no column for {role}"
-            there = one_line(", ".join(names), 400) or "(none)"
-            raise Malformed(f"{what}; there are {there}: rename one, or give columns such as {role}=NAME")
-    return "link" if is_link else "ticket", places
-
-
-def _places(
-    names: Sequence[str], columns: Columns, roles: Mapping[str, Sequence[str]]
-) -> dict[str, list[int]]:
-    plain = [" ".join(re.findall(r"[^\W_]+", name.lower().removesuffix("(utc)"))) for name in names]
-    found: dict[str, list[int]] = {}
-    for role, known in roles.items():
-        if role in columns:
-            every = [place for place, name in enumerate(names) if name == columns[role]]
+def _places(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) -> dict[str, list[int]]:
+    """Which cells each role has."""
+    words = [" ".join(re.findall(r"[^\W_]+", name.lower().removesuffix("(utc)"))) for name in names]
+    given, found = dict(columns), {}
+    for role, known in ROLES.items():
+        if role in given:
+            every = [place for place, name in enumerate(names) if name.strip() == given[role]]
         else:
-            every = [place for name in known for place, own in enumerate(plain) if own == name]
+            every = [place for name in known for place, own in enumerate(words) if own == name]
         if every:
             found[role] = every if role in _SEVERAL else every[:1]
     return found
 
 
-def _links(cells: Cells) -> Iterator[Part]:
-    yield from (TicketLink(_id(cells), target) for target in _ids(cells, "duplicate_of"))
+def _of_api(value: Mapping[str, Any]) -> list[Cells] | None:
+    """The tickets in an object of Jira, GitLab or Bugzilla; None for another object."""
+    issues, bugs = value.get("issues"), value.get("bugs")
+    if isinstance(issues, list) and any(_at(one, "fields") for one in issues):
+        return [_jira(_dict(one)) for one in issues]
+    if "fields" in value and "key" in value:
+        return [_jira(value)]
+    if "iid" in value and "web_url" in value:
+        marked = _GITLAB_API.search(_text(_at(value, "_links", "closed_as_duplicate_of")))
+        is_own = marked and marked[1] == _text(value.get("project_id"))
+        return [_cells({**value, "duplicate of": marked[2] if marked and is_own else ""})]
+    return [_bug(_dict(bug)) for bug in bugs] if isinstance(bugs, list) else None
 
 
-def _ticket(cells: Cells) -> Iterator[Part]:
-    title, state, resolution = (
-        _one(cells, "title"),
-        _one(cells, "state"),
-        _one(cells, "resolution").strip("-"),
-    )
+def _jira(issue: Mapping[str, Any]) -> Cells:
+    fields, key = _dict(issue.get("fields")), _text(issue.get("key"))
+    root = _text(issue.get("self")).partition("/rest/")[0]
+    own: dict[str, Any] = {"issue key": key, "web url": root and f"{root}/browse/{key}"}
+    own |= {"repo": key.rpartition("-")[0], "duplicate of": []}
+    for link in _list(fields, "issuelinks"):
+        for way in ("inward", "outward"):
+            if _DUPLICATES.search(_text(_at(link, "type", way))):
+                own["duplicate of"].append(_at(link, f"{way}Issue", "key"))
+    return _cells({**fields, **own}, _list(fields, "comment", "comments"))
+
+
+def _bug(bug: Mapping[str, Any]) -> Cells:
+    """A bug, whose first comment is its description, and whose URL is not its page."""
+    first, *comments = _list(bug, "comments") or [None]
+    return _cells({"description": _at(first, "text"), **bug, "url": ""}, comments)
+
+
+def _cells(value: Mapping[str, Any], comments: Iterable[Any] = ()) -> Cells:
+    """What a ticket of an API has for each role."""
+    own = tuple(value.values())
+    cells = {role: [own[n] for n in places] for role, places in _places(tuple(value)).items()}
+    return {"title": [None]} | cells | {"comments": [_cells(_dict(one)) for one in comments]}
+
+
+def _at(value: Any, *path: str) -> Any:
+    """What a value has at a path, or None."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _list(value: Any, *path: str) -> list[Any]:
+    found = _at(value, *path)
+    return found if isinstance(found, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _link(cells: Cells) -> TicketLink:
+    return TicketLink(_id(cells), _ids(cells, "duplicate_of"))
+
+
+def _ticket(cells: Cells) -> Ticket:
+    title, state, resolution = (_one(cells, role) for role in ("title", "state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
-    closed_at = _time(cells, "closed_at")
-    yield Ticket(
-        _id(cells),
-        title,
-        _needed_time(cells, "created_at"),
-        _one(cells, "body"),
-        bool(resolution or (_CLOSED.fullmatch(state.lower()) if state else closed_at)),
-        closed_at,
-        _time(cells, "updated_at"),
-        any(map(_DUPLICATE.fullmatch, (state, resolution))),
-        _one(cells, "author") or None,
-        _one(cells, "url"),
-        _one(cells, "repo"),
-        _several(cells, "labels"),
-        _several(cells, "aliases"),
-        _ids(cells, "duplicate_of"),
-        _ids(cells, "duplicated_by"),
-        tuple(_comment(one, place) for place, one in enumerate(cells.get("comments", ()), 1)),
+    created_at, closed_at = _needed_time(cells, "created_at"), _time(cells, "closed_at")
+    updated_at = _time(cells, "updated_at") or closed_at or created_at
+    is_resolved = bool(resolution.strip("-"))
+    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if state else closed_at)
+    is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
+    issue = Issue(
+        repo="",
+        number=0,
+        title=title,
+        body=_one(cells, "body"),
+        state="closed" if is_closed else "open",
+        state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
+        author=_one(cells, "author") or None,
+        author_association="NONE",
+        created_at=created_at,
+        updated_at=updated_at,
+        closed_at=(closed_at or updated_at) if is_closed else None,
+        closed_by=None,
+        labels=_several(cells, "labels"),
     )
+    comments = tuple(_comment(one, place) for place, one in enumerate(cells.get("comments", ()), 1))
+    targets = _ids(cells, "duplicate_of")
+    return Ticket(_id(cells), issue, _one(cells, "url"), _one(cells, "repo"), targets, comments)
+
+
+def _comment(cells: Cells, place: int) -> Comment:
+    when = _needed_time(cells, "created_at")
+    return Comment(place, _one(cells, "author") or None, "NONE", when, _one(cells, "body"))
 
 
 def _id(cells: Cells) -> str:
@@ -276,21 +305,47 @@ def _ids(cells: Cells, role: str) -> tuple[str, ...]:
     return tuple(re.split(r"[/=]", one)[-1] if "://" in one else one.removeprefix("#") for one in found)
 
 
-def _one(cells: Cells, role: str) -> str:
-    return text_of(cells.get(role, [None])[0]).strip()
-
-
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """All values of a role's cells: of lists, and what commas separate."""
     every = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
-    parts = (part.strip() for one in every for part in re.split(r"[,;|\n]", text_of(one)))
+    parts = (part.strip() for one in every for part in re.split(r"[,;|\n]", _text(one)))
     return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _one(cells: Cells, role: str) -> str:
+    return _text(cells.get(role, [None])[0]).strip()
+
+
+def _text(cell: Any) -> str:
+    """A cell as text: of an object its name, of a tree of Jira its words, and of anything else nothing."""
+    if isinstance(cell, dict):
+        name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
+        return whole_text(name) or "".join(_words(cell)).strip()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, date):
+        return cell.isoformat()
+    return whole_text(str(cell)) if isinstance(cell, str | int | float) else ""
+
+
+def _words(tree: Any) -> Iterator[str]:
+    """The words of a text as Jira has it since version 3 of its API."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack += reversed(node)
+        elif isinstance(node, dict):
+            yield _text(node.get("text") or _at(node, "attrs", "text") or _at(node, "attrs", "url"))
+            stack += ["\n" if node.get("type") in _BLOCKS else "", node.get("content")]
+        elif node == "\n":
+            yield node
 
 
 def _time(cells: Cells, role: str) -> str | None:
     """A time as the records hold it; one without a zone is in UTC."""
     text = _one(cells, role).removesuffix("UTC").strip()
-    for form in ("", *_JIRA_TIMES) if text else ():
+    for form in ("", *_TIMES) if text else ():
         try:
             moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
         except ValueError:
@@ -305,17 +360,3 @@ def _needed_time(cells: Cells, role: str) -> str:
     if (found := _time(cells, role)) is None:
         raise Malformed(f"{role}: empty; fill it, {_OR_SKIP}")
     return found
-
-
-def _comment(cells: Cells, place: int = 0) -> Comment:
-    number = _one(cells, "id")
-    id_ = int(number) if re.fullmatch(r"[0-9]{1,18}", number) else place
-    when, body = _needed_time(cells, "created_at"), _one(cells, "body")
-    return Comment(id_, _one(cells, "author") or None, "NONE", when, body)
-
-
-def _apart(cells: Cells) -> Iterator[Part]:
-    yield TicketComment(_one(cells, "ticket"), _comment(cells), cells.get("place") == [0])
-
-
-_MAKE: dict[str, Callable[[Cells], Iterable[Part]]] = {"ticket": _ticket, "link": _links, "comment": _apart}

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 
-from gis_builder.store.decoding import MOST_NUMBER, Malformed, RepoName, convert
+from gis_builder.store.decoding import Malformed, RepoName, convert
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
@@ -26,21 +26,14 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_files import (
-    ROLES,
-    Part,
-    Ticket,
-    TicketComment,
-    TicketLink,
-    file_kind,
-    holds_tickets,
-    read_parts,
-)
+from gis_builder.trackers.ticket_files import ROLES, Ticket, file_kind, holds_tickets, read_parts
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
 
-_NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,7})")
+_NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
 _TABLES = (".csv", ".tsv", ".parquet")  # which can hold nothing else
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
+_GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
 # An id such as ABC-12, or the address of its page.
 _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
@@ -72,11 +65,11 @@ PLAIN = ImportOptions()
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """The trackers of a folder or file: dumps, or tickets and what other tools saved."""
     every = [source] if source.is_file() else sorted(source.rglob("*"))
-    is_dump = not source.is_file() and any(map(is_tracker_file, every))
     links = options.links.resolve() if options.links else None
-    files = [path for path in every if file_kind(path) and not is_dump]
-    files = [path for path in files if path == source or path.resolve() != links]
-    # Whatever is wrong with a table that is given by name is said when it is read.
+    files = [path for path in every if file_kind(path) and (path == source or path.resolve() != links)]
+    if source.is_dir() and any(map(is_tracker_file, every)):
+        files = []
+    # Whatever is wrong with a table that is given by name is reported when it is read.
     is_table = source.is_file() and bool(file_kind(source) in _TABLES or options.links or options.columns)
     tickets = []
     for path in files:
@@ -85,11 +78,11 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
         except DataError as error:
             broken(error)
     if tickets:
-        rest = [path for path in files if path not in tickets]
-        dump = TicketDump(source, None, {}, options.repo, broken, tuple(tickets), tuple(rest), options, known)
+        rest = tuple(path for path in files if path not in tickets)
+        dump = TicketDump(source, None, {}, options.repo, broken, tuple(tickets), rest, options, known)
         others = SavedDump(source, fallback=options.repo, broken=broken, others=frozenset(tickets))
         return [dump, others] if set(rest) & set(saved_files(source)) else [dump]
-    if options.links or options.columns:
+    if source.exists() and (options.links or options.columns):
         raise ConfigError(
             f"{source}: holds no tickets, which links and columns are for; see gis import --help"
         )
@@ -102,7 +95,7 @@ class TicketDump(Dump):
 
     files: tuple[Path, ...] = ()
     rest: tuple[Path, ...] = ()  # what else the folder has
-    options: ImportOptions = field(default_factory=ImportOptions)
+    options: ImportOptions = PLAIN
     known: Tickets = field(default_factory=dict)  # of an earlier import
 
     @property
@@ -115,45 +108,16 @@ class TicketDump(Dump):
         """Always: closings and marks are made from the tickets."""
         return True
 
-    @property
-    def tickets(self) -> Tickets:
-        """Numbers and pages of the tickets, with those of an earlier import."""
-        return self._index.tickets
-
-    @property
-    def link_count(self) -> int:
-        """How many pairs of tickets are linked."""
-        return sum(map(len, self._index.marks.values()))
-
-    @property
-    def left_out(self) -> list[str]:
-        """What has no effect, in words."""
-        counts = {
-            "links to or from unknown tickets were left out": self._index.unknown,
-            "comments of unknown tickets were left out": self._index.orphans,
-            "tickets came again, and the last counts": self._index.repeated,
-        }
-        return [f"{number:,} {words}" for words, number in counts.items() if number]
-
     def issues(self) -> Iterator[Row[Issue]]:
         """Every ticket; one with a link counts as closed."""
         for ref, ticket in self._tickets():
             yield Row(*ref, {}, self._issue(ref, ticket))
 
     def comments(self) -> Iterator[Row[Comment]]:
-        """Every comment, with its ticket or apart."""
-        for path, part in self._parts(self.files):
-            if isinstance(part, Ticket):
-                ref, comments = self._index.ref(part.id, self._home(part, path)), part.comments
-            elif isinstance(part, TicketComment) and not part.is_body:
-                ref, comments = self._index.ref(part.id), (part.comment,)
-            else:
-                continue
-            if ref is None:
-                self._index.orphans += len(comments)
-                continue
-            for one in comments:
-                yield Row(*ref, {}, replace(one, body=self._index.with_references(one.body, ref.repo)))
+        """Every comment."""
+        for ref, ticket in self._tickets():
+            for one in ticket.comments:
+                yield Row(*ref, {}, replace(one, body=self.index.with_references(one.body, ref.repo)))
 
     def events(self) -> Iterator[Row[Event]]:
         """The closing of each closed ticket, and a mark for each of its links."""
@@ -163,90 +127,83 @@ class TicketDump(Dump):
             if issue.closed_at and ref not in done:
                 done.add(ref)
                 yield Row(*ref, {}, Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
-                for target in self._index.marks.get(ref, ()):
+                for target in self.index.marks.get(ref, ()):
                     yield Row(*ref, {}, Event("marked_as_duplicate", None, issue.closed_at, target))
 
     def missing(self) -> Iterator[Row[MissingObject]]:
         """None: no export has what was deleted."""
         return iter(())
 
-    def _tickets(self) -> Iterator[tuple[IssueRef, Ticket]]:
-        for path, part in self._parts(self.files):
-            if isinstance(part, Ticket) and (ref := self._index.ref(part.id, self._home(part, path))):
-                yield ref, part
-
-    def _issue(self, ref: IssueRef, ticket: Ticket) -> Issue:
-        is_duplicate = ref in self._index.marks or ticket.is_duplicate
-        is_closed = is_duplicate or ticket.is_closed
-        updated = ticket.updated_at or ticket.closed_at or ticket.created_at
-        body = ticket.body or self._index.bodies.get(ticket.id, "")
-        return Issue(
-            *ref,
-            title=self._index.with_references(ticket.title, ref.repo),
-            body=self._index.with_references(body, ref.repo),
-            state="closed" if is_closed else "open",
-            state_reason=None if not is_closed else "duplicate" if is_duplicate else "completed",
-            author=ticket.author,
-            author_association="NONE",
-            created_at=ticket.created_at,
-            updated_at=updated,
-            closed_at=(ticket.closed_at or updated) if is_closed else None,
-            closed_by=None,
-            labels=ticket.labels,
-        )
-
     @cached_property
-    def _index(self) -> _Index:
-        links = (self.options.links,) if self.options.links else ()
-        index = _Index(self.known)
-        for path, part in (*self._parts(self.files), *self._parts(links, links=True)):
-            if isinstance(part, Ticket):
-                index.add(part, self._home(part, path))
-            elif isinstance(part, TicketLink):
-                index.links.append((part.id, part.duplicate_of, ""))
-            elif part.is_body:
-                index.bodies[part.id] = part.comment.body
+    def index(self) -> TicketIndex:
+        """All ids, numbers and links of the files."""
+        index = TicketIndex(self.known)
+        for path in self.files:
+            for part in read_parts(path, self.options.columns, self.broken):
+                if isinstance(part, Ticket):
+                    index.add(part, self._home(part, path))
+                else:
+                    index.links += [(part.id, target, "") for target in part.duplicate_of]
+        if self.options.links:
+            for part in read_parts(self.options.links, self.options.columns, self.broken, are_links=True):
+                index.links += [(part.id, target, "") for target in part.duplicate_of]
         index.settle()
         return index
 
-    def _parts(self, files: tuple[Path, ...], *, links: bool = False) -> Iterator[tuple[Path, Part]]:
-        for path in files:
-            for part in read_parts(path, self.options.columns, self.broken, links=links):
-                yield path, part
+    def _tickets(self) -> Iterator[tuple[IssueRef, Ticket]]:
+        for path in self.files:
+            for part in read_parts(path, self.options.columns, self.broken):
+                if isinstance(part, Ticket) and (ref := self.index.ref(part.id, self._home(part, path))):
+                    yield ref, part
+
+    def _issue(self, ref: IssueRef, ticket: Ticket) -> Issue:
+        one = ticket.issue
+        if ref in self.index.marks:
+            closed_at = one.closed_at or one.updated_at
+            one = replace(one, state="closed", state_reason="duplicate", closed_at=closed_at)
+        title, body = (self.index.with_references(text, ref.repo) for text in (one.title, one.body))
+        return replace(one, repo=ref.repo, number=ref.number, title=title, body=body)
 
     def _home(self, ticket: Ticket, path: Path) -> str:
         """The repository of a ticket, as owner/name."""
         if self.fallback:
             return self.fallback
-        owner, _, name = ticket.repo.rpartition("/")
+        page = _GITLAB_PAGE.match(ticket.url)
+        owner, _, name = (ticket.repo or (page[1] if page else "")).rpartition("/")
         host = ticket.url.partition("://")[2].partition("/")[0]
         place = path if path == self.folder else self.folder.resolve()
         return f"{_word(owner or host)}/{_word(name or place.name.partition('.')[0])}"
 
 
-class _Index:
+class TicketIndex:
     """Which tickets there are: their numbers, pages and links."""
 
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(own) for repo, own in known.items()}
         self.links: list[tuple[str, str, str]] = []  # duplicate, original, repository
-        self.bodies: dict[str, str] = {}  # that were saved apart from their tickets
         self.marks: dict[IssueRef, list[IssueRef]] = {}
-        self.unknown = self.repeated = self.orphans = 0
+        self.unknown: list[tuple[str, str]] = []  # links of tickets that are not there
+        self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
         self._new: dict[str, dict[str, tuple[str, str]]] = {}  # when created and the page, by id
-        self._aliases: list[tuple[str, str, str]] = []
-        self._anywhere: dict[str, IssueRef | None] = {}  # by id or alias; None where several have it
+        self._anywhere: dict[str, IssueRef | None] = {}  # by id; None if several have it
+
+    @property
+    def notes(self) -> list[str]:
+        """What has no effect, in words."""
+        named = one_line(", ".join(f"{source} of {target}" for source, target in self.unknown[:3]))
+        links = f"{len(self.unknown):,} duplicate links left out ({named}): import both tickets of each"
+        again = f"{self.repeated:,} tickets came again, and the last counts"
+        return [*([links] if self.unknown else []), *([again] if self.repeated else [])]
 
     def add(self, ticket: Ticket, home: str) -> None:
         """Note a ticket and its links."""
         repo = self._spelling.setdefault(home.lower(), home)
         own = self._new.setdefault(repo, {})
         self.repeated += ticket.id in own
-        own[ticket.id] = ticket.created_at, ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
+        page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
+        own[ticket.id] = ticket.issue.created_at, page
         self.links += [(ticket.id, target, repo) for target in ticket.duplicate_of]
-        self.links += [(source, ticket.id, repo) for source in ticket.duplicated_by]
-        self._aliases += [(alias, ticket.id, repo) for alias in ticket.aliases]
 
     def settle(self) -> None:
         """Once all tickets are noted: give them numbers, and find what the links mean."""
@@ -256,15 +213,14 @@ class _Index:
             own |= {id_: (numbers[id_], page) for id_, (_, page) in new.items()}
             for id_, number in numbers.items():
                 self._anywhere[id_] = None if id_ in self._anywhere else IssueRef(repo, number)
-        self._anywhere |= {alias: self.ref(id_, repo) for alias, id_, repo in self._aliases}
         for source, target, repo in dict.fromkeys(self.links):
             duplicate, original = self.ref(source, repo), self.ref(target, repo)
             if duplicate is None or original is None or duplicate == original:
-                self.unknown += 1
+                self.unknown.append((source, target))
             elif original not in self.marks.setdefault(duplicate, []):
                 self.marks[duplicate].append(original)
 
-    def ref(self, id_: str, repo: str = "") -> IssueRef | None:
+    def ref(self, id_: str, repo: str) -> IssueRef | None:
         """The ticket of an id: in a repository, and else in the only one that has it."""
         repo = self._spelling.get(repo.lower(), repo)
         if id_ in self._new.get(repo, ()):
@@ -285,18 +241,14 @@ def _numbered(created: Mapping[str, str], known: Mapping[str, tuple[int, str]]) 
     """A number for each id, by when each was created."""
     numbers = {id_: known[id_][0] for id_ in created if id_ in known}
     taken = {number for number, _ in known.values()}
-    others = []
-    for id_ in sorted(created.keys() - numbers.keys(), key=lambda id_: (created[id_], id_)):
+    new = sorted(created.keys() - numbers.keys(), key=lambda id_: (created[id_], id_))
+    for id_ in new:
         found = _NUMBERED.fullmatch(id_)
-        number = int(found[1]) if found else 0
-        if 0 < number <= MOST_NUMBER and number not in taken:
+        if found and (number := int(found[1])) not in taken:
             numbers[id_] = number
             taken.add(number)
-        else:
-            others.append(id_)
-    top = max(taken, default=0)
-    free = count(top + 1 if top + len(others) <= MOST_NUMBER else 1)
-    return numbers | dict(zip(others, (number for number in free if number not in taken), strict=False))
+    free = count(max(taken, default=0) + 1)
+    return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
 
 
 def _word(name: str) -> str:
