@@ -112,8 +112,8 @@ def build(
         progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
 
     Raises:
-        ConfigError: A setting, a folder or a token is no good.
-        DataError: There is nothing to crawl, there are no duplicates, or the store is damaged.
+        ConfigError: A setting, a folder or a token is no good, or none of the repositories can be crawled.
+        DataError: There are no duplicates, or the store is damaged.
         LeakError: The audit found a leak; the dataset is left to be looked at.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
@@ -192,8 +192,9 @@ def crawl(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting, the folder or a token is no good, or it holds a crawl with other settings.
-        DataError: None of the repositories can be crawled, or the store is damaged.
+        ConfigError: A setting, the folder or a token is no good, the folder holds a crawl with other
+            settings, or none of the repositories can be crawled.
+        DataError: The store is damaged.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
     """

@@ -116,7 +116,7 @@ def test_token_without_access(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     done = gis(
         "build", "--repos", "good/one", "--api-url", odd_url, "--out", str(tmp_path / "o"), token="noaccess"
     )
-    assert done.code == 3
+    assert done.code == 2
     assert "no repository can be crawled (good/one" in done.error
 
 
@@ -161,7 +161,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
 
 def test_unknown_repository(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     done = gis("build", "--repos", "good/onne", "--api-url", odd_url, "--out", str(tmp_path / "o"))
-    assert done.code == 3
+    assert done.code == 2
     assert "good/onne" in done.error
 
 
