@@ -22,7 +22,7 @@ from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, 
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.text import render, render_issues
+from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.results import Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
@@ -272,8 +272,9 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
             )
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue).text
-            counts["written" if text else "text_empty"] += 1
-            if text:
+            is_usable = has_word(text)
+            counts["written" if is_usable else "text_empty"] += 1
+            if is_usable:
                 ref = issue.ref
                 rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
     if not rows:
