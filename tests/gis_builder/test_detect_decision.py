@@ -162,6 +162,7 @@ def test_a_target_that_was_not_fetched_counts_less() -> None:
 
 def test_several_targets_and_the_last_word() -> None:
     assert call(said("mia", "Dup of #1 and #2")) == (DUPLICATE, [1, 2])
+    assert call(said("mia", "Definitely a duplicate of #1, but not so sure about #2.")) == (DUPLICATE, [1])
     assert call(said("mia", "Dup of #1", 0.2), said("mia", "Also a duplicate of #2")) == (DUPLICATE, [1, 2])
     assert call(said("max", "Dup of #1", 9), said("mia", "Duplicate of #2")) == (DUPLICATE, [2])
     assert call(said("mia", "Dup of #555 and #1")) == (DUPLICATE, [1])
