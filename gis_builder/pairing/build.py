@@ -24,7 +24,7 @@ from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
 from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
-from gis_builder.results import Built, Crawled, IncompleteCrawlError
+from gis_builder.results import DROPPED_FILE, Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
@@ -35,7 +35,6 @@ from pairkit.dataset.parquet import parquet_bytes
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, made_there
 
-DROPPED_FILE = "dropped.parquet"
 _LOG = logging.getLogger(__name__)
 
 
