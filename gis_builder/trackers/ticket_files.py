@@ -56,21 +56,14 @@ _BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of J
 
 
 class Ticket(NamedTuple):
-    """A ticket, with ids as its tracker writes them."""
-
-    id: str
-    issue: Issue  # of no repository and number yet
-    url: str
-    repo: str  # owner/name, a name or nothing
-    duplicate_of: tuple[str, ...]
-    comments: tuple[Comment, ...]
-
-
-class TicketLink(NamedTuple):
-    """One ticket is a duplicate of another."""
+    """A ticket, or only a link of one, with ids as its tracker writes them."""
 
     id: str
     duplicate_of: tuple[str, ...]
+    issue: Issue | None = None  # of no repository and number yet
+    url: str = ""
+    repo: str = ""  # owner/name, a name or nothing
+    comments: tuple[Comment, ...] = ()
 
 
 Columns: TypeAlias = Mapping[str, str]
@@ -95,9 +88,7 @@ def holds_tickets(path: Path, columns: Columns) -> bool:
         return False
 
 
-def read_parts(
-    path: Path, columns: Columns, broken: Broken, *, are_links: bool = False
-) -> Iterator[Ticket | TicketLink]:
+def read_parts(path: Path, columns: Columns, broken: Broken, *, are_links: bool = False) -> Iterator[Ticket]:
     """What a file holds; the error of a damaged row or file goes to `broken`, which may raise it."""
     try:
         for row, value in _rows(path, broken):
@@ -111,7 +102,7 @@ def read_parts(
                 continue
             for cells in records:
                 try:
-                    yield _ticket(cells) if "title" in cells else _link(cells)
+                    yield _ticket(cells)
                 except Malformed as error:
                     broken(DataError(str(error), path=path, row=row))
     except DataError as error:
@@ -254,11 +245,10 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _link(cells: Cells) -> TicketLink:
-    return TicketLink(_id(cells), _ids(cells, "duplicate_of"))
-
-
 def _ticket(cells: Cells) -> Ticket:
+    link = Ticket(_id(cells), _ids(cells, "duplicate_of"))
+    if "title" not in cells:
+        return link
     title, state, resolution = (_one(cells, role) for role in ("title", "state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
@@ -283,8 +273,7 @@ def _ticket(cells: Cells) -> Ticket:
         labels=_several(cells, "labels"),
     )
     comments = tuple(_comment(one, place) for place, one in enumerate(cells.get("comments", ()), 1))
-    targets = _ids(cells, "duplicate_of")
-    return Ticket(_id(cells), issue, _one(cells, "url"), _one(cells, "repo"), targets, comments)
+    return link._replace(issue=issue, url=_one(cells, "url"), repo=_one(cells, "repo"), comments=comments)
 
 
 def _comment(cells: Cells, place: int) -> Comment:

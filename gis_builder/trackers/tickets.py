@@ -110,25 +110,25 @@ class TicketDump(Dump):
 
     def issues(self) -> Iterator[Row[Issue]]:
         """Every ticket; one with a link counts as closed."""
-        for ref, ticket in self._tickets():
-            yield Row(*ref, {}, self._issue(ref, ticket))
+        return (Row(*issue.ref, {}, issue) for issue, _ in self._tickets())
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Every comment."""
-        for ref, ticket in self._tickets():
+        for issue, ticket in self._tickets():
             for one in ticket.comments:
-                yield Row(*ref, {}, replace(one, body=self.index.with_references(one.body, ref.repo)))
+                body = self.index.with_references(one.body, issue.repo)
+                yield Row(*issue.ref, {}, replace(one, body=body))
 
     def events(self) -> Iterator[Row[Event]]:
         """The closing of each closed ticket, and a mark for each of its links."""
         done: set[IssueRef] = set()
-        for ref, ticket in self._tickets():
-            issue = self._issue(ref, ticket)
-            if issue.closed_at and ref not in done:
+        for issue, _ in self._tickets():
+            ref, when = issue.ref, issue.closed_at
+            if when and ref not in done:
                 done.add(ref)
-                yield Row(*ref, {}, Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
+                yield Row(*ref, {}, Event("closed", None, when, state_reason=issue.state_reason))
                 for target in self.index.marks.get(ref, ()):
-                    yield Row(*ref, {}, Event("marked_as_duplicate", None, issue.closed_at, target))
+                    yield Row(*ref, {}, Event("marked_as_duplicate", None, when, target))
 
     def missing(self) -> Iterator[Row[MissingObject]]:
         """None: no export has what was deleted."""
@@ -138,31 +138,31 @@ class TicketDump(Dump):
     def index(self) -> TicketIndex:
         """All ids, numbers and links of the files."""
         index = TicketIndex(self.known)
-        for path in self.files:
-            for part in read_parts(path, self.options.columns, self.broken):
-                if isinstance(part, Ticket):
-                    index.add(part, self._home(part, path))
-                else:
-                    index.links += [(part.id, target, "") for target in part.duplicate_of]
-        if self.options.links:
-            for part in read_parts(self.options.links, self.options.columns, self.broken, are_links=True):
-                index.links += [(part.id, target, "") for target in part.duplicate_of]
+        for path, ticket in self._read(self.files):
+            index.add(ticket, self._home(ticket, path))
+        links = (self.options.links,) if self.options.links else ()
+        for _, link in self._read(links, are_links=True):
+            index.add(link, "")
         index.settle()
         return index
 
-    def _tickets(self) -> Iterator[tuple[IssueRef, Ticket]]:
-        for path in self.files:
-            for part in read_parts(path, self.options.columns, self.broken):
-                if isinstance(part, Ticket) and (ref := self.index.ref(part.id, self._home(part, path))):
-                    yield ref, part
+    def _read(self, files: tuple[Path, ...], *, are_links: bool = False) -> Iterator[tuple[Path, Ticket]]:
+        for path in files:
+            for ticket in read_parts(path, self.options.columns, self.broken, are_links=are_links):
+                yield path, ticket
 
-    def _issue(self, ref: IssueRef, ticket: Ticket) -> Issue:
-        one = ticket.issue
-        if ref in self.index.marks:
-            closed_at = one.closed_at or one.updated_at
-            one = replace(one, state="closed", state_reason="duplicate", closed_at=closed_at)
-        title, body = (self.index.with_references(text, ref.repo) for text in (one.title, one.body))
-        return replace(one, repo=ref.repo, number=ref.number, title=title, body=body)
+    def _tickets(self) -> Iterator[tuple[Issue, Ticket]]:
+        """Each ticket, and its issue as it is stored."""
+        index = self.index
+        for path, ticket in self._read(self.files):
+            one, ref = ticket.issue, index.ref(ticket.id, self._home(ticket, path))
+            if one is None or ref is None:
+                continue
+            if ref in index.marks:
+                closed_at = one.closed_at or one.updated_at
+                one = replace(one, state="closed", state_reason="duplicate", closed_at=closed_at)
+            title, body = (index.with_references(text, ref.repo) for text in (one.title, one.body))
+            yield replace(one, repo=ref.repo, number=ref.number, title=title, body=body), ticket
 
     def _home(self, ticket: Ticket, path: Path) -> str:
         """The repository of a ticket, as owner/name."""
@@ -197,13 +197,14 @@ class TicketIndex:
         return [*([links] if self.unknown else []), *([again] if self.repeated else [])]
 
     def add(self, ticket: Ticket, home: str) -> None:
-        """Note a ticket and its links."""
+        """Note a ticket and its links, or a link alone."""
         repo = self._spelling.setdefault(home.lower(), home)
-        own = self._new.setdefault(repo, {})
-        self.repeated += ticket.id in own
-        page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
-        own[ticket.id] = ticket.issue.created_at, page
         self.links += [(ticket.id, target, repo) for target in ticket.duplicate_of]
+        if ticket.issue:
+            own = self._new.setdefault(repo, {})
+            self.repeated += ticket.id in own
+            page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
+            own[ticket.id] = ticket.issue.created_at, page
 
     def settle(self) -> None:
         """Once all tickets are noted: give them numbers, and find what the links mean."""
