@@ -82,6 +82,8 @@ def holds_tickets(path: Path, columns: Columns) -> bool:
     _, first = next(_rows(path, lambda _: None), (0, None))
     if isinstance(first, dict) and (is_known(first) or first.keys() & _OF_GITHUB):
         return False
+    if isinstance(first, dict) and "/repos/" in _text(first.get("url")):  # such as a milestone of GitHub
+        return False
     try:
         return bool(_records(first, columns, are_links=False))
     except Malformed:
