@@ -110,7 +110,9 @@ class TicketDump(Dump):
 
     def issues(self) -> Iterator[Row[Issue]]:
         """Every ticket; one with a link counts as closed."""
-        return (Row(*issue.ref, {}, issue) for issue, _ in self._tickets())
+        for issue, _ in self._tickets():
+            title, body = (self.index.with_references(text, issue.repo) for text in (issue.title, issue.body))
+            yield Row(*issue.ref, {}, replace(issue, title=title, body=body))
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Every comment."""
@@ -152,7 +154,7 @@ class TicketDump(Dump):
                 yield path, ticket
 
     def _tickets(self) -> Iterator[tuple[Issue, Ticket]]:
-        """Each ticket, and its issue as it is stored."""
+        """The issue that each ticket becomes, but for its references, and the ticket."""
         index = self.index
         for path, ticket in self._read(self.files):
             one, ref = ticket.issue, index.ref(ticket.id, self._home(ticket, path))
@@ -161,8 +163,7 @@ class TicketDump(Dump):
             if ref in index.marks:
                 closed_at = one.closed_at or one.updated_at
                 one = replace(one, state="closed", state_reason="duplicate", closed_at=closed_at)
-            title, body = (index.with_references(text, ref.repo) for text in (one.title, one.body))
-            yield replace(one, repo=ref.repo, number=ref.number, title=title, body=body), ticket
+            yield replace(one, repo=ref.repo, number=ref.number), ticket
 
     def _home(self, ticket: Ticket, path: Path) -> str:
         """The repository of a ticket, as owner/name."""
