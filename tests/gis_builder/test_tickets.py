@@ -314,6 +314,10 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
         ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3; quote"),
         ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: not a row of a table"),
         ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: not a row of a table"),
+        (
+            'id,title,created_at\n1,"a,2024-01-01\n2,a,2024-01-01\n3,a,2024-01-01\n',
+            "t.csv:2: lines 2 to 4 are not a row of a table",
+        ),
         ("id,title,created_at\n1,\xff,2024-01-01\n", "t.csv:2: not UTF-8"),
         ("id,title,created_at\n", "holds no issue"),
         ("", "holds no issue"),
