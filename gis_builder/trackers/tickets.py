@@ -78,9 +78,10 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
         except DataError as error:
             broken(error)
     if tickets:
-        rest = tuple(path for path in files if path not in tickets)
+        ours = frozenset(tickets)
+        rest = tuple(path for path in files if path not in ours)
         dump = TicketDump(source, None, {}, options.repo, broken, tuple(tickets), rest, options, known)
-        others = SavedDump(source, fallback=options.repo, broken=broken, others=frozenset(tickets))
+        others = SavedDump(source, fallback=options.repo, broken=broken, others=ours)
         return [dump, others] if set(rest) & set(saved_files(source)) else [dump]
     if source.exists() and (options.links or options.columns):
         raise ConfigError(
