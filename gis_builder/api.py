@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
-from pairkit.dataset.flags import Config, Fresh, Out, SettingsGiven
+from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
     from gis_builder.crawling.github import GitHub, Token
@@ -112,8 +112,8 @@ def build(
         progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
 
     Raises:
-        ConfigError: A setting, a folder or a token is no good.
-        DataError: There is nothing to crawl, there are no duplicates, or the store is damaged.
+        ConfigError: A setting, a folder or a token is no good, or none of the repositories can be crawled.
+        DataError: There are no duplicates, or the store is damaged.
         LeakError: The audit found a leak; the dataset is left to be looked at.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
@@ -175,8 +175,9 @@ def crawl(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting, the folder or a token is no good, or it holds a crawl with other settings.
-        DataError: None of the repositories can be crawled, or the store is damaged.
+        ConfigError: A setting, the folder or a token is no good, the folder holds a crawl with other
+            settings, or none of the repositories can be crawled.
+        DataError: The store is damaged.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
     """
@@ -205,6 +206,10 @@ def import_tracker(
     folder: Annotated[str | Path, Flag(metavar="DUMP", positional=True)],
     work: Work,
     *,
+    links: Annotated[str | Path | None, Flag(metavar="FILE", main=True)] = None,
+    columns: Columns = None,
+    repo: Annotated[str | None, Flag(metavar="OWNER/NAME", main=True)] = None,
+    skip_broken: Annotated[bool, Flag(main=True)] = False,
     progress: _Progress = True,
 ) -> Crawled:
     """Fill the folder `work` from a saved tracker instead of a server.
@@ -219,26 +224,45 @@ def import_tracker(
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
     github-backup (issues/N.json with comment_data and event_data).
 
-    Each file may be gzipped. Files of JSON lines may be larger than memory. A file that is one JSON document
-    may have 512 MiB and is read as a whole.
+    Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
+    Parquet) with the columns id, title, created_at and, optionally, body, duplicate_of, closed_at, state,
+    author, labels, url and repo, also under the names of Jira's, GitLab's, Bugzilla's and Zendesk's CSV
+    exports; JSON of Jira's search, GitLab's issues, and Bugzilla's bugs. A ticket with a link counts as
+    closed.
+
+    Each file may be gzipped. Files of lines may be larger than memory. A file that is one JSON document may
+    have 512 MiB and is read as a whole.
 
     Args:
-        folder: A folder with saved trackers, or a JSON file.
+        folder: A folder with saved trackers, a JSON file, or a table of tickets.
         work: The crawl's folder. It is created if it is missing.
+        links: A table of duplicates: the columns id and duplicate_of.
+        columns: Which column is which, such as title=Betreff,id=Nr.
+        repo: owner/name for all tickets, and for GitHub's objects that name no repository. Default for
+            tickets: host or `tickets`, and the project or the name of the file or folder.
+        skip_broken: Leave out damaged rows and files and count them, instead of stopping at the first.
         progress: See `build`.
 
     Raises:
-        ConfigError: `work` can't be written, or holds a server's crawl.
+        ConfigError: `work` can't be written, or holds a server's crawl; `columns` or `repo` is wrong.
         DataError: There is no tracker, or a line of it is malformed.
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import read_status
     from gis_builder.results import Crawled
     from gis_builder.store.store import held_store
+    from gis_builder.trackers.tickets import ImportOptions
+    from pairkit.app.settings import argument
 
     place, saved = _path("work", work), _path("folder", folder)
+    options = ImportOptions(
+        None if links is None else _path("links", links),
+        argument("columns", columns, dict[str, str] | None) or {},
+        argument("repo", repo, str | None),
+        argument("skip_broken", skip_broken, bool),
+    )
     with _display(progress) as show, held_store(place) as store:
-        rows = _crawl.import_tracker(store, saved, show.say)
+        rows = _crawl.import_tracker(store, saved, show.say, options)
         return Crawled(place, rows, read_status(store))
 
 

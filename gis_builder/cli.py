@@ -79,6 +79,7 @@ add_command(
     api.import_tracker,
     "gis import saved-tracker --work gis.work",
     "gis import issues.json --work gis.work",
+    "gis import tickets.csv --links duplicates.csv --work gis.work",
     name="import",
 )
 add_command(app, api.status, "gis status --work gis.work")

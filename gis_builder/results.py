@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pairkit import AuditReport, PairDataset
 
+DROPPED_FILE = "dropped.parquet"  # of a working folder
+
 
 class Tabled:
     """A result that is shown as its table."""
@@ -125,7 +127,7 @@ class Built(_Dataset):
 
     def notes(self) -> list[str]:
         """What was left out and why, and what the crawl cost; a line each."""
-        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics), self._cost()]
+        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._cost()]
 
     def _cost(self) -> str:
         return (
@@ -161,7 +163,7 @@ class ArchiveBuilt(_Dataset):
 
     def notes(self) -> list[str]:
         """What was left out and why, and how much of the hours there was; a line each."""
-        return [*_drop_lines(self.statistics), self._read()]
+        return [*_drop_lines(self.statistics, self.work), self._read()]
 
     def _read(self) -> str:
         missing = sum(len(month["missing_hours"]) for month in self.months.values())
@@ -331,11 +333,13 @@ class Explanation:
         return self.text
 
 
-def _drop_lines(statistics: Mapping[str, object]) -> list[str]:
-    """One line for each stage that left something out, with its reasons."""
-    lines = []
-    for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives"):
-        reasons = statistics.get(key)
-        if isinstance(reasons, dict) and reasons:
-            lines.append(f"{key.replace('_', ' ')}: " + ", ".join(f"{r} {n:,}" for r, n in reasons.items()))
-    return lines
+def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
+    """One line for each stage that left something out, with its reasons; and where they are listed."""
+    lines = {
+        key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+        for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives")
+        if isinstance(reasons := statistics.get(key), dict) and reasons
+    }
+    if lines.keys() - {"missing_negatives"}:
+        lines["list"] = f"each issue and pair that was left out: {work / DROPPED_FILE}"
+    return list(lines.values())

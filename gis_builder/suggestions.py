@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.json import Decoder
 
-from gis_builder.pairing.text import render
+from gis_builder.pairing.text import has_word, render
 from gis_builder.results import Tabled
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
@@ -97,8 +97,8 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
             path=store.path,
         )
     text = render(issue).text
-    if not text.strip():
-        raise DataError(f"{ref}: no text is left to search for")
+    if not has_word(text):
+        raise DataError(f"{ref}: no word is left to search for")
     suggestions = tuple(
         Suggestion(
             hit.row.number,

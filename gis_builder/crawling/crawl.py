@@ -13,10 +13,12 @@ from gis_builder.crawling.import_dump import import_dump
 from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
-from gis_builder.store import RepoRow, Store
+from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, VerdictOutcome
-from pairkit.app.errors import ConfigError, DataError
+from gis_builder.trackers.tickets import PLAIN, ImportOptions
+from pairkit.app.errors import ConfigError, RemoteError
 
+_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the strategy of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
@@ -54,7 +56,7 @@ def update(
     strategy = store.crawl_record().get("strategy")
     if strategy == _IMPORTED:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
-        names = _crawlable(github.check(repos))
+        names = crawlable(github.check(repos))
     else:
         begun = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
         settings = settings.model_copy(update={"crawl": begun})
@@ -64,11 +66,13 @@ def update(
     return outcomes(store, repos)
 
 
-def import_tracker(store: Store, folder: Path, say: Callable[[str], None]) -> list[RepoRow]:
+def import_tracker(
+    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions = PLAIN
+) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dump`."""
     record = {"strategy": _IMPORTED}
     _must_agree(store, record)
-    rows = import_dump(folder, store, say)
+    rows = import_dump(folder, store, say, options)
     store.set_crawl_record(record)
     return rows
 
@@ -89,7 +93,7 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
     """Fetch what the strategy says; free where it is done already. Returns what could be crawled."""
     record = crawl_record(settings)
     _must_agree(store, record)
-    names = _crawlable(github.check(repos))
+    names = crawlable(github.check(repos))
     store.set_crawl_record(record)
     fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
     fetch(names)
@@ -111,12 +115,17 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
             )
 
 
-def _crawlable(rows: Sequence[RepoRow]) -> list[str]:
+def crawlable(rows: Sequence[RepoRow]) -> list[str]:
+    """The names of the repositories that can be crawled; there must be one."""
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5])
-    raise DataError(f"no repository can be crawled ({reasons}); check the names and what the token may read")
+    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:_NAMED])
+    more = f"; and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    what = f"no repository can be crawled ({reasons}{more})"
+    if any(row.outcome is RepoOutcome.FAILED for row in rows):
+        raise RemoteError(f"{what}; run the same command again")
+    raise ConfigError(f"{what}; check the names and what the token may read")
 
 
 def _complete(

@@ -7,6 +7,7 @@ once more to put it in order and to find what its marks point at.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,8 +16,10 @@ from typing import Any, TypeVar
 
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.records import Event, Issue, IssueRef, Thread
-from gis_builder.trackers.dump import Dump, Row, closing_event, find_dumps
+from gis_builder.store.store import TICKETS
+from gis_builder.trackers.dump import BrokenRows, Dump, Row, closing_event
 from gis_builder.trackers.rest_records import event_record, reference, title_only
+from gis_builder.trackers.tickets import PLAIN, ImportOptions, TicketDump, find_trackers
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 
@@ -28,9 +31,13 @@ _MOST_MOVES = 8  # of one issue; a ring of transfers leads nowhere
 T = TypeVar("T")
 
 
-def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[RepoRow]:
+def import_dump(
+    folder: Path, store: Store, say: Callable[[str], None], options: ImportOptions = PLAIN
+) -> list[RepoRow]:
     """Fill a store from saved trackers; what it holds of the same issues is replaced."""
-    dumps = find_dumps(folder)
+    broken = BrokenRows(skip=options.skip_broken)
+    tickets = store.tickets()
+    dumps = find_trackers(folder, options, tickets, broken)
     for path in (path for dump in dumps for path in dump.passed_over):
         say(f"{one_line(str(path))}: holds no issues, comments or events; skipped")
     trackers = Trackers(dumps)
@@ -42,10 +49,25 @@ def import_dump(folder: Path, store: Store, say: Callable[[str], None]) -> list[
     for tracker in trackers:
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
+    left_out = broken.notes
+    for dump in dumps:
+        if isinstance(dump, TicketDump):
+            say(f"{sum(map(len, dump.index.marks.values())):,} duplicate links")
+            left_out += dump.index.notes
+            tickets |= dump.index.tickets
+    for words in left_out:
+        say(words)
     rows = [tracker.row() for tracker in trackers]
     former = [row for tracker in trackers for row in tracker.former_rows()]
     whole = [CrawlTask(tracker.name, "import", done=True) for tracker in trackers]
-    store.save(Page(repos=[*former, *rows], warnings=list(_warnings(trackers)), tasks=whole))
+    store.save(
+        Page(
+            repos=[*former, *rows],
+            warnings=[*_warnings(trackers), *(("", words) for words in left_out)],
+            tasks=whole,
+            notes={TICKETS: json.dumps(tickets)} if tickets else {},
+        )
+    )
     return rows
 
 

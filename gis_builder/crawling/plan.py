@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gis_builder.crawling.crawl import negative_sample_size
+from gis_builder.crawling.crawl import crawlable, negative_sample_size
 from gis_builder.crawling.github import CrawlSettings, GitHub
 from gis_builder.crawling.github.search import is_cheaper_swept, search_words
 from gis_builder.crawling.status import outcome_lines
@@ -143,6 +143,7 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
     ):
         with open_github(store) as github:
             rows = github.check(names)
+        crawlable(rows)
         spent = sum(store.usage().values(), Usage())
     priced: set[str] = set()
     repos = []

@@ -242,7 +242,11 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     page = issue.ref.page(site)
     if issue.duplicate_of is not None:
-        targets = (issue.duplicate_of,)
+        # A ticket may be linked to several at once; of GitHub's marks, which come singly, the last counts.
+        last = {
+            event.target: None for event in marks.marked if event.created_at == marks.marked[-1].created_at
+        }
+        targets = tuple(filter(None, last)) if issue.duplicate_of in last else (issue.duplicate_of,)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
         return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
     if not marks.marked and marks.imported is not None and marks.imported.targets:

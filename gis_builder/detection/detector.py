@@ -236,7 +236,9 @@ class Detector:
         """A digest of what decides a verdict beside thread and tracker."""
         names = sorted(self.rules(repo).former_names)
         settings = self._settings.model_dump(mode="json")
-        basis = json.dumps([repo, names, self._site, settings, code_digest(*CODE)])
+        pages = getattr(self._site, "pages", {})
+        own = sorted((ref.number, page) for ref, page in pages.items() if ref.repo == repo)
+        basis = json.dumps([repo, names, self._site, *own, settings, code_digest(*CODE)])
         return hashlib.sha256(basis.encode()).digest()
 
 

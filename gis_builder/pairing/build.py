@@ -22,9 +22,9 @@ from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, 
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.text import render, render_issues
+from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
-from gis_builder.results import Built, Crawled, IncompleteCrawlError
+from gis_builder.results import DROPPED_FILE, Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
@@ -35,7 +35,6 @@ from pairkit.dataset.parquet import parquet_bytes
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, made_there
 
-DROPPED_FILE = "dropped.parquet"
 _LOG = logging.getLogger(__name__)
 
 
@@ -272,8 +271,9 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
             )
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue).text
-            counts["written" if text else "text_empty"] += 1
-            if text:
+            is_usable = has_word(text)
+            counts["written" if is_usable else "text_empty"] += 1
+            if is_usable:
                 ref = issue.ref
                 rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
     if not rows:

@@ -21,9 +21,9 @@ from pairkit.system.seeded import keyed_hash
 _TITLE = "GitHub Issues Similarity"
 
 _INTRODUCTION = """
-Pairs of GitHub issues. Label 1: a maintainer closed one as a duplicate of the other. Label 0: two issues of
-the same repository that are not known to be duplicates. Texts are long: title and body of an issue, code
-included. Built with `gis`.
+Pairs of issues of GitHub, or of tickets. Label 1: a maintainer closed one as a duplicate of the other.
+Label 0: two issues of the same repository that are not known to be duplicates. Texts are long: title and
+body of an issue, code included. Built with `gis`.
 """
 
 _SCHEMA = """
@@ -35,7 +35,7 @@ Configuration `default`:
 | label | int64 | 1 duplicate, 0 not |
 | repo | string | `owner/name` of the first issue |
 | number1, number2 | int64 | numbers of the issues |
-| url1, url2 | string | their pages |
+| url1, url2 | string | their pages; the ids of tickets that have none |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
 | relation | string | how the closing words tie the two (below); null for a negative |

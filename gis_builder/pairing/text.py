@@ -49,6 +49,7 @@ from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueTe
 from pairkit.app.printable import normalize
 
 _MOST_PASSES = 8
+_WORD = re.compile(r"[^\W_]+")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Controls (tab and newline stay), lone surrogates, zero-width marks and non-characters.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -93,9 +94,14 @@ def render(issue: Issue, members: Collection[IssueRef] = ()) -> IssueText:
     return IssueText(issue.ref, text, issue.created_at, dict(sorted(removed.items())))
 
 
+def has_word(text: str) -> bool:
+    """Whether a text says anything: signs do not, and `Edit:` only announces it."""
+    return any(match[0].lower() != "edit" for match in _WORD.finditer(text))
+
+
 def unusable(text: str, settings: TextSettings) -> str | None:
     """The reason code why a rendered text can't be used, or None."""
-    if not text:
+    if not has_word(text):
         return "text_empty"
     words = [word for word in text.split() if any(map(str.isalnum, word))]
     if len(words) < settings.min_words or sum(map(len, words)) < settings.min_chars:

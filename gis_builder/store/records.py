@@ -5,11 +5,14 @@ Times are ISO 8601 strings in UTC as GitHub writes them (`2015-01-31T23:59:59Z`)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 GITHUB = "https://github.com"  # below it are the pages of its issues
+# Tickets of other trackers by repository and id: their number, and their page or, if there is none, their id.
+Tickets: TypeAlias = dict[str, dict[str, tuple[int, str]]]
 
 
 class IssueRef(NamedTuple):
@@ -23,7 +26,21 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The page a person opens, below the root of all pages; for a pull request GitHub redirects."""
-        return f"{site}/{self.repo}/issues/{self.number}"
+        own = site.pages.get(self) if isinstance(site, TicketSite) else None
+        return own or f"{site}/{self.repo}/issues/{self.number}"
+
+
+class TicketSite(str):
+    """GitHub as the root of all pages, but tickets of other trackers have their own."""
+
+    pages: Mapping[IssueRef, str]
+
+    @classmethod
+    def of(cls, tickets: Tickets) -> TicketSite:
+        """The root for a store with these tickets."""
+        site = cls(GITHUB)
+        site.pages = {IssueRef(repo, n): page for repo, own in tickets.items() for n, page in own.values()}
+        return site
 
 
 class Kind(StrEnum):

@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 
 from gis_builder.store import tables
 from gis_builder.store.decoding import decode
-from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread
+from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread, Tickets, TicketSite
 from gis_builder.store.rows import (
     RATE_LIMIT,
     Absence,
@@ -90,6 +90,8 @@ SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
 T = TypeVar("T")
 _RATE_LIMIT = Decoder(RateLimit)
 _CRAWL = Decoder(dict[str, Any])
+_TICKETS = Decoder(Tickets)
+TICKETS = "tickets"  # the key of their note
 
 
 class Store:
@@ -258,9 +260,15 @@ class Store:
         """Keep the record of a crawl."""
         self.set_meta("crawl", json.dumps(record))
 
+    def tickets(self) -> Tickets:
+        """The imported tickets of other trackers than GitHub."""
+        return self.meta_json(TICKETS, _TICKETS) or {}
+
     @property
     def site(self) -> str:
         """The root of the issues' pages, see `site_at`; for a saved tracker, GitHub's."""
+        if tickets := self.tickets():
+            return TicketSite.of(tickets)
         host = self.crawl_record().get("server")
         return site_at(host) if host else GITHUB
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -38,7 +38,7 @@ from gis_builder.trackers.rest_records import (
     issue_record,
     reference,
 )
-from gis_builder.trackers.saved import is_saved, read_saved, saved_files
+from gis_builder.trackers.saved import GIVE_REPO, is_saved, read_saved, saved_files
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_objects, read_whole
 
@@ -49,6 +49,7 @@ Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
+_FEW = 3  # damaged rows that are named
 _MOST_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OBJECT = Decoder(dict[str, Any])
@@ -69,6 +70,29 @@ class RepoFile(RepoObject, frozen=True):
     description: str | None = None
 
 
+class BrokenRows:
+    """What becomes of damaged files and rows: the first ends the import, or all are left out and counted."""
+
+    def __init__(self, *, skip: bool = False) -> None:
+        self._skip = skip
+        self._seen: set[int] = set()  # a file is read several times
+        self._first: list[str] = []
+
+    def __call__(self, error: DataError) -> None:
+        """Raise the error, or count it."""
+        if not self._skip:
+            raise error
+        self._seen.add(hash(str(error)))
+        if len(self._first) < len(self._seen) <= _FEW:
+            self._first.append(str(error))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, in words."""
+        count = len(self._seen)
+        return [f"{count:,} damaged rows or files were left out: {'; '.join(self._first)}"] if count else []
+
+
 class Row(NamedTuple, Generic[R]):
     """One checked line of a dump and the issue that it belongs to."""
 
@@ -85,6 +109,8 @@ class Dump:
     folder: Path
     repo: str | None = None  # None: each line names its own repository
     info: Mapping[str, Any] = field(default_factory=dict)  # repo.json, empty where there is none
+    fallback: str | None = None  # the repository of lines that name none
+    broken: BrokenRows = field(default_factory=BrokenRows)
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
@@ -115,17 +141,30 @@ class Dump:
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         path = _file(self.folder, stem)
         if path is not None:
-            for row, value in read_objects(path):
-                yield _checked(value, check, self.repo, path, row)
+            yield from self._checked(path, read_objects(path, self.broken), check)
+
+    def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:
+        try:
+            for row, value in values:
+                try:
+                    repo, number, record = check(value)
+                    yield Row(_same_repo(self.repo, repo, self.fallback), number, value, record)
+                except Malformed as error:
+                    self.broken(DataError(str(error), path=path, row=row))
+        except DataError as error:
+            self.broken(error)
 
 
+@dataclass(frozen=True)
 class SavedDump(Dump):
     """A folder, or a file, of JSON that other tools saved."""
+
+    others: frozenset[Path] = frozenset()  # files that hold tickets of other trackers
 
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        return any(kind == "events" for path in self._files for _, kind, _ in read_saved(path))
+        return any(kind == "events" for path in self._files for _, kind, _ in self._read(path))
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
@@ -139,8 +178,14 @@ class SavedDump(Dump):
     @cached_property
     def _is_ours(self) -> dict[Path, bool]:
         """Each file, and whether it is read; where no file is known all are, to say what is wrong."""
-        known = {path: is_saved(path) for path in saved_files(self.folder)}
-        return known if any(known.values()) else dict.fromkeys(known, True)
+        known: dict[Path, bool] = {}
+        for path in saved_files(self.folder):
+            if path not in self.others:
+                try:
+                    known[path] = is_saved(path, self.fallback)
+                except DataError as error:
+                    self.broken(error)
+        return known if any(known.values()) or self.others else dict.fromkeys(known, True)
 
     @property
     def _files(self) -> list[Path]:
@@ -148,25 +193,40 @@ class SavedDump(Dump):
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         for path in self._files:
-            for row, kind, value in read_saved(path):
-                if kind == stem:
-                    yield _checked(value, check, None, path, row)
+            rows = ((row, value) for row, kind, value in self._read(path) if kind == stem)
+            yield from self._checked(path, rows, check)
+
+    def _read(self, path: Path) -> Iterator[tuple[int, str, Object]]:
+        try:
+            yield from read_saved(path, self.fallback, self.broken)
+        except DataError as error:
+            self.broken(error)
 
 
-def find_dumps(root: Path) -> list[Dump]:
-    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved."""
+def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = None) -> list[Dump]:
+    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved.
+
+    `repo` is the repository of what names none.
+    """
+    broken = broken or BrokenRows()
     if root.is_file():
-        return [SavedDump(root)]
+        return [SavedDump(root, fallback=repo, broken=broken)]
     if not root.is_dir():
         raise DataError(
             "no such file or folder; expected one with a saved tracker, see gis import --help", path=root
         )
-    folders = {path.parent for path in root.rglob("*") if _is_tracker_file(path)}
+    folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
-        return [SavedDump(root)]
+        return [SavedDump(root, fallback=repo, broken=broken)]
     if not folders:
         raise DataError("holds no tracker; expected issues.jsonl, or what gis import --help lists", path=root)
-    return [_open(folder) for folder in sorted(folders)]
+    dumps = []
+    for folder in sorted(folders):
+        try:
+            dumps.append(replace(_open(folder), fallback=repo, broken=broken))
+        except DataError as error:
+            broken(error)
+    return dumps
 
 
 def closing_event(issue: Object) -> Object | None:
@@ -200,7 +260,8 @@ def _open(folder: Path) -> Dump:
     return Dump(folder, known.full_name, info)
 
 
-def _is_tracker_file(path: Path) -> bool:
+def is_tracker_file(path: Path) -> bool:
+    """Whether a file makes its folder one of a dump."""
     return path.name == "repo.json" or path.name in _names("issues")
 
 
@@ -215,20 +276,12 @@ def _file(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
-def _checked(value: Object, check: Check[R], home: str | None, path: Path, row: int) -> Row[R]:
-    try:
-        repo, number, record = check(value)
-        return Row(_same_repo(home, repo), number, value, record)
-    except Malformed as error:
-        raise DataError(str(error), path=path, row=row) from None
-
-
-def _same_repo(expected: str | None, found: str | None) -> str:
-    if expected is None and found is None:
-        raise Malformed("names no repository, and the folder has no repo.json")
+def _same_repo(expected: str | None, found: str | None, fallback: str | None) -> str:
+    if not (expected or found or fallback):
+        raise Malformed(f"names no repository, and the folder has no repo.json; {GIVE_REPO}")
     if expected is not None and found is not None and expected.lower() != found.lower():
         raise Malformed(f"belongs to {found}, but repo.json says {expected}")
-    return convert(expected or found, RepoName)
+    return convert(expected or found or fallback, RepoName)
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST obje
 
 _PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#].*)?$")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
+GIVE_REPO = "give --repo owner/name (repo=)"
 _NEVER = "0001-"  # how gh writes that an issue was not closed
 _NEXT = re.compile(r"[^\s,]")  # where a value, or an array of values, begins or ends
 
@@ -34,23 +35,36 @@ def saved_files(folder: Path) -> list[Path]:
     )
 
 
-def is_saved(path: Path) -> bool:
+def is_saved(path: Path, repo: str | None = None) -> bool:
     """Whether the first value of a file has a known layout; an empty file has nothing to lose."""
-    _, first = next(_values(path), (0, {"event": ""}))
-    return isinstance(first, dict) and _parts(first) is not None
+    _, first = next(values(path), (0, {"event": ""}))
+    return is_known(first, repo)
 
 
-def read_saved(path: Path) -> Iterator[tuple[int, str, Object]]:
-    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind."""
-    for row, value in _values(path):
-        parts = _parts(value) if isinstance(value, dict) else None
+def is_known(value: Any, repo: str | None = None) -> bool:
+    """Whether a value has a known layout; `repo` is the repository of those that name none."""
+    return isinstance(value, dict) and _parts(value, repo) is not None
+
+
+def read_saved(
+    path: Path, repo: str | None, broken: Callable[[DataError], None]
+) -> Iterator[tuple[int, str, Object]]:
+    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind.
+
+    `repo` is the repository of those that name none. What has no known layout goes to `broken`.
+    """
+    for row, value in values(path):
+        parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
-            raise DataError("not a known layout; see gis import --help", path=path, row=row)
+            is_nameless = repo is None and is_known(value, "owner/name")
+            remedy = GIVE_REPO if is_nameless else "see gis import --help"
+            broken(DataError(f"not a known layout; {remedy}", path=path, row=row))
+            continue
         for kind, part in parts:
             yield row, kind, part
 
 
-def _values(path: Path) -> Iterator[tuple[int, Any]]:
+def values(path: Path) -> Iterator[tuple[int, Any]]:
     """The values of a file, those of its arrays one by one: never more than one of them in memory."""
     row, depth, place = 1, 0, 0
     decoder = json.JSONDecoder()
@@ -76,35 +90,38 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError("not JSON (an array is not closed or opened); fix the file", path=path, row=row)
 
 
-def _parts(value: Object) -> Iterator[Part] | None:
+def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     """What a value holds; None where it is of no known layout."""
     if "createdAt" in value and "number" in value:
-        return _listed(value, _repo_of(value))
+        return _listed(value, _repo_of(value) or repo)
     if "event" in value:
-        return _event(value, value.get("issue"))
-    if "number" in value and "title" in value and _repo_of(value):
-        return _issue(value)
+        return _event(value, value.get("issue"), repo)
+    # Of a milestone the address is another one.
+    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    if "number" in value and "title" in value and has_home:
+        return _issue(value, repo)
     if "body" in value and "issue_url" in value:
         return iter([("comments", value)])
     return None
 
 
-def _issue(value: Object) -> Iterator[Part]:
+def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with what github-backup puts into it."""
-    repo = _repo_of(value)
+    repo = _repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
     for comment in _dicts(value.get("comment_data")):
         yield "comments", comment if comment.get("issue_url") else comment | {"issue_url": _url(value, repo)}
     for event in _dicts(value.get("event_data")):
-        yield from _event(event, value)
+        yield from _event(event, value, repo)
 
 
-def _event(value: Object, issue: Any) -> Iterator[Part]:
+def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     """An event of the kinds that bear on duplicates; of the others there is no need."""
     if value.get("event") == "commented" and value.get("issue_url"):
         yield "comments", value
     elif value.get("event") in EVENT_KINDS:
-        url = value.get("issue_url") or (_url(issue, _repo_of(issue)) if isinstance(issue, dict) else None)
+        home = _url(issue, _repo_of(issue) or repo) if isinstance(issue, dict) else None
+        url = value.get("issue_url") or home
         yield "events", value | {"issue_url": url}
 
 

@@ -105,7 +105,7 @@ def _head(row: dict[str, Any], side: str) -> str:
 def _caption(row: dict[str, Any]) -> str:
     evidence = row.get("evidence")
     if evidence:
-        who = evidence["who"] or "an account that is gone"
+        who = evidence["who"] or "an unknown account"
         day = evidence["when"][:10] if evidence["when"] else "an unknown day"
         said = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation, confidence = row.get("relation"), row.get("confidence")

@@ -52,15 +52,19 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """`read_lines` as text in UTF-8; a byte order mark is left out."""
     for row, line in read_lines(path):
-        try:
-            yield row, line.decode("utf-8-sig" if row == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, such as with"
-                " iconv -f latin1 -t utf-8",
-                path=path,
-                row=row,
-            ) from error
+        yield row, _decoded(line, path, row)
+
+
+def _decoded(line: bytes, path: Path, row: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if row == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, such as with"
+            " iconv -f latin1 -t utf-8",
+            path=path,
+            row=row,
+        ) from error
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -70,24 +74,39 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
             yield row, parse_json(line.rstrip(), path, row)
 
 
-def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """`read_json_lines` where each is an object and all of its texts are Unicode."""
-    for row, line in read_text_lines(path):
-        if not line.strip():
+def read_objects(
+    path: Path, broken: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`read_json_lines` where each is an object and all of its texts are Unicode.
+
+    The error of a damaged line is raised or, if `broken` is given, passed to it, and the line is left out.
+    """
+    for row, line in read_lines(path):
+        try:
+            value = _object(_decoded(line, path, row), path, row) if line.strip() else None
+        except DataError as error:
+            if broken is None:
+                raise
+            broken(error)
             continue
-        value = parse_json(line.rstrip(), path, row)
-        if not isinstance(value, dict):
-            raise DataError(f"{type(value).__name__}, expected a JSON object", path=path, row=row)
-        if "\\u" in line:
-            try:
-                json.dumps(value, ensure_ascii=False).encode()
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    "not JSON (\\ud800 to \\udfff without its other half is no character); fix the file",
-                    path=path,
-                    row=row,
-                ) from error
-        yield row, value
+        if value is not None:
+            yield row, value
+
+
+def _object(line: str, path: Path, row: int) -> dict[str, Any]:
+    value = parse_json(line.rstrip(), path, row)
+    if not isinstance(value, dict):
+        raise DataError(f"{type(value).__name__}, expected a JSON object", path=path, row=row)
+    if "\\u" in line:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                "not JSON (\\ud800 to \\udfff without its other half is no character); fix the file",
+                path=path,
+                row=row,
+            ) from error
+    return value
 
 
 def parse_json(text: str, path: Path, row: int = 1) -> Any:

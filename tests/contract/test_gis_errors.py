@@ -97,8 +97,8 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
     [
         ((), None, 2, "set GITHUB_TOKEN"),
         ((), "bad", 4, "refuses the token"),
-        ((), "noaccess", 3, "no repository can be crawled (good/one"),
-        (("--repos", "good/onne"), "any", 3, "good/onne"),
+        ((), "noaccess", 2, "no repository can be crawled (good/one"),
+        (("--repos", "good/onne"), "any", 2, "good/onne"),
         (("--repos", "good/calm"), "any", 3, "no duplicates found"),
         (
             ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),

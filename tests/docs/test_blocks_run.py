@@ -15,7 +15,13 @@ from tests.docs.blocks import ROOT, RUN, to_run
 from tests.forked import free_port
 from tests.test_documentation import lay_out
 
-FAST = {"repositories.md", "domain.md", "python.md", "review.md"}  # in Python; twins of the others
+FAST = {
+    "repositories.md",
+    "domain.md",
+    "python.md",
+    "review.md",
+    "tickets.md",
+}  # in Python; twins of the others
 
 
 def _cases() -> list[object]:

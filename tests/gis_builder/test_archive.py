@@ -87,6 +87,7 @@ def test_the_dataset_says_what_it_is(built: Any) -> None:
     assert built.statistics["months"]["2015-02"]["events"] > 0
     assert built.to_dict()["positives"] == built.positives
     assert pl.read_parquet(built.work / "dropped.parquet")["reason"].null_count() == 0
+    assert f"each issue and pair that was left out: {built.work / 'dropped.parquet'}" in built.notes()
 
 
 def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(

@@ -5,7 +5,7 @@ import pytest
 from gis_builder.detection import Rules, decide, statements
 from gis_builder.detection.claim_tracker import track_claims
 from gis_builder.detection.statements import read_marks
-from gis_builder.store.records import Comment, Thread, VerdictOutcome
+from gis_builder.store.records import Comment, Event, Thread, VerdictOutcome
 
 from .detect_threads import DUPLICATE, call, decided, event, kind_of, ref, said, thread
 
@@ -162,6 +162,7 @@ def test_a_target_that_was_not_fetched_counts_less() -> None:
 
 def test_several_targets_and_the_last_word() -> None:
     assert call(said("mia", "Dup of #1 and #2")) == (DUPLICATE, [1, 2])
+    assert call(said("mia", "Definitely a duplicate of #1, but not so sure about #2.")) == (DUPLICATE, [1])
     assert call(said("mia", "Dup of #1", 0.2), said("mia", "Also a duplicate of #2")) == (DUPLICATE, [1, 2])
     assert call(said("max", "Dup of #1", 9), said("mia", "Duplicate of #2")) == (DUPLICATE, [2])
     assert call(said("mia", "Dup of #555 and #1")) == (DUPLICATE, [1])
@@ -189,54 +190,48 @@ def test_a_late_protest_of_a_bystander_only_lowers_the_confidence() -> None:
     assert call(claim, said("max", "Not a dup after all.", -1))[0] is NOT
 
 
-class TestMarks:
-    def test_a_mark_alone_is_enough(self) -> None:
-        verdict = decided(event("marked_as_duplicate", 1, 1), event("closed", 0))
-        assert (verdict.outcome, verdict.targets, verdict.reason) == (DUPLICATE, (ref(1),), "marked_event")
+MARKED, CLOSED = event("marked_as_duplicate", 3, 1), event("closed", 0)
+REOPENED = (
+    *(said("mia", "Duplicate of #1", 50), event("marked_as_duplicate", 50, 1), event("closed", 50)),
+    *(event("reopened", 20), CLOSED),
+)
 
-    def test_a_mark_beats_words(self) -> None:
-        parts = (said("bob", "dup of #2", 2), event("marked_as_duplicate", 1, 1), event("closed", 0))
-        assert call(*parts) == (DUPLICATE, [1])
 
-    def test_the_last_mark_stands(self) -> None:
-        marks = (event("marked_as_duplicate", 3, 1), event("marked_as_duplicate", 2, 2))
-        assert call(*marks, event("closed", 0)) == (DUPLICATE, [2])
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((MARKED, CLOSED), "marked_event"),
+        ((MARKED, said("bob", "dup of #2", 2), CLOSED), "marked_event"),  # a mark beats words
+        ((event("marked_as_duplicate", 4, 2), MARKED, CLOSED), "marked_event"),  # the last mark stands
+        ((event("closed", 0, 1, state_reason="duplicate"),), None),
+        ((said("mia", "Duplicate of #1", 0.2), event("closed", 0.2), event("reopened", 0.1), CLOSED), None),
+        ((*REOPENED, said("mia", "Dup of #1 after all, closing.")), None),
+    ],
+)
+def test_marks(parts: tuple[Comment | Event, ...], reason: str | None) -> None:
+    assert call(*parts) == (DUPLICATE, [1])
+    assert reason in (None, decided(*parts).reason)
 
-    def test_a_mark_taken_back_voids_the_words_too(self) -> None:
-        parts = (
-            said("mia", "Duplicate of #1", 3),
-            event("marked_as_duplicate", 3, 1),
-            event("unmarked_as_duplicate", 2, 1),
-            event("closed", 0),
-        )
-        verdict = decided(*parts)
-        assert (verdict.outcome, verdict.reason) == (NOT, "unmarked")
 
-    def test_a_mark_on_a_pull_request(self) -> None:
-        parts = (event("marked_as_duplicate", 1, 650, target_is_pull=True), event("closed", 0))
-        assert decided(*parts).reason == "target_is_pull"
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        (
+            (said("mia", "Duplicate of #1", 3), MARKED, event("unmarked_as_duplicate", 2, 1), CLOSED),
+            "unmarked",
+        ),
+        (REOPENED, "reopened"),
+    ],
+)
+def test_a_mark_taken_back_voids_the_words_too(parts: tuple[Comment | Event, ...], reason: str) -> None:
+    verdict = decided(*parts)
+    assert (verdict.outcome, verdict.reason) == (NOT, reason)
 
-    def test_a_closing_with_a_target(self) -> None:
-        assert call(event("closed", 0, 1, state_reason="duplicate")) == (DUPLICATE, [1])
 
-    def test_the_trackers_own_field(self) -> None:
-        assert decided(duplicate_of=ref(1)).reason == "duplicate_of"
-
-    def test_reopened_after_the_mark(self) -> None:
-        parts = (
-            said("mia", "Duplicate of #1", 50),
-            event("marked_as_duplicate", 50, 1),
-            event("closed", 50),
-            event("reopened", 20),
-            event("closed", 0),
-        )
-        verdict = decided(*parts)
-        assert (verdict.outcome, verdict.reason) == (NOT, "reopened")
-        assert call(*parts, said("mia", "Dup of #1 after all, closing.")) == (DUPLICATE, [1])
-
-    def test_reopened_by_a_slip(self) -> None:
-        parts = (event("closed", 0.2), event("reopened", 0.1), event("closed", 0))
-        assert call(said("mia", "Duplicate of #1", 0.2), *parts) == (DUPLICATE, [1])
+def test_a_mark_on_a_pull_request_and_the_trackers_own_field() -> None:
+    pull = event("marked_as_duplicate", 1, 650, target_is_pull=True)
+    assert decided(pull, CLOSED).reason == "target_is_pull"
+    assert decided(duplicate_of=ref(1)).reason == "duplicate_of"
 
 
 class TestLabels:

@@ -34,42 +34,41 @@ def secrets(tokens: tuple[Token, ...]) -> list[str]:
     return [token.reveal() for token in tokens]
 
 
-def test_from_the_environment() -> None:
-    environ = {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}
-    assert secrets(find_tokens(API, environ=environ)) == ["a", "b", "c"]
-
-
-def test_a_file_goes_before_the_environment(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "environ", "expected"),
+    [
+        (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
+        (b"# mine\n\none\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # before the environment
+        (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
+    ],
+)
+def test_from_a_file_or_the_environment(
+    tmp_path: Path, content: bytes | None, environ: dict[str, str], expected: list[str]
+) -> None:
     file = tmp_path / "tokens"
-    file.write_text("# mine\n\none\ntwo\n")
-    assert secrets(find_tokens(API, file=file, environ={"GITHUB_TOKEN": "a"})) == ["one", "two"]
+    if content:
+        file.write_bytes(content)
+    tokens = find_tokens(API, file=file if content else None, environ=environ)
+    assert secrets(tokens) == expected
+    names = [f"token {n} of {len(expected)}" for n in range(1, len(expected) + 1)]
+    assert len(tokens) == 1 or [token.name for token in tokens] == names
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("# none\n", "holds no token"), ("tök\x07en\n", "characters")]
+    ("content", "words"),
+    [
+        ("# none\n", "holds no token"),
+        ("tök\x07en\n", "characters"),
+        (None, "the token file can't be read"),
+    ],
 )
-def test_a_bad_file(tmp_path: Path, content: str, words: str) -> None:
+def test_a_bad_file(tmp_path: Path, content: str | None, words: str) -> None:
     file = tmp_path / "tokens"
-    file.write_text(content)
+    if content:
+        file.write_text(content)
     with pytest.raises(ConfigError, match=words) as error:
         find_tokens(API, file=file, environ={})
     assert "tök" not in str(error.value)
-
-
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    (tmp_path / "t").write_bytes(b"\xef\xbb\xbftoken\r\n")
-    (token,) = find_tokens("https://x", file=tmp_path / "t", environ={})
-    assert token.reveal() == "token"
-
-
-def test_each_of_several_says_which_it_is() -> None:
-    tokens = find_tokens("https://x", environ={"GITHUB_TOKEN": "a,b"})
-    assert [token.name for token in tokens] == ["token 1 of 2", "token 2 of 2"]
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the token file can't be read"):
-        find_tokens(API, file=tmp_path / "tokens", environ={})
 
 
 def test_the_gh_tool_is_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,24 +102,6 @@ def test_an_app_whose_key_is_none_gives_no_token_and_does_not_show_it() -> None:
     assert SECRET not in "".join(traceback.format_exception(error.value))
 
 
-class AppServer(BaseHTTPRequestHandler):
-    """Gives an installation its token, as GitHub does, to who signs with a key."""
-
-    def do_POST(self) -> None:
-        assert self.path == "/app/installations/2/access_tokens"
-        assert self.headers["Authorization"].startswith("Bearer ey")
-        self.rfile.read(int(self.headers["Content-Length"] or 0))
-        body = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
-        self.send_response(201)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), handler)
@@ -130,22 +111,36 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     server.server_close()
 
 
-class MovedServer(BaseHTTPRequestHandler):
-    """Leads elsewhere, as GitHub Enterprise does after a change of its name; or gives nonsense."""
+class AppServer(BaseHTTPRequestHandler):
+    """Gives an installation its token, as GitHub does, to who signs with a key; or leads elsewhere."""
 
-    status: ClassVar[int] = 301
+    status: ClassVar[int] = 201
     location: ClassVar[str] = ""
+    body: ClassVar[bytes] = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
 
     def do_POST(self) -> None:
+        assert self.path == "/app/installations/2/access_tokens"
+        assert self.headers["Authorization"].startswith("Bearer ey")
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.send_response(self.status)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Location", self.location)
-        self.send_header("Content-Length", "14")
+        self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
-        self.wfile.write(b'{"token": [5]}')
+        self.wfile.write(self.body)
 
     def log_message(self, *args: object) -> None:
         pass
+
+
+@pytest.fixture(scope="module")
+def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An app whose key is in a file."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    file = tmp_path_factory.mktemp("app") / "key.pem"
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    path, id_ = "GITHUB_APP_PRIVATE_KEY_PATH", "GITHUB_APP_INSTALLATION_ID"
+    return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
 
 @pytest.mark.parametrize(
@@ -158,34 +153,24 @@ class MovedServer(BaseHTTPRequestHandler):
     ],
 )
 def test_an_app_behind_a_redirect_or_nonsense(
-    monkeypatch: pytest.MonkeyPatch, status: int, location: str, words: str
+    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, words: str
 ) -> None:
-    monkeypatch.setattr(MovedServer, "status", status)
-    monkeypatch.setattr(MovedServer, "location", location)
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
-    environ = {
-        "GITHUB_APP_ID": "1",
-        "GITHUB_APP_PRIVATE_KEY": pem,
-        "GITHUB_APP_INSTALLATION_ID": "2",
-    }
-    with serving(MovedServer) as url:
-        (token,) = find_tokens(url, environ=environ)
+    monkeypatch.setattr(AppServer, "status", status)
+    monkeypatch.setattr(AppServer, "location", location)
+    monkeypatch.setattr(AppServer, "body", b'{"token": [5]}')
+    with serving(AppServer) as url:
+        (token,) = find_tokens(url, environ=app_environ)
         with pytest.raises(AuthError, match=words):
             token.reveal()
 
 
-def test_an_app_signs_with_its_installations_token(tmp_path: Path) -> None:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    (tmp_path / "key.pem").write_bytes(pem)
-    environ = {
-        "GITHUB_APP_ID": "1",
-        "GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "key.pem"),
-        "GITHUB_APP_INSTALLATION_ID": "2",
+def test_an_app_signs_with_its_installations_token(app_environ: dict[str, str]) -> None:
+    app_environ = app_environ | {
+        "GITHUB_APP_PRIVATE_KEY": Path(app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]).read_text()
     }
+    del app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]
     with serving(AppServer) as url:
-        (token,) = find_tokens(url, environ=environ)
+        (token,) = find_tokens(url, environ=app_environ)
         request = requests.Request("POST", f"{url}/graphql", auth=token).prepare()
     assert request.headers["Authorization"] == "Bearer ghs_installation"
 

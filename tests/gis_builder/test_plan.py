@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gis_builder.crawling.crawl import crawl
+from gis_builder.crawling.crawl import crawl, crawlable, update
 from gis_builder.crawling.github import CrawlSettings, GitHub, Token
 from gis_builder.crawling.plan import Plan, RepoPlan, hours, plan, price
 from gis_builder.settings import BuildSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
+from pairkit.app.errors import ConfigError, RemoteError
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
@@ -70,6 +73,24 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     assert all(name in shown for name in names)
     assert "no such repository" in shown
     assert f"Finding this out cost {planned.spent.points} points" in shown
+
+
+@pytest.mark.parametrize("command", [crawl, update, plan])
+def test_nothing_but_absent_repositories_is_an_error(tmp_path: Path, command: Callable[..., Any]) -> None:
+    names = [f"acme/gone-{n}" for n in range(7)]
+    message = r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
+    with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
+        chosen = settings("sweep", server.url)
+        with GitHub(chosen.crawl, [Token("t", server.url)], store) as github:
+            given = (names, chosen, lambda _: github) if command is plan else (github, store, names, chosen)
+            with pytest.raises(ConfigError, match=message):
+                command(*given)
+
+
+def test_a_server_that_fails_for_all_is_no_wrong_name() -> None:
+    row = RepoRow("a/b", RepoOutcome.FAILED, detail="server error")
+    with pytest.raises(RemoteError, match=r"a/b: server error.*run the same command again"):
+        crawlable([row, RepoRow("a/c", RepoOutcome.NOT_FOUND)])
 
 
 def test_what_is_missing_is_one_line_however_much_it_is() -> None:

@@ -35,11 +35,12 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
 
 
 def test_an_issue_without_a_text_is_counted_and_a_folder_without_a_crawl_refused(tmp_path: Path) -> None:
-    issues = [issue("ann/tool", 1), issue("ann/tool", 2, title="", body="")]
+    empty = {2: "", 3: "**EDIT:**", 4: "? - :-( \N{CRAB}"}
+    issues = [issue("ann/tool", 1), *(issue("ann/tool", n, title="", body=body) for n, body in empty.items())]
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
-    assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 1}
+    assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
     with pytest.raises(ConfigError, match="no crawl store there"):
         gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
 

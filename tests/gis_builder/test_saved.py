@@ -96,6 +96,7 @@ OTHERS = {
         "title": "Soon",
         "url": f"https://api.github.com/repos/{HOME}/milestones/1",
         "state": "open",
+        "created_at": "2024-01-01T00:00:00Z",
     },
     "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
 }

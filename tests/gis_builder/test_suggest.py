@@ -20,7 +20,7 @@ SUN = "acme/sun"
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sun")
-    write_tracker(root / "dump", SUN, issues=[issue(SUN, 1, title="", body=""), issue(SUN, 4)])
+    write_tracker(root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)])
     gis_builder.import_tracker(root / "dump", root / "work", progress=False)
     return root / "work"
 
@@ -30,7 +30,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ({"issue": 1, "top": 0}, ConfigError, "top 0: expected 1 to 50"),
         ({"issue": 999}, DataError, "acme/sun#999: no such issue in the crawl"),
-        ({"issue": 1}, DataError, "acme/sun#1: no text is left to search for"),
+        ({"issue": 1}, DataError, "acme/sun#1: no word is left to search for"),
         ({"issue": 4}, ConfigError, "aoe search: .*no index.json"),
     ],
 )

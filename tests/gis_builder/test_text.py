@@ -142,6 +142,7 @@ def test_a_body_takes_linear_time(unit: str) -> None:
     ("text", "reason"),
     [
         ("", "text_empty"),
+        ("\N{HORIZONTAL ELLIPSIS} ?!\n\n__Edit__:", "text_empty"),
         ("it dies now", "text_too_short"),
         ("a b c d e", "text_too_short"),
         ("the window closes when started", None),

@@ -1,0 +1,353 @@
+"""Tickets of other trackers than GitHub: rows of tables, and JSON of Jira, GitLab and Bugzilla.
+
+A row is a ticket with all that it has or, in a table without titles, a link: `id` is a duplicate of
+`duplicate_of`. Keys of JSON are found by the same names as columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from gis_builder.store.decoding import Malformed, stamp, whole_text
+from gis_builder.store.records import Comment, Issue
+from gis_builder.trackers.saved import is_known, values
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.dataset.tables import read_table
+from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
+
+# The names of a role's columns and keys, in lower case, words only. The first name that is there is taken.
+ROLES: dict[str, tuple[str, ...]] = {
+    "id": ("issue key", "key", "bug id", "ticket id", "iid", "issue id", "number", "nr", "id", "id1"),
+    "title": ("title", "summary", "subject"),
+    "body": ("body", "description", "text"),
+    "created_at": ("created at", "created", "creation time", "opened", "time"),
+    "closed_at": ("closed at", "closed", "resolved", "resolutiondate", "cf last resolved", "solved at"),
+    "updated_at": ("updated at", "updated", "changed", "last change time"),
+    "state": ("state", "status"),
+    "resolution": ("resolution",),
+    "author": ("author username", "author", "reporter", "creator", "requester"),
+    "labels": ("labels", "tags", "component"),
+    "url": ("web url", "url"),
+    "repo": ("repo", "repository", "project key", "product"),
+    "duplicate_of": ("duplicate of", "dupe of", "merged into", "id2", "outward issue link duplicate"),
+}
+_SEVERAL = ("labels", "duplicate_of")  # Jira repeats a column for each of its values
+_TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # what each needs
+_KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
+_CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
+_DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
+_DUPLICATES = re.compile(r"duplicates|duplicate of", re.IGNORECASE)  # the link of a duplicate in Jira
+_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+# Beside ISO 8601: of Jira, and with points.
+_TIMES = ("%d/%b/%y %H:%M", "%d/%b/%y %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+_OR_SKIP = "or give --skip-broken (skip_broken=True)"
+_OF_GITHUB = {"author_association", "node_id", "pull_request", "stateReason", "state_reason"}
+_GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
+_PERSON = ("username", "name", "displayName")
+_BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's texts
+
+
+class Ticket(NamedTuple):
+    """A ticket, or only a link of one, with ids as its tracker writes them."""
+
+    id: str
+    duplicate_of: tuple[str, ...]
+    issue: Issue | None = None  # of no repository and number yet
+    url: str = ""
+    repo: str = ""  # owner/name, a name or nothing
+    comments: tuple[Comment, ...] = ()
+
+
+Columns: TypeAlias = Mapping[str, str]
+Broken: TypeAlias = Callable[[DataError], None]
+Cells: TypeAlias = dict[str, list[Any]]  # by role
+
+
+def file_kind(path: Path) -> str:
+    """The ending of a file that may hold tickets, without `.gz`; empty for another."""
+    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    return kind if kind in _KINDS else ""
+
+
+def holds_tickets(path: Path, columns: Columns) -> bool:
+    """Whether the first row or value of a file is a ticket or a link."""
+    _, first = next(_rows(path, lambda _: None), (0, None))
+    if isinstance(first, dict) and (is_known(first) or first.keys() & _OF_GITHUB):
+        return False
+    if isinstance(first, dict) and "/repos/" in _text(first.get("url")):  # such as a milestone of GitHub
+        return False
+    try:
+        return bool(_records(first, columns, are_links=False))
+    except Malformed:
+        return False
+
+
+def read_parts(path: Path, columns: Columns, broken: Broken, *, are_links: bool = False) -> Iterator[Ticket]:
+    """What a file holds; the error of a damaged row or file goes to `broken`, which may raise it."""
+    try:
+        for row, value in _rows(path, broken):
+            try:
+                records = _records(value, columns, are_links=are_links)
+            except Malformed as error:
+                is_table = isinstance(value, tuple)
+                broken(DataError(str(error), path=path, row=None if is_table else row))
+                if is_table:  # which lacks a column
+                    return
+                continue
+            for cells in records:
+                try:
+                    yield _ticket(cells)
+                except Malformed as error:
+                    broken(DataError(str(error), path=path, row=row))
+    except DataError as error:
+        broken(error)
+
+
+def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
+    """The numbered rows: an object of JSON as it is, a row of a table as names and cells."""
+    kind = file_kind(path)
+    if kind == ".json":
+        yield from values(path)
+    elif kind in (".jsonl", ".ndjson"):
+        yield from read_objects(path, broken)
+    elif kind in (".csv", ".tsv"):
+        yield from _separated(path, broken, is_tsv=kind == ".tsv")
+    else:
+        frame = read_table(path)
+        names = tuple(frame.columns)
+        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), 1))
+
+
+def _separated(path: Path, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
+    """The rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    _, first = next(read_text_lines(path), (1, ""))
+    mark = "\t" if is_tsv else max(",;\t", key=first.count)  # spreadsheets of some countries write ;
+    lines = (line for _, line in read_text_lines(path))
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
+    reader = csv.reader(lines, delimiter=mark, quoting=quoting, strict=True)
+    names: tuple[str, ...] = ()
+    for row in count(1):
+        wrong, begin = "", reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            which = f"lines {begin} to {reader.line_num} are " if reader.line_num > begin else ""
+            wrong, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
+        if cells is None:
+            return
+        if not names and cells:
+            names = tuple(cells)
+            continue
+        if len(cells) > len(names) and not wrong:
+            wrong = f"{len(cells)} cells, expected {len(names)}; quote cells that hold {mark!r}, {_OR_SKIP}"
+        if wrong:
+            broken(DataError(wrong, path=path, row=row))
+        elif any(map(str.strip, cells)):
+            yield row, (names, [*cells, *[""] * (len(names) - len(cells))])
+
+
+def _records(value: Any, columns: Columns, *, are_links: bool) -> list[Cells]:
+    """The records in a row of a table or in an object of JSON."""
+    if isinstance(value, dict):
+        if not are_links and (found := _of_api(value)) is not None:
+            return found
+        value = tuple(value), tuple(value.values())
+    if not isinstance(value, tuple):
+        raise Malformed(f"{type(value).__name__}, expected a JSON object")
+    names, cells = value
+    places = _places(names, tuple(columns.items()))
+    is_link = are_links or ("title" not in places and "duplicate_of" in places)
+    for role in _LINK if is_link else _TICKET:
+        if role not in places:
+            what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
+            there = one_line(", ".join(names), 400) or "(none)"
+            raise Malformed(
+                f"{what}; there are {there}: rename one, or give --columns {role}=NAME (columns=)"
+            )
+    roles = _LINK if is_link else places
+    return [{role: [cells[n] for n in places[role]] for role in roles}]
+
+
+@lru_cache(100)
+def _places(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) -> dict[str, list[int]]:
+    """Which cells each role has."""
+    words = [" ".join(re.findall(r"[^\W_]+", name.lower().removesuffix("(utc)"))) for name in names]
+    given, found = dict(columns), {}
+    for role, known in ROLES.items():
+        if role in given:
+            every = [place for place, name in enumerate(names) if name.strip() == given[role]]
+        else:
+            every = [place for name in known for place, own in enumerate(words) if own == name]
+        if every:
+            found[role] = every if role in _SEVERAL else every[:1]
+    return found
+
+
+def _of_api(value: Mapping[str, Any]) -> list[Cells] | None:
+    """The tickets in an object of Jira, GitLab or Bugzilla; None for another object."""
+    issues, bugs = value.get("issues"), value.get("bugs")
+    if isinstance(issues, list) and any(_at(one, "fields") for one in issues):
+        return [_jira(_dict(one)) for one in issues]
+    if "fields" in value and "key" in value:
+        return [_jira(value)]
+    if "iid" in value and "web_url" in value:
+        marked = _GITLAB_API.search(_text(_at(value, "_links", "closed_as_duplicate_of")))
+        is_own = marked and marked[1] == _text(value.get("project_id"))
+        return [_cells({**value, "duplicate of": marked[2] if marked and is_own else ""})]
+    return [_bug(_dict(bug)) for bug in bugs] if isinstance(bugs, list) else None
+
+
+def _jira(issue: Mapping[str, Any]) -> Cells:
+    fields, key = _dict(issue.get("fields")), _text(issue.get("key"))
+    root = _text(issue.get("self")).partition("/rest/")[0]
+    own: dict[str, Any] = {"issue key": key, "web url": root and f"{root}/browse/{key}"}
+    own |= {"repo": key.rpartition("-")[0], "duplicate of": []}
+    for link in _list(fields, "issuelinks"):
+        for way in ("inward", "outward"):
+            if _DUPLICATES.search(_text(_at(link, "type", way))):
+                own["duplicate of"].append(_at(link, f"{way}Issue", "key"))
+    return _cells({**fields, **own}, _list(fields, "comment", "comments"))
+
+
+def _bug(bug: Mapping[str, Any]) -> Cells:
+    """A bug, whose first comment is its description, and whose URL is not its page."""
+    first, *comments = _list(bug, "comments") or [None]
+    return _cells({"description": _at(first, "text"), **bug, "url": ""}, comments)
+
+
+def _cells(value: Mapping[str, Any], comments: Iterable[Any] = ()) -> Cells:
+    """What a ticket of an API has for each role."""
+    own = tuple(value.values())
+    cells = {role: [own[n] for n in places] for role, places in _places(tuple(value)).items()}
+    return {"title": [None]} | cells | {"comments": [_cells(_dict(one)) for one in comments]}
+
+
+def _at(value: Any, *path: str) -> Any:
+    """What a value has at a path, or None."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _list(value: Any, *path: str) -> list[Any]:
+    found = _at(value, *path)
+    return found if isinstance(found, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _ticket(cells: Cells) -> Ticket:
+    link = Ticket(_id(cells), _ids(cells, "duplicate_of"))
+    if "title" not in cells:
+        return link
+    title, state, resolution = (_one(cells, role) for role in ("title", "state", "resolution"))
+    if not title:
+        raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
+    created_at, closed_at = _needed_time(cells, "created_at"), _time(cells, "closed_at")
+    updated_at = _time(cells, "updated_at") or closed_at or created_at
+    is_resolved = bool(resolution.strip("-"))
+    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if state else closed_at)
+    is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
+    issue = Issue(
+        repo="",
+        number=0,
+        title=title,
+        body=_one(cells, "body"),
+        state="closed" if is_closed else "open",
+        state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
+        author=_one(cells, "author") or None,
+        author_association="NONE",
+        created_at=created_at,
+        updated_at=updated_at,
+        closed_at=(closed_at or updated_at) if is_closed else None,
+        closed_by=None,
+        labels=_several(cells, "labels"),
+    )
+    comments = tuple(_comment(one, place) for place, one in enumerate(cells.get("comments", ()), 1))
+    return link._replace(issue=issue, url=_one(cells, "url"), repo=_one(cells, "repo"), comments=comments)
+
+
+def _comment(cells: Cells, place: int) -> Comment:
+    when = _needed_time(cells, "created_at")
+    return Comment(place, _one(cells, "author") or None, "NONE", when, _one(cells, "body"))
+
+
+def _id(cells: Cells) -> str:
+    text = _one(cells, "id")
+    if not _ID.fullmatch(text):
+        raise Malformed(f"id: empty, or not a line of up to 200 characters; fix it, {_OR_SKIP}")
+    return text
+
+
+def _ids(cells: Cells, role: str) -> tuple[str, ...]:
+    """The ids that references name: themselves, or the ends of addresses of pages."""
+    found = _several(cells, role)
+    return tuple(re.split(r"[/=]", one)[-1] if "://" in one else one.removeprefix("#") for one in found)
+
+
+def _several(cells: Cells, role: str) -> tuple[str, ...]:
+    """All values of a role's cells: of lists, and what commas separate."""
+    every = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
+    parts = (part.strip() for one in every for part in re.split(r"[,;|\n]", _text(one)))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _one(cells: Cells, role: str) -> str:
+    return _text(cells.get(role, [None])[0]).strip()
+
+
+def _text(cell: Any) -> str:
+    """A cell as text: of an object its name, of a tree of Jira its words, and of anything else nothing."""
+    if isinstance(cell, dict):
+        name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
+        return whole_text(name) or "".join(_words(cell)).strip()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, date):
+        return cell.isoformat()
+    return whole_text(str(cell)) if isinstance(cell, str | int | float) else ""
+
+
+def _words(tree: Any) -> Iterator[str]:
+    """The words of a text as Jira has it since version 3 of its API."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack += reversed(node)
+        elif isinstance(node, dict):
+            yield _text(node.get("text") or _at(node, "attrs", "text") or _at(node, "attrs", "url"))
+            stack += ["\n" if node.get("type") in _BLOCKS else "", node.get("content")]
+        elif node == "\n":
+            yield node
+
+
+def _time(cells: Cells, role: str) -> str | None:
+    """A time as the records hold it; one without a zone is in UTC."""
+    text = _one(cells, role).removesuffix("UTC").strip()
+    for form in ("", *_TIMES) if text else ():
+        try:
+            moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+        except ValueError:
+            continue
+        return stamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    if text:
+        raise Malformed(f"{role}: an unknown form of time; write it as 2024-01-31 23:59, {_OR_SKIP}")
+    return None
+
+
+def _needed_time(cells: Cells, role: str) -> str:
+    if (found := _time(cells, role)) is None:
+        raise Malformed(f"{role}: empty; fill it, {_OR_SKIP}")
+    return found

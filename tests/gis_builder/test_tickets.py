@@ -1,0 +1,443 @@
+"""Tickets of any tracker, in any export of it, give the verdicts that its formal links say."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import gis_builder
+from gis_builder.crawling.import_dump import import_dump
+from gis_builder.store import Store
+from gis_builder.store.records import IssueRef
+from gis_builder.trackers.tickets import ImportOptions
+from pairkit.app.errors import ConfigError, DataError
+
+from .conftest import issue, judge, write_lines, write_tracker
+
+TIMES = ("2024-01-30 10:00", "2024-01-31 11:30", "2024-02-01 12:00")
+CLOSED = "2024-02-02 09:00"
+TITLES = ("Printer prints twice", "Two slips for one loan", "Search is slow")
+BODIES = ("It began on Monday.", "Same slip, same number.", "Every afternoon.")
+HEADER = ["id", "title", "body", "created_at", "closed_at", "state"]
+
+
+def table(path: Path, header: list[str], rows: list[list[str]], mark: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=mark).writerows([header, *rows])
+    return path
+
+
+def rows_of(ids: list[str]) -> list[list[str]]:
+    """The three tickets as rows of `HEADER`."""
+    closed = ("", CLOSED, "")
+    return [
+        [ids[n], TITLES[n], BODIES[n], TIMES[n], closed[n], "closed" if closed[n] else "open"]
+        for n in range(3)
+    ]
+
+
+def with_links(root: Path) -> dict[str, Any]:
+    table(root / "tickets.csv", HEADER, rows_of(["T-0001", "T-0002", "T-0003"]))
+    return {
+        "links": table(root / "pairs.csv", ["id", "duplicate_of"], [["T-0002", "T-0001"], ["T-9", "T-0001"]])
+    }
+
+
+def one_file(root: Path) -> dict[str, Any]:
+    rows = [[*row, own] for row, own in zip(rows_of(["1", "2", "3"]), ("", "#1", ""), strict=True)]
+    table(root / "tickets.tsv", [*HEADER, "Duplicate of"], rows, "\t")
+    return {}
+
+
+def long_ids(root: Path) -> dict[str, Any]:
+    """Ids that tell no number: too large, or no number at all."""
+    ids = ["0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f", "99913404344", "x"]
+    rows = [[*row, own] for row, own in zip(rows_of(ids), ("", ids[0], ""), strict=True)]
+    with gzip.open(root / "tickets.jsonl.gz", "wt") as file:
+        for row in rows:
+            file.write(json.dumps(dict(zip([*HEADER, "duplicate_of"], row, strict=True))) + "\n")
+    return {}
+
+
+def parquet(root: Path) -> dict[str, Any]:
+    frame = pl.DataFrame([[*row] for row in rows_of(["1", "2", "3"])], schema=HEADER, orient="row")
+    frame = frame.with_columns(
+        pl.col("id").cast(pl.Int64),
+        pl.col("created_at").str.to_datetime("%Y-%m-%d %H:%M"),
+        pl.Series("duplicate_of", [None, 1, None]),
+    )
+    frame.write_parquet(root / "tickets.parquet")
+    return {}
+
+
+def german(root: Path) -> dict[str, Any]:
+    """As a spreadsheet of a German Windows writes it."""
+    header = ["Nr", "Betreff", "Text", "Angelegt", "Dublette von"]
+    days = ("30.01.2024 10:00", "31.01.2024 11:30", "01.02.2024 12:00")
+    rows = [[str(n + 1), TITLES[n], BODIES[n], days[n], "1" if n == 1 else ""] for n in range(3)]
+    path = table(root / "tickets.csv", header, rows, ";")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    return {"columns": {"title": "Betreff", "created_at": "Angelegt", "duplicate_of": "Dublette von"}}
+
+
+def jira_csv(root: Path) -> dict[str, Any]:
+    link, times = (
+        "Outward issue link (Duplicate)",
+        ("30/Jan/24 10:00", "31/Jan/24 11:30 AM", "01/Feb/24 12:00"),
+    )
+    header = ["Summary", "Issue key", "Issue id", "Status", "Project key", "Created", "Resolved", link, link]
+    rows = [
+        [TITLES[n], f"AB-{n + 1}", f"1000{n}", "Open", "AB", times[n], "", "", "", BODIES[n]]
+        for n in range(3)
+    ]
+    rows[1][3] = "Resolved"
+    rows[1][6:9] = ["02/Feb/24 9:00 AM", "", "AB-1"]
+    table(root / "jira.csv", [*header, "Description"], rows)
+    return {}
+
+
+def gitlab_csv(root: Path) -> dict[str, Any]:
+    header = ["Issue ID", "Title", "Description", "Created At (UTC)", "Closed At (UTC)", "State", "URL"]
+    page = "https://gitlab.com/acme/app/-/issues"
+    table(root / "gitlab.csv", header, [[*row, f"{page}/{row[0]}"] for row in rows_of(["1", "2", "3"])])
+    return {"links": table(root / "links.csv", ["id", "duplicate_of"], [["2", f"{page}/1"]])}
+
+
+def bugzilla_csv(root: Path) -> dict[str, Any]:
+    header = ["Bug ID", "Product", "Status", "Resolution", "Summary", "Opened", "Changed"]
+    rows = [
+        [f"80{n + 1}", "Core", "NEW", "---", f"{TITLES[n]}. {BODIES[n]}", TIMES[n], CLOSED] for n in range(3)
+    ]
+    rows[1][2:4] = ["RESOLVED", "DUPLICATE"]
+    table(root / "bugs.csv", header, rows)
+    return {"links": table(root / "dups.tsv", ["id1", "id2"], [["802", "801"]], "\t")}
+
+
+def jira_issue(n: int, **fields: Any) -> dict[str, Any]:
+    closed = {"resolutiondate": CLOSED, "resolution": {"name": "Duplicate"}} if n == 1 else {}
+    return {
+        "id": f"1000{n}",
+        "key": f"AB-{n + 1}",
+        "self": f"https://jira.example.com/rest/api/2/issue/1000{n}",
+        "fields": {
+            "summary": TITLES[n],
+            "description": BODIES[n],
+            "created": f"{TIMES[n].replace(' ', 'T')}:00.000+0000",
+            "status": {"name": "Resolved" if n == 1 else "Open"},
+            "reporter": {"displayName": "Ana B."},
+            "comment": {"comments": [{"id": "7", "body": "I see it, see AB-3.", "created": CLOSED}]},
+            **closed,
+            **fields,
+        },
+    }
+
+
+DUPLICATE = {"name": "Duplicate", "inward": "is duplicated by", "outward": "duplicates"}
+CLONES = {"name": "Cloners", "inward": "is cloned by", "outward": "clones"}
+
+
+def jira_search(root: Path) -> dict[str, Any]:
+    links = [
+        {"type": DUPLICATE, "outwardIssue": {"key": "AB-1"}},
+        {"type": DUPLICATE, "inwardIssue": {"key": "AB-2"}},
+        {"type": CLONES, "outwardIssue": {"key": "AB-3"}},
+    ]
+    found = [
+        jira_issue(0, issuelinks=links[1:2]),
+        jira_issue(1, issuelinks=links[:1]),
+        jira_issue(2, issuelinks=links[2:]),
+    ]
+    (root / "search.json").write_text(json.dumps({"startAt": 0, "total": 3, "issues": found}))
+    return {}
+
+
+def jira_cloud(root: Path) -> dict[str, Any]:
+    """Version 3: texts are trees. The words of this type of link are the other way round."""
+
+    def tree(text: str) -> dict[str, Any]:
+        words = [{"type": "text", "text": word} for word in text.split(" ", 1)]
+        words.insert(1, {"type": "text", "text": " "})
+        return {"type": "doc", "version": 1, "content": [{"type": "paragraph", "content": words}]}
+
+    turned = {"name": "Duplicate", "inward": "duplicates", "outward": "is duplicated by"}
+    links = [{"type": turned, "inwardIssue": {"key": "AB-1"}}]
+    found = [jira_issue(n, description=tree(BODIES[n]), issuelinks=links if n == 1 else []) for n in range(3)]
+    (root / "search.json").write_text(json.dumps({"issues": found[:2]}) + json.dumps({"issues": found[2:]}))
+    return {}
+
+
+def gitlab(root: Path) -> dict[str, Any]:
+    """A link to an issue of another project is of an unknown ticket, not of the same number here."""
+    found = [
+        {
+            "id": 500 + n,
+            "iid": n + 1,
+            "project_id": 9,
+            "title": TITLES[n],
+            "description": BODIES[n],
+            "state": "closed" if n == 1 else "opened",
+            "created_at": f"{TIMES[n]}Z",
+            "closed_at": CLOSED if n == 1 else None,
+            "author": {"username": "ana"},
+            "web_url": f"https://gitlab.com/acme/team/app/-/issues/{n + 1}",
+            "_links": {
+                "closed_as_duplicate_of": f"https://gitlab.com/api/v4/projects/{own}/issues/1" if n else None
+            },
+        }
+        for n, own in enumerate((0, 9, 8))
+    ]
+    (root / "issues.json").write_text(json.dumps(found))
+    return {}
+
+
+def bugzilla(root: Path) -> dict[str, Any]:
+    """A bug's description is its first comment."""
+    bugs = [
+        {
+            "id": 801 + n,
+            "summary": TITLES[n],
+            "creation_time": f"{TIMES[n]}Z",
+            "product": "Core",
+            "status": "RESOLVED" if n == 1 else "NEW",
+            "dupe_of": 801 if n == 1 else None,
+            "url": "https://example.com/elsewhere",
+            "comments": [
+                {"bug_id": 801 + n, "creator": "ana@example.com", "time": CLOSED, "text": text}
+                for text in (BODIES[n], "Seen.", "Thank you.")
+            ],
+        }
+        for n in range(3)
+    ]
+    (root / "bugs.json").write_text(json.dumps({"bugs": bugs}))
+    return {}
+
+
+PAGES: dict[Callable[[Path], dict[str, Any]], tuple[str, str]] = {
+    with_links: ("tickets/tickets", "T-0002"),
+    one_file: ("tickets/tickets", "2"),
+    long_ids: ("tickets/tickets", "99913404344"),
+    parquet: ("tickets/tickets", "2"),
+    german: ("tickets/tickets", "2"),
+    jira_csv: ("tickets/AB", "AB-2"),
+    gitlab_csv: ("acme/app", "https://gitlab.com/acme/app/-/issues/2"),
+    bugzilla_csv: ("tickets/Core", "802"),
+    jira_search: ("jira.example.com/AB", "https://jira.example.com/browse/AB-2"),
+    jira_cloud: ("jira.example.com/AB", "https://jira.example.com/browse/AB-2"),
+    gitlab: ("acme-team/app", "https://gitlab.com/acme/team/app/-/issues/2"),
+    bugzilla: ("tickets/Core", "802"),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "tickets"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
+
+
+def ignore(words: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("save", PAGES, ids=lambda save: save.__name__)
+def test_every_export_tells_the_same(
+    save: Callable[[Path], dict[str, Any]], root: Path, store: Store
+) -> None:
+    (row,) = import_dump(root, store, ignore, ImportOptions(**save(root)))
+    repo, page = PAGES[save]
+    assert (row.full_name, row.issue_count) == (repo, 3)
+    first, second, third = judge(store, [repo])
+    assert (second.outcome, second.targets, second.reason) == ("duplicate", (first.ref,), "duplicate_of")
+    assert (first.outcome, third.outcome) == ("not", "not")
+    assert second.ref.page(store.site) == page == second.evidence[0].url
+    threads = list(store.threads(repo))
+    assert [thread.issue.created_at for thread in threads] == [
+        f"{time.replace(' ', 'T')}:00Z" for time in TIMES
+    ]
+    assert [BODIES[n] in f"{t.issue.title} {t.issue.body}" for n, t in enumerate(threads)] == [True] * 3
+    assert threads[1].issue.state == "closed"
+    said = {comment.body for thread in threads for comment in thread.comments}
+    assert said <= {"Thank you.", "Seen.", "I see it, see #3."}
+
+
+def test_several_links_of_a_ticket_all_count(root: Path, store: Store) -> None:
+    rows = [[*row, own] for row, own in zip(rows_of(["1", "2", "3"]), ("", "1, 3", ""), strict=True)]
+    import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
+    assert [ref.number for ref in judge(store, ["tickets/t"])[1].targets] == [1, 3]
+
+
+def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> None:
+    """Even of older tickets; a number that an id tells is free for it unless it is taken."""
+    path = root / "t.csv"
+    import_dump(table(path, HEADER, rows_of(["b", "a", "7"])), store, ignore)
+    older = ["0", "Older", "It is older than all.", "2020-01-01", "", "open"]
+    import_dump(table(path, HEADER, [older, *rows_of(["b", "a", "7"]), ["8", *older[1:]]]), store, ignore)
+    pages = store.site
+    assert {n: IssueRef("tickets/t", n).page(pages) for n in (7, 8, 9, 10, 11)} == {
+        7: "7", 8: "b", 9: "a", 10: "0", 11: "8",
+    }  # fmt: skip
+
+
+def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
+    rows = rows_of(["AB-1", "AB-2", "AB-3"])
+    rows[0][2] = "As in AB-2, or https://jira.example.com/browse/AB-3, not as UTF-8 or AB-77."
+    import_dump(table(root / "t.csv", HEADER, rows), store, ignore)
+    assert next(store.issues("tickets/t")).body == "As in #2, or #3, not as UTF-8 or AB-77."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,title\n1,a\n", "t.csv: no column for created_at; there are id, title: rename one, or give"),
+        ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
+        (
+            "id,title,created_at\n1,a,12/31/2024\n",
+            "t.csv:2: created_at: an unknown form of time; write it as",
+        ),
+        ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
+        ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: a time in a year that no tracker has seen"),
+        (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
+        ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: empty"),
+        ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3; quote"),
+        ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: not a row of a table"),
+        ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: not a row of a table"),
+        (
+            'id,title,created_at\n1,"a,2024-01-01\n2,a,2024-01-01\n3,a,2024-01-01\n',
+            "t.csv:2: lines 2 to 4 are not a row of a table",
+        ),
+        ("id,title,created_at\n1,\xff,2024-01-01\n", "t.csv:2: not UTF-8"),
+        ("id,title,created_at\n", "holds no issue"),
+        ("", "holds no issue"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_remedy(root: Path, store: Store, text: str, message: str) -> None:
+    path = root / "t.csv"
+    path.write_bytes(text.encode("latin1"))
+    with pytest.raises(DataError) as caught:
+        import_dump(path, store, ignore)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("t.json", {"issues": [{"key": "A-1", "fields": {"summary": 5, "created": [1]}}, 7]}),
+        ("t.json", {"issues": [{"key": ["A"], "fields": {"summary": "x", "created": "2024-01-01"}}]}),
+        ("t.json", {"bugs": [None, {"id": {}, "summary": "x", "creation_time": "9"}]}),
+        ("t.json", {"bugs": [{"id": 1, "summary": "x", "creation_time": "2024-01-01", "comments": [0, 5]}]}),
+        ("t.json", {"iid": 1e400, "web_url": 5, "title": [], "_links": 3}),
+        ("t.jsonl", {"id": "\x1b[0m", "title": "x", "created_at": "2024-01-01"}),
+    ],
+)
+def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: Any) -> None:
+    (root / name).write_text(json.dumps(value))
+    with pytest.raises(DataError) as caught:
+        import_dump(root, store, ignore)
+    assert f"{name}:1: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match="holds no issue"):
+        import_dump(root, store, ignore, ImportOptions(skip_broken=True))
+
+
+def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Store) -> None:
+    rows = [*rows_of(["1", "2", "3"]), ["4", "", "", "", "", ""], ["5", "x", "", "soon", "", ""], ["6"] * 9]
+    table(root / "t.csv", HEADER, rows)
+    write_lines(
+        root / "more.jsonl",
+        [{"id": "9", "title": "More", "created_at": TIMES[0]}, {"id": "1", "duplicate_of": 77}],
+    )
+    (root / "more.jsonl").write_text((root / "more.jsonl").read_text() + "{\n[]\n")
+    (root / "broken.json").write_text('{"issues": [')
+    (root / "people.csv").write_text("name,mail\nana,a@b.c\n")
+    (root / "labels.json").write_text('[{"name": "bug"}]')
+    said: list[str] = []
+    (row,) = import_dump(root, store, said.append, ImportOptions(skip_broken=True))
+    assert row.issue_count == 4
+    assert [Path(line.partition(":")[0]).name for line in said if "skipped" in line] == [
+        "people.csv",
+        "labels.json",
+    ]
+    assert "1 duplicate links left out (1 of 77): import both tickets of each" in said
+    (words,) = (line for line in said if "damaged rows" in line)
+    assert words.startswith("6 damaged rows or files were left out: ")
+    assert words.count("; ") >= 2
+    assert ("", words) in store.warnings()
+
+
+def test_damaged_files_of_github_too(tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "issues"
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"{number}.json").write_text(json.dumps(issue("o/r", number)))
+    (folder / "3.json").write_text('{"number": 3')
+    (folder / "4.json").write_text(json.dumps(issue("o/r", 4) | {"state": 7}))
+    with pytest.raises(DataError, match=r"3\.json"):
+        import_dump(folder, store, ignore)
+    said: list[str] = []
+    (row,) = import_dump(folder, store, said.append, ImportOptions(skip_broken=True))
+    assert row.issue_count == 2
+    assert [line for line in said if line.startswith("2 damaged")]
+    write_tracker(tmp_path / "lines", "o/q", issues=[issue("o/q", 1)])
+    with (tmp_path / "lines" / "o" / "q" / "issues.jsonl").open("a") as file:
+        file.write("}{\n" + json.dumps(issue("o/q", 2)))
+    assert import_dump(tmp_path / "lines", store, ignore, ImportOptions(skip_broken=True))[0].issue_count == 2
+
+
+def test_objects_without_addresses_need_a_repository(root: Path, store: Store) -> None:
+    bare = [{k: v for k, v in issue("o/r", n).items() if "url" not in k} for n in (1, 2)]
+    (root / "a.json").write_text(json.dumps(bare))
+    write_tracker(root / "lines", "o/r", issues=bare)
+    for place in (root / "a.json", root / "lines"):
+        (root / "lines" / "o" / "r" / "repo.json").unlink(missing_ok=True)
+        with pytest.raises(DataError, match="--repo owner/name"):
+            import_dump(place, store, ignore)
+        (row,) = import_dump(place, store, ignore, ImportOptions(repo="o/r"))
+        assert (row.full_name, row.issue_count) == ("o/r", 2)
+    (row,) = import_dump(
+        table(root / "t.csv", HEADER, rows_of(["1", "2", "3"])), store, ignore, ImportOptions(repo="my/desk")
+    )
+    assert row.full_name == "my/desk"
+
+
+def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
+    path = table(root / "t.csv", HEADER, rows_of(["1", "2", "3"]))
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
+        ({"columns": {"title": "Titel"}}, DataError, "no column 'Titel' for title; there are id, title"),
+        ({"repo": "desk"}, ConfigError, "expected owner/name"),
+        ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
+        ({"links": path, "folder": tmp_path / "absent.csv"}, DataError, "absent.csv: no such file"),
+    ]
+    for options, error, message in cases:
+        with pytest.raises(error, match=message):
+            gis_builder.import_tracker(
+                options.pop("folder", path), tmp_path / "work", **options, progress=False
+            )
+    write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
+    with pytest.raises(ConfigError, match="holds no tickets"):
+        gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
+
+
+def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[2] / "data" / "sample_tickets.csv"
+    crawled = gis_builder.import_tracker(sample, tmp_path / "work", progress=False)
+    assert crawled.status.warnings == ()
+    assert gis_builder.detect(tmp_path / "work", progress=False).duplicates == 19
+    built = gis_builder.pair(tmp_path / "work", tmp_path / "out", progress=False)
+    assert built.positives == 19
+    pages = pl.concat(built.pairs.splits.values(), how="diagonal_relaxed")["url1"]
+    assert all(page.startswith("T-00") for page in pages)
