@@ -132,7 +132,7 @@ def _evidence(pair: Mapping[str, Any]) -> str:
     evidence = pair.get("evidence")
     if not isinstance(evidence, dict) or not evidence.get("url"):
         return ""
-    who, when = evidence.get("who") or "an account that is gone", str(evidence.get("when") or "")[:10]
+    who, when = evidence.get("who") or "an unknown account", str(evidence.get("when") or "")[:10]
     return f"<span>{link(evidence['url'], f'evidence: {who} {when}'.strip())}</span>"
 
 

@@ -50,6 +50,12 @@ def test_a_later_status_undoes_the_record(later: str) -> None:
     assert call(merged, said("zoe", later, YEARS - 1))[0] is not DUPLICATE
 
 
+def test_a_mark_of_this_tracker_comes_before_the_record() -> None:
+    merged = said("zoe", "_Merged into issue #21._", YEARS)
+    verdict = decided(merged, event("marked_as_duplicate", 1, 7))
+    assert ([target.number for target in verdict.targets], verdict.reason) == ([7], "marked_event")
+
+
 def test_a_reopening_undoes_the_record() -> None:
     merged = said("zoe", "_Merged into issue #21._", YEARS)
     assert call(merged, event("reopened", 40))[0] is not DUPLICATE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -148,3 +149,20 @@ def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
     later = replace(world, issue=replace(world.issue, updated_at="2020-02-01T00:00:00Z"))
     assert decide(later, kind_of).outcome is not VerdictOutcome.DUPLICATE
     assert later.issue.updated_at > CLOSED_AT
+
+
+@pytest.mark.parametrize(
+    ("parts", "fields", "reason", "expected"),
+    [
+        ((), {"state": "open", "closed_at": None}, "open", 1.0),
+        ((said("mia", "Thanks."),), {}, "no_claim", 0.99),
+        ((said("bob", "dup of #1", 30), said("mia", "Not a dup of #1.")), {}, "disputed", 0.9),
+        ((said("bob", "dup of #1", 30), said("mia", "Fixed in 2.0.")), {}, "fixed", 0.9),
+        ((said("bob", "This is a duplicate of #1?", 900),), {}, "claim_not_acted_on", 0.5),
+    ],
+)
+def test_how_sure_it_is_that_an_issue_is_no_duplicate(
+    parts: tuple[Any, ...], fields: dict[str, Any], reason: str, expected: float
+) -> None:
+    verdict = decide(thread(*parts, **fields), kind_of)
+    assert (verdict.reason, verdict.confidence) == (reason, expected)
