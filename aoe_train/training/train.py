@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -44,6 +45,7 @@ from aoe_train.training.arguments import (
 )
 from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.callbacks import (
+    SCHEDULERS,
     CheckpointCallback,
     ProgressCallback,
     Stopped,
@@ -157,7 +159,7 @@ class _Run:
             for note in self._warnings(loaded, resolved):
                 self.say(note)
             self.setup, self.teachers = self._build(loaded, resolved, teachers)
-            with stop_signals() as asked:
+            with stop_signals(*SCHEDULERS) as asked:
                 finished = self._train(resolved.run, judged, asked)
         if self.main:
             clear(self.work)
@@ -238,33 +240,25 @@ class _Run:
         if settings.run.shard:
             shard(setup.model)
         mix = None if optim.weight_mix == 1 else WeightMix(setup.model, optim.weight_mix)
-        trainer = PairTrainer(
-            setup.model,
-            self.args,
-            setup.loader,
-            work=self.work,
-            evaluate_dev=score and (lambda: score().figures),
-            dev_sets=[*before.by_set] if before is not None and len(before.by_set) > 1 else [],
-            datasets=[dataset.name for dataset in setup.datasets],
-            average=WeightAverage(optim.average, mix),
-            collapse=collapse,
-            callbacks=[
-                CheckpointCallback(settings.log, asked),
-                *_early_stopping(optim.patience, has_dev=score is not None),
-                *self.callbacks,
-                ProgressCallback(self.show),
-            ],
-        )
-        resume = newest_checkpoint(self.work)
-        if resume is not None:
-            self.say(f"{self.work}: continues after step {resume.step}")
-        try:
-            trainer.fit(resume, self.say)
-        except Diverged as error:
-            raise self._diverged(trainer, error) from error
-        except Stopped as stopped:
-            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
-            raise
+        with stop_signals(signal.SIGINT) as interrupted:  # before and after, there is no step to save
+            trainer = PairTrainer(
+                setup.model,
+                self.args,
+                setup.loader,
+                work=self.work,
+                evaluate_dev=score and (lambda: score().figures),
+                dev_sets=[*before.by_set] if before is not None and len(before.by_set) > 1 else [],
+                datasets=[dataset.name for dataset in setup.datasets],
+                average=WeightAverage(optim.average, mix),
+                collapse=collapse,
+                callbacks=[
+                    CheckpointCallback(settings.log, lambda: asked() or interrupted()),
+                    *_early_stopping(optim.patience, has_dev=score is not None),
+                    *self.callbacks,
+                    ProgressCallback(self.show),
+                ],
+            )
+            self._fit(trainer)
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
@@ -287,6 +281,19 @@ class _Run:
             self._write(record, settings)
         wait_for_all()
         return record
+
+    def _fit(self, trainer: PairTrainer) -> None:
+        """Train to the end, from the newest checkpoint if there is one."""
+        resume = newest_checkpoint(self.work)
+        if resume is not None:
+            self.say(f"{self.work}: continues after step {resume.step}")
+        try:
+            trainer.fit(resume, self.say)
+        except Diverged as error:
+            raise self._diverged(trainer, error) from error
+        except Stopped as stopped:
+            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
+            raise
 
     def _scorer(self, settings: TrainSettings) -> Callable[[], DevScores] | None:
         sets, encoder, own = self.setup.data.dev, self.setup.encoder, self.dev_metric
