@@ -58,7 +58,7 @@ from aoe_train.training.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import Loaded, ResolvedSettings, load, resolve
 from aoe_train.training.loss_log import CollapseCheck, Diverged
-from aoe_train.training.pair_model import TextObjective, check_text_objective
+from aoe_train.training.pair_model import TextObjective, check_own_objectives
 from aoe_train.training.processes import on_main, shard
 from aoe_train.training.record import choices_in_words, run_record
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
@@ -96,7 +96,7 @@ def train(
     dataset, in place of the settings' parts.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
-    check_text_objective(own or {}, sources, settings)
+    check_own_objectives(own or {}, sources, settings)
     if sources.judged is not None:
         check_judged(settings)
     work = work_beside(sources.out)

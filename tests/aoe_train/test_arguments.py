@@ -54,12 +54,26 @@ def test_a_plan_takes_no_unknown_keyword() -> None:
         ANY.plan(ROWS, batchsize=2)
 
 
+class ForgetsLabels(torch.nn.Module):
+    """A module whose `forward` lacks the labels."""
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors.sum()
+
+
+async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return vectors.sum() * labels.sum()
+
+
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
         ("angle", "objective 'angle': expected a function"),
         (torch.nn.MSELoss, "a module \\(not its class\\)"),
         (lambda vectors, _: vectors.sum().to(torch.complex64), "gave a torch.complex64 tensor"),
+        (lambda vectors: vectors.sum(), r"takes \(vectors\), but is called with \(vectors, labels\)"),
+        (ForgetsLabels(), r"ForgetsLabels: takes \(vectors: .*\), but is called with"),
+        (is_async, "is_async: is async; expected a plain function"),
     ],
 )
 def test_an_objective_that_is_none_is_refused(
@@ -69,6 +83,17 @@ def test_an_objective_that_is_none_is_refused(
         aoe_train.train(
             ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=objective, progress=False
         )
+
+
+def test_an_error_of_ones_own_objective_says_what_it_was_called_with(bert: Path, tmp_path: Path) -> None:
+    def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
+
+    with pytest.raises(RuntimeError) as raised:
+        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=own, progress=False)
+    (note,) = raised.value.__notes__
+    assert "own: called with vectors (2, 2, " in note
+    assert "and labels (2,); expected one number" in note
 
 
 def test_a_loss_for_sentence_transformers_says_what_it_can_not_be() -> None:
