@@ -115,7 +115,9 @@ class Trained:
     def notes(self) -> Iterator[str]:
         """Rows, speed, and figures before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
-        yield f"{self.steps:,} steps over {self.pairs:,} rows in {speed}"
+        whole = self.record["rows"]["train"]
+        rows = f"{self.pairs:,}" + (f" of {whole:,}" if self.pairs < whole else "")
+        yield f"{self.steps:,} steps over {rows} rows in {speed}"
         if self.dev is not None and self.dev_before is not None:
             yield f"{self.dev_metric} on dev data: {self.dev:.4f}, before {self.dev_before:.4f}"
             for name, dev in self.dev_sets.items():
@@ -127,6 +129,8 @@ class Trained:
             yield f"judged pairs: {self.gain}"
             if self.kept == "backbone":
                 yield _KEPT
+        elif self.dev is None:
+            yield "not shown to be better than its backbone; give --accept-on PAIRS"
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to evaluate it."""

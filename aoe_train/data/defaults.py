@@ -148,11 +148,12 @@ def default_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
     return _over(settings, {"objective": _objective(settings, kind)}).objective
 
 
-def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, parts: Iterable[str]) -> str:
-    """One line on what was chosen for a run; `parts` are what it learns from."""
+def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]) -> str:
+    """One line on what was chosen for a run that learns from `parts` and sees `seen` rows in all."""
     optim = settings.optim
+    used = f"{seen:,} of {rows:,}" if seen < rows else f"{rows:,}"
     return (
-        f"{rows:,} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g},"
+        f"{used} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g},"
         f" {format_epochs(optim.epochs)}, batches of {optim.batch_size}"
     )
 

@@ -59,8 +59,7 @@ def plan(
     that of weights, gradients, AdamW's two moments and the copies of weights that a run keeps, plus what the
     forward pass over the batch with most tokens keeps for the backward pass, which is measured.
     """
-    if sources.judged is not None:
-        check_judged(settings)
+    check_judged(sources.judged, settings)
     if settings.run.shard:
         raise ConfigError(
             "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"

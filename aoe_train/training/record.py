@@ -41,8 +41,9 @@ def choices_in_words(
         (dataset,) = setup.datasets
         if not settings.preset.endswith(PAPERS):
             parts = trained_by(settings.objective, own.get(dataset.name))
-            rows = dataset.examples
-            yield format_choices(settings, rows.kind, rows=len(rows), parts=parts)
+            rows, steps_an_epoch = dataset.examples, math.ceil(len(setup.batches) / optim.accumulation)
+            seen = rows_trained(setup.batches, math.ceil(optim.epochs * steps_an_epoch), optim.accumulation)
+            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
         return
     for number, dataset in enumerate(setup.datasets):
         parts = trained_by(resolved.datasets[dataset.name].objective, own.get(dataset.name))

@@ -97,8 +97,7 @@ def train(
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
     check_own_objectives(own or {}, sources, settings)
-    if sources.judged is not None:
-        check_judged(settings)
+    check_judged(sources.judged, settings)
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     main = args.process_index == 0

@@ -178,6 +178,8 @@ def test_lengths_that_are_left_to_chance_are_told(
 
 
 def test_what_is_told() -> None:
-    assert format_choices(of("triplet", rows=2000), "triplet", rows=2000, parts=("angle", "contrastive")) == (
-        "2,000 triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
-    )
+    told: dict[str, Any] = {"parts": ("angle", "contrastive")}
+    chosen = "triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
+    made = of("triplet", rows=2000)
+    assert format_choices(made, "triplet", rows=2000, seen=6000, **told) == f"2,000 {chosen}"
+    assert format_choices(made, "triplet", rows=2000, seen=416, **told) == f"416 of 2,000 {chosen}"
