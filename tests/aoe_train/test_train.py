@@ -779,3 +779,27 @@ def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_p
     assert planned["seconds"] > 0
     assert planned["memory_mb"]["activations"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "line", "lr"),
+    [
+        ({}, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
+        ({"prompts": {"query": "a man "}}, "AUC of {} on 32 of the rows before training: ", 5e-5),
+        ({"lr": 1e-4}, "", 1e-4),
+    ],
+    ids=str,
+)
+def test_a_backbone_with_nothing_to_learn_is_trained_gently(
+    flags: Any, line: str, lr: float, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label}
+        for place, one in enumerate(WORDS[:16])
+        for label, other in ((1, one), (0, WORDS[20 + place]))
+    ]
+    found = aoe_train.train(rows, backbone=bert, out=tmp_path / "m", **{"batch_size": 32} | flags)
+    told = capsys.readouterr().err
+    assert line.format(bert) in " ".join(told.split())
+    assert ("AUC of" in told) == bool(line)
+    assert found.record["origin"]["settings"]["optim"]["lr"] == lr
