@@ -18,7 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 from aoe_train.data.defaults import unused_lengths_warning
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
-from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
+from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.memory import memory_errors
@@ -258,6 +258,10 @@ class _Run:
                 ],
             )
             self._fit(trainer)
+        ahead: dict[str, Any] | None = None
+        few = sum(map(len, setup.data.dev.values())) <= MOST_RESAMPLED
+        if score is not None and few and self.dev_metric is None and not settings.run.shard:
+            ahead = on_main(lambda: score().ahead_of(before, seed=settings.seed))
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
@@ -272,6 +276,7 @@ class _Run:
             trainer,
             teachers=self.teachers,
             before=before,
+            ahead=ahead,
             gain=gain,
             keeps=keeps,
             wall_s=time.perf_counter() - self.begun,
