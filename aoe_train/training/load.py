@@ -103,8 +103,8 @@ def _backbone_auc(
     line = f"AUC of {sources.backbone} on {len(sample):,} of the rows before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
         line += (
-            "; it ranks them right already, so it is trained gently to forget nothing (--lr, --epochs or"
-            " --weight-mix: as you say)"
+            "; it ranks them right already, so the learning rate is small, to keep what it can do (--lr,"
+            " --epochs or --weight-mix overrides that)"
         )
     say(line)
     return auc
