@@ -152,7 +152,7 @@ def evaluate(
     say, numbers, rules = notes(progress), named_precision(precision), label_rules(labels, label_range)
     depths, dims, hows = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
-    _check_models(models, against=against, here=endpoint is None)
+    _check_models(models, against=against, here=endpoint is None, there=against_endpoint is None)
     if against_endpoint is not None and against is None:
         raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
     if is_sized and against is not None:
@@ -257,11 +257,14 @@ def _sizes(
     return depths, dims, hows
 
 
-def _check_models(models: Sequence[Any], *, against: object, here: bool) -> None:
+def _check_models(models: Sequence[Any], *, against: object, here: bool, there: bool) -> None:
     """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
-    from aoe_train.model.backbones.load import find_folder
+    from aoe_train.model.backbones.load import check_name, find_folder
     from pairkit.app.errors import ConfigError
 
+    for one in (*(models if here else ()), *([against] if there else [])):
+        if isinstance(one, str | Path):
+            check_name(one)
     if len(models) == 1:
         return
     names = [str(one) for one in models]

@@ -106,6 +106,8 @@ class Trained:
         found = {name: self.record["result"][name] for name in (*names, "dev", "dev_metric", "dev_before")}
         judged = self.record["result"].get("judged")
         found |= {} if judged is None else {"judged": judged}
+        ahead = self.record["result"].get("dev_gain")
+        found |= {} if ahead is None else {"dev_gain": ahead}
         return found | ({"dev_sets": self.dev_sets} if self.dev_sets else {})
 
     def tables(self) -> list[str]:
@@ -114,19 +116,32 @@ class Trained:
 
     def notes(self) -> Iterator[str]:
         """Rows, speed, and figures before and after training."""
+        from aoe_train.evaluation.gain import TOO_FEW
+
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
-        yield f"{self.steps:,} steps over {self.pairs:,} rows in {speed}"
+        whole = self.record["rows"]["train"]
+        rows = f"{self.pairs:,}" + (f" of {whole:,}" if self.pairs < whole else "")
+        yield f"{self.steps:,} steps over {rows} rows in {speed}"
         if self.dev is not None and self.dev_before is not None:
-            yield f"{self.dev_metric} on dev data: {self.dev:.4f}, before {self.dev_before:.4f}"
+            ahead, few = self.record["result"].get("dev_gain"), False
+            gained = f"{self.dev_metric} on dev data: {self.dev:.4f}, before {self.dev_before:.4f}"
+            if ahead is not None:
+                low, high = ahead["ci95"]
+                few = ahead["too_few"] and low <= 0 <= high
+                gained += f" ({ahead['difference']:+.4f} [{low:.4f}, {high:.4f}], {ahead['rows']:,} rows"
+                gained += f": {TOO_FEW})" if few else ")"
+            yield gained
             for name, dev in self.dev_sets.items():
                 now = "" if dev["dev"] is None else f"{dev['dev']:.4f}, before "
                 yield f"  {name}: {dev['metric']} {now}{dev['before']:.4f}"
-            if self.dev <= self.dev_before:
+            if self.dev <= self.dev_before and not few:
                 yield "no better than before training: try a lower --lr or another --preset"
         if self.gain is not None:
             yield f"judged pairs: {self.gain}"
             if self.kept == "backbone":
                 yield _KEPT
+        elif self.dev is None:
+            yield "not shown to be better than its backbone; give --accept-on PAIRS"
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to evaluate it."""

@@ -196,15 +196,18 @@ def train(
     """
     given = locals()
     from aoe_train.api.trained import Trained
-    from aoe_train.training import train as _train
-    from aoe_train.training.processes import is_main, leave_group
 
     merged = settings_of(train, given)
     sources = sources_of(given, merged)
+    own = _own(objective, sources)
+    _check_inputs(sources, merged, own)
+    from aoe_train.training import train as _train
+    from aoe_train.training.processes import is_main, leave_group
+
     record = _train.train(
         sources,
         merged,
-        own=_own(objective, sources),
+        own=own,
         fresh=fresh,
         say=notes(progress),
         progress=progress,
@@ -228,11 +231,13 @@ def plan(given: dict[str, Any]) -> Plan:
         RemoteError: See `train`.
     """
     from aoe_train.api.trained import Plan
-    from aoe_train.training import plan as _plan
 
     settings = settings_of(train, given)
     sources = sources_of(given, settings)
     own = _own(given["objective"], sources)
+    _check_inputs(sources, settings, own)
+    from aoe_train.training import plan as _plan
+
     return Plan(_plan.plan(sources, settings, own=own, progress=given["progress"]))
 
 
@@ -261,6 +266,20 @@ def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
     )
+
+
+def _check_inputs(sources: Sources, settings: TrainSettings, own: Mapping[str, OwnObjective]) -> None:
+    """Refuse names, folders and files that can't be used, before torch is loaded."""
+    from aoe_train.data.run_data import check_files
+    from aoe_train.model.backbones.load import check_name
+    from aoe_train.model.run_folder import work_beside
+
+    check_name(sources.backbone)
+    for adviser in (settings.guide.model, settings.teacher.model):
+        if adviser is not None and not Path(adviser).is_file():  # a file of its vectors
+            check_name(adviser)
+    work_beside(sources.out)
+    check_files(sources, settings, own=own.keys())
 
 
 def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:

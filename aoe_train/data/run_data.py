@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import LabelRules, worth_telling
 from pairkit.dataset.named_sources import named_sources
+from pairkit.dataset.parts import parts_on_disk
 from pairkit.dataset.reader import split_names
 
 if TYPE_CHECKING:
@@ -83,6 +85,31 @@ def one_or_all(by_name: Mapping[str, Any]) -> Any:
 
 def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
     return {name: source_name(source) for name, source in sources.items()}
+
+
+_SMALL = 1 << 20  # bytes of files that are read once more, which takes milliseconds
+
+
+def check_files(sources: Sources, settings: TrainSettings, *, own: Collection[str] = ()) -> None:
+    """Refuse missing, empty and, if all are small, unusable files before torch is loaded.
+
+    Datasets named in `own` have a loss of the user's.
+    """
+    given = [*sources.data.values(), *(sources.dev_data or {}).values()]
+    read_again = all(isinstance(source, str | Path) for source in given)
+    given += [] if sources.judged is None else [sources.judged]
+    total = 0
+    for source in given:
+        parts = parts_on_disk(source, lines=True) if isinstance(source, str | Path) else None
+        read_again &= parts is not None or source is sources.judged
+        for part in chain.from_iterable((parts or {}).values()):
+            if isinstance(part.table, Path) and part.table.is_file():
+                size = part.table.stat().st_size
+                if not size:
+                    raise DataError("is empty (0 bytes); expected rows", path=part.where)
+                total += size
+    if read_again and total <= _SMALL:
+        read_data(sources, settings, ranked=sources.data.keys() - own)
 
 
 @dataclass(frozen=True)

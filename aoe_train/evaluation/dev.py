@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from aoe_train.evaluation.pair_metrics import correlation
+from aoe_train.evaluation.gain import EVEN, too_few
+from aoe_train.evaluation.pair_metrics import Correlation, correlation
+from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare
 from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from aoe_train.records import ABSENT
@@ -22,12 +24,16 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import Similarity
 
 _BLOCK = 128
+_RESAMPLES = 1000
+MOST_RESAMPLED = (
+    1000  # held-out rows; with more the interval is small, and to score them once more takes time
+)
 
 
 class DevMetric(NamedTuple):
     """A figure to choose the best checkpoint by: larger is better, at most 1.
 
-    `spearman` for labelled pairs, `triplet_accuracy` (see the function) for triplets, `mrr` (mean reciprocal
+    `spearman` for labelled pairs, `triplet_accuracy` (see `is_nearer`) for triplets, `mrr` (mean reciprocal
     rank) for positives alone.
     """
 
@@ -44,6 +50,23 @@ class DevScores:
 
     by_set: Mapping[str, DevMetric]
     chosen: str | None = None
+    rows: Mapping[str, Metrics] = field(default_factory=dict)
+
+    def ahead_of(self, before: DevScores | None, *, seed: int) -> dict[str, Any] | None:
+        """The gain of the deciding figure with its interval; None of several sets, or of many rows."""
+        name = self.chosen or (next(iter(self.rows)) if len(self.rows) == 1 else None)
+        if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
+            return None
+        ours, metric = self.rows[name], self.by_set[name].name
+        ahead = compare(ours, before.rows[name], resamples=_RESAMPLES, seed=seed).get(metric, EVEN)
+        labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
+        rarer = min((labels == label).sum() for label in (0, 1)) if set(labels.tolist()) == {0, 1} else ours.n
+        return {
+            "difference": ahead.difference,
+            "ci95": list(ahead.interval),
+            "rows": ours.n,
+            "too_few": too_few(ours.n, int(rarer)),
+        }
 
     @property
     def deciding(self) -> DevMetric:
@@ -63,6 +86,12 @@ class DevScores:
 
 def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
     """Score held-out examples by what vectors are compared by; each distinct text is encoded once."""
+    name, rows = _score_rows(encode, examples, similarity)
+    return DevMetric(name, rows.scores()[name])
+
+
+def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
+    """The name of the figure, and the scores of all rows from which it is computed."""
     if examples.kind == "single":
         raise ConfigError(
             "held-out data of single texts can't be scored; give pairs with labels or positives"
@@ -76,12 +105,13 @@ def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cos
             " trained, lower --lr"
         )
     if examples.kind == "triplet":
-        return DevMetric("triplet_accuracy", triplet_accuracy(vectors, examples.rows, similarity))
+        right = is_nearer(vectors, examples.rows, similarity)
+        return "triplet_accuracy", MeanMetrics({"triplet_accuracy": right})
     if examples.labels is None:
-        rank = mean_reciprocal_rank(vectors, examples.rows, similarity, said=examples.said)
-        return DevMetric("mrr", rank)
+        ranks = reciprocal_ranks(vectors, examples.rows, similarity, said=examples.said)
+        return "mrr", MeanMetrics({"mrr": ranks})
     alike = pair_similarities(vectors, examples.rows, similarity)
-    return DevMetric("spearman", correlation(alike, examples.labels, "held-out data").scores()["spearman"])
+    return "spearman", correlation(alike, examples.labels, "held-out data")
 
 
 def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
@@ -107,19 +137,21 @@ def dev_scores(
 ) -> DevScores:
     """Score held-out examples by dev set; see `dev_metric`."""
 
-    def score(name: str, rows: Examples) -> DevMetric:
+    def score(name: str, rows: Examples) -> tuple[str, Metrics]:
         try:
-            return dev_metric(partial(encode, prompt=rows.prompts), rows, similarity)
+            return _score_rows(partial(encode, prompt=rows.prompts), rows, similarity)
         except DataError as error:
             if len(sets) == 1:
                 raise
             raise DataError(f"dev set {name}: {error}") from error
 
-    return DevScores({name: score(name, rows) for name, rows in sets.items()}, chosen)
+    found = {name: score(name, rows) for name, rows in sets.items()}
+    figures = {name: DevMetric(metric, rows.scores()[metric]) for name, (metric, rows) in found.items()}
+    return DevScores(figures, chosen, {name: rows for name, (_, rows) in found.items()})
 
 
-def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> float:
-    """Share of rows whose anchor is nearer to the positive than to every one of its negatives.
+def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:
+    """Whether each row's anchor is nearer to the positive than to every one of its negatives, (row,).
 
     Near is a large cosine, or what else vectors are compared by; a tie is a miss.
     """
@@ -127,18 +159,19 @@ def triplet_accuracy(vectors: np.ndarray, triplets: np.ndarray, similarity: Simi
     pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
     # In one call, as each rounds to the largest value that it has.
     alike = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
-    is_nearer = (alike[:, :1] > alike[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
-    return float(is_nearer.all(axis=1).mean())
+    nearer = (alike[:, :1] > alike[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
+    found: np.ndarray = nearer.all(axis=1)
+    return found
 
 
-def mean_reciprocal_rank(
+def reciprocal_ranks(
     vectors: np.ndarray,
     pairs: np.ndarray,
     similarity: Similarity = "cosine",
     *,
     said: np.ndarray | None = None,
-) -> float:
-    """Mean over (anchor, positive) of 1 / the positive's rank by similarity among the positives of all rows.
+) -> np.ndarray:
+    """1 / the rank of each row's positive by similarity among the positives of all rows, (row,).
 
     The anchor itself and its other positives do not compete. A tie counts against the positive, so that a
     model that tells no text from another scores low.
@@ -157,4 +190,4 @@ def mean_reciprocal_rank(
         cosines[own, positive] = -np.inf
         cosines[said[block][:, None] == said[candidates]] = -np.inf
         ranks[mine] = 1 + (cosines[own] >= of_positive[:, None] - ROUNDING).sum(axis=1)
-    return float((1 / ranks).mean())
+    return 1 / ranks

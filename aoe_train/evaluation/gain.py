@@ -43,7 +43,7 @@ class Gain:
     @property
     def word(self) -> Word:
         """`ship` if the interval lies above 0, `worse` if below, else `not shown`, as of very few pairs."""
-        if self.pairs < _FEWEST or self.rarer < _FEWEST_OF_EACH:
+        if too_few(self.pairs, self.rarer):
             return "not shown"
         if self.ahead.interval.low > 0:
             return "ship"
@@ -73,10 +73,19 @@ class Gain:
     def __str__(self) -> str:
         low, high = (100 * bound for bound in self.ahead.interval)
         doubts = "" if self.reliability == 1 else ", allowing for the judges' doubts"
+        pairs = f"{self.pairs:,} pairs" + (f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else "")
         return (
             f"{_NAMES[self.metric]} {100 * self.before:.2f} -> {100 * self.after:.2f}"
-            f" ({100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]{doubts}, {self.pairs:,} pairs)"
+            f" ({100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]{doubts}, {pairs})"
         )
+
+
+TOO_FEW = "too few to tell"
+
+
+def too_few(rows: int, rarer: int) -> bool:
+    """Whether an interval over so many rows, so few of the rarer label, is itself a matter of chance."""
+    return rows < _FEWEST or rarer < _FEWEST_OF_EACH
 
 
 def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
@@ -93,7 +102,7 @@ def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | N
         if not trust > 0:
             return None
         ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
-    ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, _EVEN)
+    ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, EVEN)
     rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
     return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
 
@@ -102,7 +111,7 @@ def _doubted(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:
     return likely is not None and not np.isin(likely, (0, 1)).all()
 
 
-_EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank all pairs alike in all resamples
+EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank all pairs alike in all resamples
 
 
 @dataclass(frozen=True)

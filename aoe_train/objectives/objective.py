@@ -16,6 +16,7 @@ each step, so that a run depends on nothing but its batches.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -38,6 +39,7 @@ from aoe_train.objectives.pairs import NO_ADVICE, Advice, as_pairs, wide
 from aoe_train.objectives.settings import IN_BATCH, PARTS, ObjectiveSettings
 from aoe_train.records import ABSENT, Kind
 from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
 
 
 class Objective(nn.Module):
@@ -107,11 +109,7 @@ class CustomObjective(nn.Module):
 
     def __init__(self, function: OwnObjective) -> None:
         super().__init__()
-        if not callable(function) or isinstance(function, type):
-            raise ConfigError(
-                f"objective {function!r}: expected a function of vectors and labels, or a module (not its"
-                " class)"
-            )
+        check_own_objective(function)
         self.function = function
 
     def forward(
@@ -125,7 +123,15 @@ class CustomObjective(nn.Module):
         del advice
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors).masked_fill((texts == ABSENT)[..., None], 0)
-            loss = self.function(vectors, labels)
+            try:
+                loss = self.function(vectors, labels)
+            except Exception as error:  # whatever the user's code raises, with what it was called with
+                given = "labels None" if labels is None else f"labels {tuple(labels.shape)}"
+                error.add_note(
+                    f"objective {qualified_name(self.function)}: called with vectors {tuple(vectors.shape)},"
+                    f" which are (row, column, dim), and {given}; expected one number"
+                )
+                raise
         if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             found = (
                 f"a {loss.dtype} tensor of shape {tuple(loss.shape)}"
@@ -139,6 +145,28 @@ class CustomObjective(nn.Module):
                 " it with torch, and without detach()"
             )
         return {"loss": loss.reshape(())}
+
+
+def check_own_objective(function: OwnObjective) -> None:
+    """Refuse what can't be called with vectors and labels, before any data is read."""
+    if not callable(function) or isinstance(function, type):
+        raise ConfigError(
+            f"objective {function!r}: expected a function of vectors and labels, or a module (not its class)"
+        )
+    called = function.forward if isinstance(function, nn.Module) else function
+    if inspect.iscoroutinefunction(called):
+        raise ConfigError(f"objective {qualified_name(function)}: is async; expected a plain function")
+    try:
+        signature = inspect.signature(called).replace(return_annotation=inspect.Signature.empty)
+    except (TypeError, ValueError):  # of a function in C, which has none
+        return
+    try:
+        signature.bind("vectors", "labels")
+    except TypeError as error:
+        raise ConfigError(
+            f"objective {qualified_name(function)}: takes {one_line(str(signature), 200)}, but is called with"
+            " (vectors, labels); expected a function or module of these two that returns one number"
+        ) from error
 
 
 def trained_by(settings: ObjectiveSettings, own: OwnObjective | None) -> dict[str, float]:

@@ -310,7 +310,7 @@ class CardSettings(Settings):
 
 
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
-_PAPERS = {"optim": OptimSettings().model_dump()}
+_PAPERS = {"optim": OptimSettings().model_dump(exclude={"if_not_better"})}
 # A few large steps of the last layers, over triplets that LLMs or rules wrote of a domain: how often rows are
 # seen, and the parts by the kind of rows, are left to `_defaults`. `benchmarks/domain.py` has what other
 # settings gain and lose.

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import LogSettings
 
 
-_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)  # schedulers send the one, or what a job asks them for
+SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # they send the first, or what a job asks them for
+_UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class Stopwatch:
@@ -91,27 +92,30 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Whether a SIGTERM or SIGUSR1 has come since; neither ends the process meanwhile.
+def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
+    """Whether one of these signals has come since; the first of them does not end the process.
 
-    A signal that is already handled by others, or ignored, is left to them; so are all where this is not the
-    main thread, which alone can handle any.
+    A second SIGINT raises KeyboardInterrupt, as ever. A signal that others handle already, or that is
+    ignored, is left to them; so are all signals outside the main thread, which alone can handle any.
     """
     asked = False
 
-    def ask(*_: object) -> None:
+    def ask(kind: int, _: object) -> None:
         nonlocal asked
+        if asked and kind == signal.SIGINT:
+            raise KeyboardInterrupt
         asked = True
 
     is_main = threading.current_thread() is threading.main_thread()
-    ours = [kind for kind in _SIGNALS if is_main and signal.getsignal(kind) == signal.SIG_DFL]
+    before = {kind: signal.getsignal(kind) for kind in kinds if is_main}
+    ours = {kind: handler for kind, handler in before.items() if handler in _UNHANDLED}
     for kind in ours:
         signal.signal(kind, ask)
     try:
         yield lambda: asked
     finally:
-        for kind in ours:
-            signal.signal(kind, signal.SIG_DFL)
+        for kind, handler in ours.items():
+            signal.signal(kind, handler)
 
 
 class CheckpointCallback(TrainerCallback):

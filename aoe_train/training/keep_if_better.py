@@ -83,8 +83,15 @@ class JudgedPairs:
         return correlation(cosines, task.labels, self._source)
 
 
-def check_judged(settings: TrainSettings) -> None:
-    """Refuse runs whose backbone can't be judged or given back."""
+def check_judged(source: Source | None, settings: TrainSettings) -> None:
+    """Refuse runs whose backbone can't be judged or restored, and a choice that no pairs can decide."""
+    if source is None:
+        if "if_not_better" in settings.optim.model_fields_set:
+            raise ConfigError(
+                "--if-not-better without --accept-on: there are no pairs to compare the model with its"
+                " backbone on; give --accept-on PAIRS, or leave --if-not-better out"
+            )
+        return
     if settings.run.shard:
         raise ConfigError(
             "--accept-on with run.shard: no process has the whole model; leave it out, and compare afterwards"

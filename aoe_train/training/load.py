@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aoe_train.data.defaults import (
+    RANKED_RIGHT,
     DatasetFacts,
+    depends_on_auc,
     format_decoder_choices,
     with_decoder_defaults,
     with_defaults,
     with_defaults_for_all,
 )
-from aoe_train.data.run_data import Data, Sources, read_data
+from aoe_train.data.run_data import Data, Sources, read_data, run_prompts
+from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
 from aoe_train.model.backbones.load import check_pin, find_folder, outline, recompute_layers
 from aoe_train.model.backbones.static import is_static, refuse_static
@@ -24,7 +29,10 @@ from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision
+from aoe_train.model.similarity import pair_similarities
+from aoe_train.records import TextSelection
 from aoe_train.training.arguments import set_chosen
+from aoe_train.training.processes import on_main
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import stage
 from pairkit.dataset.in_memory import Source, source_name
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
 
+_SAMPLE = 1000  # pairs by which the backbone is scored before training
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -45,6 +55,7 @@ class Loaded:
     data: Data
     encoder: Encoder
     settings: TrainSettings
+    auc: float | None = None  # of the backbone on the pairs to train on, where defaults depend on it
 
 
 def load(
@@ -57,7 +68,46 @@ def load(
         encoder, found = load_backbone(sources, settings, device)
     if line := format_decoder_choices(settings, found):
         say(line)
-    return Loaded(data, encoder, found)
+    auc = None
+    if not (sources.several or own) and depends_on_auc(found):
+        auc = _backbone_auc(sources, data, encoder, found, say, show)
+    return Loaded(data, encoder, found, auc)
+
+
+def _backbone_auc(
+    sources: Sources, data: Data, encoder: Encoder, settings: TrainSettings, say: Say, show: Listener
+) -> float | None:
+    """How well the backbone ranks pairs of labels 0 and 1 before training, by a sample of them."""
+    ((name, rows),) = data.train.items()
+    if rows.kind != "binary":
+        return None
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    used, numbers = np.unique(rows.rows[chosen], return_inverse=True)
+    sample = replace(
+        rows,
+        texts=TextSelection(rows.texts, used),
+        rows=numbers.reshape(len(chosen), -1),
+        labels=None if rows.labels is None else rows.labels[chosen],
+    )
+    sample = run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
+    if sample.labels is None or len(np.unique(sample.labels)) < 2:
+        return None
+
+    def score() -> float:
+        vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
+        alike = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
+        return binary(alike, np.asarray(sample.labels), name).scores()["roc_auc"]
+
+    with stage(f"score {sources.backbone} on the rows to train on", show):
+        auc: float = on_main(score)
+    line = f"AUC of {sources.backbone} on {len(sample):,} of the rows before training: {100 * auc:.2f}"
+    if auc >= RANKED_RIGHT:
+        line += (
+            "; it ranks them right already, so the learning rate is small, to keep what it can do (--lr,"
+            " --epochs or --weight-mix overrides that)"
+        )
+    say(line)
+    return auc
 
 
 def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
@@ -138,6 +188,7 @@ def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> Resolv
             rows.kind,
             len(rows),
             _is_written(sources.data[name]) or 2 * rows.reading.written > len(rows),
+            loaded.auc,
         )
         for name, rows in loaded.data.train.items()
     }

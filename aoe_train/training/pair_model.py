@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch
+from aoe_train.objectives.objective import check_own_objective
 from aoe_train.objectives.pairs import Advice
 from aoe_train.records import ABSENT
 from aoe_train.training.processes import gather_rows
@@ -181,10 +182,13 @@ def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, se
     return objective.to(encoder.device).train()
 
 
-def check_text_objective(
+def check_own_objectives(
     own: Mapping[str, Callable[..., Tensor]], sources: Sources, settings: TrainSettings
 ) -> None:
-    """Refuse what no `TextObjective` goes with, before anything is read or loaded."""
+    """Refuse what is no loss, and what no `TextObjective` goes with, before anything is read or loaded."""
+    for one in own.values():
+        if not isinstance(one, TextObjective):
+            check_own_objective(one)
     if not any(isinstance(one, TextObjective) for one in own.values()):
         return
     beside = {

@@ -26,7 +26,7 @@ from aoe_train.training.arguments import autocast, start_processes
 from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import load, resolve
-from aoe_train.training.pair_model import check_text_objective, split_texts
+from aoe_train.training.pair_model import check_own_objectives, split_texts
 from aoe_train.training.record import batches_of
 from aoe_train.training.teachers import placeholder_vectors
 from pairkit.app.errors import ConfigError
@@ -59,8 +59,7 @@ def plan(
     that of weights, gradients, AdamW's two moments and the copies of weights that a run keeps, plus what the
     forward pass over the batch with most tokens keeps for the backward pass, which is measured.
     """
-    if sources.judged is not None:
-        check_judged(settings)
+    check_judged(sources.judged, settings)
     if settings.run.shard:
         raise ConfigError(
             "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
@@ -74,7 +73,7 @@ def plan(
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        check_text_objective(own, sources, settings)
+        check_own_objectives(own, sources, settings)
         loaded = load(sources, settings, own.keys(), args.device, silent, show)
         resolved = resolve(sources, loaded, args)
         teachers = load_teachers(resolved, loaded, own.keys(), show, identify=False)

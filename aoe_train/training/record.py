@@ -41,8 +41,9 @@ def choices_in_words(
         (dataset,) = setup.datasets
         if not settings.preset.endswith(PAPERS):
             parts = trained_by(settings.objective, own.get(dataset.name))
-            rows = dataset.examples
-            yield format_choices(settings, rows.kind, rows=len(rows), parts=parts)
+            rows, steps_an_epoch = dataset.examples, math.ceil(len(setup.batches) / optim.accumulation)
+            seen = rows_trained(setup.batches, math.ceil(optim.epochs * steps_an_epoch), optim.accumulation)
+            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
         return
     for number, dataset in enumerate(setup.datasets):
         parts = trained_by(resolved.datasets[dataset.name].objective, own.get(dataset.name))
@@ -65,11 +66,15 @@ def run_record(
     *,
     teachers: Mapping[str, Any],
     before: DevScores | None,
+    ahead: Mapping[str, Any] | None,
     gain: Gain | None,
     keeps: bool,
     wall_s: float,
 ) -> dict[str, Any]:
-    """The run.json of a finished run; `keeps` says whether the trained weights are those saved."""
+    """The run.json of a finished run.
+
+    `ahead` is how far the trained weights are ahead on dev data, `keeps` whether they are those saved.
+    """
     steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
     pairs = rows_trained(setup.batches, steps, settings.optim.accumulation)
     seconds, best = trainer.clock.seconds, trainer.state.best_global_step
@@ -88,6 +93,7 @@ def run_record(
             "dev_before": before and before.deciding.value,
         }
         | _dev_sets(before, [entry for entry in dev_history if entry["step"] == best], trained=keeps)
+        | ({"dev_gain": dict(ahead)} if keeps and ahead is not None else {})
         | ({} if gain is None else {"judged": {**gain.to_dict(), "kept": _KEPT[keeps]}}),
         "origin": origin,
         "sources": sources.names(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 from aoe_train.data.defaults import unused_lengths_warning
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
-from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
+from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.memory import memory_errors
@@ -44,6 +45,7 @@ from aoe_train.training.arguments import (
 )
 from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.callbacks import (
+    SCHEDULERS,
     CheckpointCallback,
     ProgressCallback,
     Stopped,
@@ -56,7 +58,7 @@ from aoe_train.training.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import Loaded, ResolvedSettings, load, resolve
 from aoe_train.training.loss_log import CollapseCheck, Diverged
-from aoe_train.training.pair_model import TextObjective, check_text_objective
+from aoe_train.training.pair_model import TextObjective, check_own_objectives
 from aoe_train.training.processes import on_main, shard
 from aoe_train.training.record import choices_in_words, run_record
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
@@ -94,9 +96,8 @@ def train(
     dataset, in place of the settings' parts.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
-    check_text_objective(own or {}, sources, settings)
-    if sources.judged is not None:
-        check_judged(settings)
+    check_own_objectives(own or {}, sources, settings)
+    check_judged(sources.judged, settings)
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     main = args.process_index == 0
@@ -157,7 +158,7 @@ class _Run:
             for note in self._warnings(loaded, resolved):
                 self.say(note)
             self.setup, self.teachers = self._build(loaded, resolved, teachers)
-            with stop_signals() as asked:
+            with stop_signals(*SCHEDULERS) as asked:
                 finished = self._train(resolved.run, judged, asked)
         if self.main:
             clear(self.work)
@@ -238,33 +239,29 @@ class _Run:
         if settings.run.shard:
             shard(setup.model)
         mix = None if optim.weight_mix == 1 else WeightMix(setup.model, optim.weight_mix)
-        trainer = PairTrainer(
-            setup.model,
-            self.args,
-            setup.loader,
-            work=self.work,
-            evaluate_dev=score and (lambda: score().figures),
-            dev_sets=[*before.by_set] if before is not None and len(before.by_set) > 1 else [],
-            datasets=[dataset.name for dataset in setup.datasets],
-            average=WeightAverage(optim.average, mix),
-            collapse=collapse,
-            callbacks=[
-                CheckpointCallback(settings.log, asked),
-                *_early_stopping(optim.patience, has_dev=score is not None),
-                *self.callbacks,
-                ProgressCallback(self.show),
-            ],
-        )
-        resume = newest_checkpoint(self.work)
-        if resume is not None:
-            self.say(f"{self.work}: continues after step {resume.step}")
-        try:
-            trainer.fit(resume, self.say)
-        except Diverged as error:
-            raise self._diverged(trainer, error) from error
-        except Stopped as stopped:
-            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
-            raise
+        with stop_signals(signal.SIGINT) as interrupted:  # before and after, there is no step to save
+            trainer = PairTrainer(
+                setup.model,
+                self.args,
+                setup.loader,
+                work=self.work,
+                evaluate_dev=score and (lambda: score().figures),
+                dev_sets=[*before.by_set] if before is not None and len(before.by_set) > 1 else [],
+                datasets=[dataset.name for dataset in setup.datasets],
+                average=WeightAverage(optim.average, mix),
+                collapse=collapse,
+                callbacks=[
+                    CheckpointCallback(settings.log, lambda: asked() or interrupted()),
+                    *_early_stopping(optim.patience, has_dev=score is not None),
+                    *self.callbacks,
+                    ProgressCallback(self.show),
+                ],
+            )
+            self._fit(trainer)
+        ahead: dict[str, Any] | None = None
+        few = sum(map(len, setup.data.dev.values())) <= MOST_RESAMPLED
+        if score is not None and few and self.dev_metric is None and not settings.run.shard:
+            ahead = on_main(lambda: score().ahead_of(before, seed=settings.seed))
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
@@ -279,6 +276,7 @@ class _Run:
             trainer,
             teachers=self.teachers,
             before=before,
+            ahead=ahead,
             gain=gain,
             keeps=keeps,
             wall_s=time.perf_counter() - self.begun,
@@ -287,6 +285,19 @@ class _Run:
             self._write(record, settings)
         wait_for_all()
         return record
+
+    def _fit(self, trainer: PairTrainer) -> None:
+        """Train to the end, from the newest checkpoint if there is one."""
+        resume = newest_checkpoint(self.work)
+        if resume is not None:
+            self.say(f"{self.work}: continues after step {resume.step}")
+        try:
+            trainer.fit(resume, self.say)
+        except Diverged as error:
+            raise self._diverged(trainer, error) from error
+        except Stopped as stopped:
+            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
+            raise
 
     def _scorer(self, settings: TrainSettings) -> Callable[[], DevScores] | None:
         sets, encoder, own = self.setup.data.dev, self.setup.encoder, self.dev_metric

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,12 +57,68 @@ def test_a_plan_takes_no_unknown_keyword() -> None:
         ANY.plan(ROWS, batchsize=2)
 
 
+WRONG_INPUTS = r"""
+import sys
+import aoe_train
+from pairkit import PairkitError
+
+good = "pairs.tsv"
+for call, told in {
+    lambda: aoe_train.train("empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.plan("empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.train("nowhere.tsv"): "nowhere.tsv: no such file",
+    lambda: aoe_train.train(good, dev_data="nowhere.tsv"): "nowhere.tsv: no such file",
+    lambda: aoe_train.train(good, accept_on="empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.train(good, columns="label=nothing"): "nothing",
+    lambda: aoe_train.train(good, backbone="minilmm"): "minilmm: no such folder or packaged model",
+    lambda: aoe_train.train(good, backbone="./m"): "./m: no such folder",
+    lambda: aoe_train.train(good, backbone="folder"): "folder: no config.json",
+    lambda: aoe_train.train(good, teacher="MiniLM"): "did you mean minilm?",
+    lambda: aoe_train.train(good, out="pairs.tsv"): "pairs.tsv: ",
+    lambda: aoe_train.evaluate("smollm", data=good): "did you mean smollm2?",
+    lambda: aoe_train.evaluate("minilm", against="minillm", data=good): "did you mean minilm?",
+}.items():
+    try:
+        call()
+    except PairkitError as error:
+        assert told in str(error), error
+    else:
+        raise AssertionError(told)
+assert "torch" not in sys.modules
+"""
+
+
+def test_names_folders_and_files_are_checked_before_torch_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG_INPUTS], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+class ForgetsLabels(torch.nn.Module):
+    """A module whose `forward` lacks the labels."""
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors.sum()
+
+
+async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return vectors.sum() * labels.sum()
+
+
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
         ("angle", "objective 'angle': expected a function"),
         (torch.nn.MSELoss, "a module \\(not its class\\)"),
         (lambda vectors, _: vectors.sum().to(torch.complex64), "gave a torch.complex64 tensor"),
+        (lambda vectors: vectors.sum(), r"takes \(vectors\), but is called with \(vectors, labels\)"),
+        (ForgetsLabels(), r"ForgetsLabels: takes \(vectors: .*\), but is called with"),
+        (is_async, "is_async: is async; expected a plain function"),
     ],
 )
 def test_an_objective_that_is_none_is_refused(
@@ -69,6 +128,17 @@ def test_an_objective_that_is_none_is_refused(
         aoe_train.train(
             ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=objective, progress=False
         )
+
+
+def test_an_error_of_ones_own_objective_says_what_it_was_called_with(bert: Path, tmp_path: Path) -> None:
+    def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
+
+    with pytest.raises(RuntimeError) as raised:
+        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=own, progress=False)
+    (note,) = raised.value.__notes__
+    assert "own: called with vectors (2, 2, " in note
+    assert "and labels (2,); expected one number" in note
 
 
 def test_a_loss_for_sentence_transformers_says_what_it_can_not_be() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aoe_train.data.defaults import (
     DatasetFacts,
     default_objective,
+    depends_on_auc,
     format_choices,
     format_decoder_choices,
     unused_lengths_warning,
@@ -26,6 +27,36 @@ from pairkit.app.settings import load_settings
 def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
     dotted = {name.replace("__", "."): value for name, value in flags.items()}
     return with_defaults(load_settings(TrainSettings, flags=dotted), DatasetFacts(kind, rows), dim=dim)
+
+
+@pytest.mark.parametrize(
+    ("auc", "flags", "chosen"),
+    [
+        (0.992, {}, (5e-6, 1)),
+        (0.957, {}, (5e-5, 3)),
+        (None, {}, (5e-5, 3)),
+        (0.992, {"optim.batch_size": 8}, (5e-6, 1)),
+    ],
+)
+def test_pairs_that_the_backbone_ranks_right_already_are_trained_gently(
+    auc: float | None, flags: Any, chosen: tuple[float, int]
+) -> None:
+    settings = load_settings(TrainSettings, flags=flags)
+    optim = with_defaults(settings, DatasetFacts("binary", 250, auc=auc), dim=384).optim
+    assert (optim.lr, optim.epochs) == chosen
+    assert depends_on_auc(settings)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.weight_mix": 0.5}, {"preset": "domain"}),
+        *({"preset": "angle-paper"}, {"lora": True}, {"encoder.dense": "16"}, {"teacher.model": "minilm"}),
+    ],
+    ids=str,
+)
+def test_who_says_how_far_to_train_is_not_overruled(flags: Any) -> None:
+    assert not depends_on_auc(load_settings(TrainSettings, flags=flags))
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -178,6 +209,8 @@ def test_lengths_that_are_left_to_chance_are_told(
 
 
 def test_what_is_told() -> None:
-    assert format_choices(of("triplet", rows=2000), "triplet", rows=2000, parts=("angle", "contrastive")) == (
-        "2,000 triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
-    )
+    told: dict[str, Any] = {"parts": ("angle", "contrastive")}
+    chosen = "triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
+    made = of("triplet", rows=2000)
+    assert format_choices(made, "triplet", rows=2000, seen=6000, **told) == f"2,000 {chosen}"
+    assert format_choices(made, "triplet", rows=2000, seen=416, **told) == f"416 of 2,000 {chosen}"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.evaluation.dev import dev_metric, is_nearer, reciprocal_ranks
 from aoe_train.evaluation.pair_metrics import correlation, spearman
 from aoe_train.evaluation.pairs import PairTask
 from aoe_train.evaluation.tasks import TaskVectors
@@ -163,10 +163,10 @@ def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
         {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}, abs=1e-6
     )
     triplets = np.array([[0, 1, 2]])
-    assert [triplet_accuracy(POINTS, triplets, how) for how in get_args(Similarity)] == [1, 1, 0, 0]
+    assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
-    assert mean_reciprocal_rank(POINTS, pairs, "dot") == pytest.approx(1)
-    assert mean_reciprocal_rank(POINTS, pairs, "euclidean") == pytest.approx(1)
+    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == pytest.approx(1)
+    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("similarity", get_args(Similarity))
@@ -176,7 +176,7 @@ def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity
     vectors[2] = vectors[1]
     # The other row is a miss too: from a point its opposite is farther than the origin.
     found = [
-        triplet_accuracy(vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity)
+        is_nearer(vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity).mean()
         for row in range(3, 40)
     ]
     assert found == [0.0] * 37

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aoe_train.evaluation.dev import dev_metric, mean_reciprocal_rank, triplet_accuracy
+from aoe_train.evaluation.dev import dev_metric, dev_scores, is_nearer, reciprocal_ranks
 from aoe_train.records import ABSENT, Examples, Kind
 from pairkit.app.errors import ConfigError, DataError
 
@@ -16,7 +16,7 @@ from pairkit.app.errors import ConfigError, DataError
 ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
 
 
-def on_circle(texts: list[str]) -> np.ndarray:
+def on_circle(texts: list[str], **_: str) -> np.ndarray:
     turns = np.radians([ANGLES[text] for text in texts])
     return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
@@ -77,14 +77,14 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
 )
 def test_mean_reciprocal_rank_as_row_by_row(vectors: np.ndarray, pairs: np.ndarray) -> None:
     vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
-    assert mean_reciprocal_rank(vectors, pairs) == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
+    assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
 
 
 def test_a_collapsed_model_scores_low() -> None:
     pairs = np.arange(20).reshape(10, 2)
     same = np.linspace(1, 2, 20)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction, different lengths
-    assert mean_reciprocal_rank(same, pairs) == pytest.approx(0.1)
-    assert triplet_accuracy(same, np.arange(18).reshape(6, 3)) == 0
+    assert reciprocal_ranks(same, pairs).mean() == pytest.approx(0.1)
+    assert not is_nearer(same, np.arange(18).reshape(6, 3)).any()
 
 
 def test_what_can_not_be_scored() -> None:
@@ -98,3 +98,40 @@ def test_what_can_not_be_scored() -> None:
         dev_metric(
             lambda texts: np.full((len(texts), 2), np.nan, np.float32), examples("positive", [("a", "b")])
         )
+
+
+def flipped(texts: list[str], **_: str) -> np.ndarray:
+    return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "rows", "is_few"),
+    [
+        ("binary", [1, 0], 8, True),
+        ("binary", [1, 0], 40, False),
+        ("graded", [5, 0], 40, False),
+        ("triplet", None, 16, True),
+        ("triplet", None, 40, False),
+        ("positive", None, 40, False),
+    ],
+)
+def test_a_gain_on_held_out_rows_has_an_interval(
+    kind: Kind, labels: list[float] | None, rows: int, is_few: bool
+) -> None:
+    each: list[tuple[str, ...]] = [("a", "b", "d"), ("e", "c", "d")]
+    wide = [row if kind == "triplet" else row[:2] for row in each] * (rows // 2)
+    sets = {"dev": examples(kind, wide, labels and labels * (rows // 2))}
+    after, before = (dev_scores(encode, sets) for encode in (on_circle, flipped))
+    found = after.ahead_of(before, seed=1)
+    assert found is not None
+    assert found["difference"] == pytest.approx(after.deciding.value - before.deciding.value)
+    assert found["ci95"][0] <= found["difference"] <= found["ci95"][1]
+    assert (found["rows"], found["too_few"]) == (rows, is_few)
+
+
+def test_a_gain_on_several_dev_sets_or_many_rows_has_no_interval() -> None:
+    one = examples("triplet", [("a", "b", "d")])
+    several = dev_scores(on_circle, {"one": one, "two": one})
+    assert several.ahead_of(several, seed=1) is None
+    many = dev_scores(on_circle, {"one": examples("triplet", [("a", "b", "d")] * 1001)})
+    assert many.ahead_of(many, seed=1) is None

@@ -88,6 +88,8 @@ def test_a_handful_of_pairs_shows_nothing() -> None:
     assert enough is not None
     assert few.ahead.interval.low > 0
     assert (few.word, enough.word) == ("not shown", "ship")
+    assert str(few).endswith("], 28 pairs: too few to tell)")
+    assert str(enough).endswith("], 32 pairs)")
 
 
 def test_a_handful_of_one_label_shows_nothing() -> None:

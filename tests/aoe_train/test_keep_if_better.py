@@ -168,6 +168,27 @@ def test_a_backbone_that_is_none_is_refused(
         run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), settings=settings)
 
 
+@pytest.mark.parametrize(
+    "given", [{"if_not_better": "model"}, {"settings": {"optim.if_not_better": "backbone"}}]
+)
+@pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
+def test_a_choice_without_judged_pairs_is_refused(function: Any, given: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--if-not-better without --accept-on: .* give --accept-on PAIRS"):
+        function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
+
+
+def test_the_end_names_the_rows_used_and_what_was_not_shown(
+    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run(few, bert, tmp_path / "m", epochs=0.3, progress=True)
+    assert re_found("32 of 96 binary rows: cosine", capsys)
+    said = [*found.notes()]
+    assert said[0].startswith("2 steps over 32 of 96 rows in ")
+    assert said[1] == "not shown to be better than its backbone; give --accept-on PAIRS"
+    judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
+    assert "not shown to be better" not in " ".join(judged.notes()).replace("the model was not shown", "")
+
+
 def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp_path: Path) -> None:
     alike = [{**row, "label": 1} for row in judged_rows(1)]
     with pytest.raises(DataError, match="all labels are alike"):

@@ -70,6 +70,8 @@ def test_its_weights_learn_and_are_saved_beside_the_model(shallow: Path, tmp_pat
 def test_what_it_does_not_go_with_is_named_before_a_model_is_loaded(
     given: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "no-model").mkdir()
+    (tmp_path / "no-model" / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match=f"a TextObjective does not go with .*{named}"):
         train(tmp_path / "no-model", tmp_path / "m", **given)
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -779,3 +780,46 @@ def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_p
     assert planned["seconds"] > 0
     assert planned["memory_mb"]["activations"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "line", "lr"),
+    [
+        ({}, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
+        ({"prompts": {"query": "a man "}}, "AUC of {} on 32 of the rows before training: ", 5e-5),
+        ({"lr": 1e-4}, "", 1e-4),
+    ],
+    ids=str,
+)
+def test_a_backbone_with_nothing_to_learn_is_trained_gently(
+    flags: Any, line: str, lr: float, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label}
+        for place, one in enumerate(WORDS[:16])
+        for label, other in ((1, one), (0, WORDS[20 + place]))
+    ]
+    found = aoe_train.train(rows, backbone=bert, out=tmp_path / "m", **{"batch_size": 32} | flags)
+    told = capsys.readouterr().err
+    assert line.format(bert) in " ".join(told.split())
+    assert ("AUC of" in told) == bool(line)
+    assert found.record["origin"]["settings"]["optim"]["lr"] == lr
+
+
+@pytest.mark.parametrize(("rows", "ends"), [(12, "rows: too few to tell)"), (60, "rows)")])
+def test_a_gain_on_few_held_out_rows_is_told_with_its_interval(
+    rows: int, ends: str, data: dict[str, str], bert: Path, tmp_path: Path
+) -> None:
+    held_out = [
+        {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
+        for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
+    ][:rows]
+    how = {"dev_data": held_out, "lr": 1e-9, "epochs": 0.2, "progress": False}
+    found = aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", **how)
+    _, told, *more = found.notes()
+    assert re.search(
+        r"triplet_accuracy on dev data: 1\.0000, before 1\.0000 \(\+0\.0000 \[0\.0000, 0\.0000\], ", told
+    )
+    assert told.endswith(f" {rows} {ends}")
+    assert bool(more) == (rows == 60)  # no better than before training
+    assert found.to_dict()["dev_gain"]["ci95"] == [0, 0]

@@ -21,7 +21,7 @@ from transformers import TrainerCallback
 
 from aoe_train.data.run_data import Sources
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.callbacks import Stopped, stop_signals
+from aoe_train.training.callbacks import SCHEDULERS, Stopped, stop_signals
 from aoe_train.training.train import train
 from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import WORDS
@@ -36,7 +36,7 @@ def bert(shallow: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_listens_yet() -> Iterator[None]:
+def _nobody_listens_yet(interruptible: None) -> Iterator[None]:
     """As in a process of its own: coverage listens to SIGTERM, and what others listen to is left to them."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
@@ -90,15 +90,22 @@ def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(
     fit: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     fit(tmp_path / "whole")
-    for kind in (signal.SIGTERM, signal.SIGUSR1):
-        out = tmp_path / signal.Signals(kind).name
+    for kind in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
         with pytest.raises(Stopped, match="stopped after step 4"):
             fit(out, Signals(kind, 3))  # our callbacks come first, so it is seen a step later
         assert (out.with_name(out.name + ".work") / "step-4").is_dir()
         assert not out.exists()
         assert "continues after step 4" in " ".join(fit(out))
         assert same_weights(tmp_path / "whole", out)
-        assert signal.getsignal(kind) == signal.SIG_DFL
+        assert signal.getsignal(kind) == before
+
+
+def test_a_second_ctrl_c_ends_at_once(fit: Callable[..., list[str]], tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt) as ended:
+        fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
+    assert not isinstance(ended.value, Stopped)
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
 def test_asked_at_the_last_step_it_ends_as_ever(fit: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -110,7 +117,7 @@ def test_asked_at_the_last_step_it_ends_as_ever(fit: Callable[..., list[str]], t
 def test_signals_of_others_are_left_to_them() -> None:
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        with stop_signals() as asked:
+        with stop_signals(*SCHEDULERS) as asked:
             os.kill(os.getpid(), signal.SIGUSR1)
             assert not asked()
             os.kill(os.getpid(), signal.SIGTERM)
@@ -121,7 +128,7 @@ def test_signals_of_others_are_left_to_them() -> None:
     found: list[bool] = []
 
     def elsewhere() -> None:
-        with stop_signals() as asked:
+        with stop_signals(*SCHEDULERS) as asked:
             found.append(asked())
 
     thread = threading.Thread(target=elsewhere)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
 from pairkit.app.errors import ConfigError, DataError, RemoteError
@@ -49,16 +49,31 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
         )
 
 
+def check_name(source: str | Path) -> None:
+    """Refuse what is no model's folder and can't be a Hub id; nothing is fetched, and torch is not needed."""
+    name, path = str(source), Path(source)
+    if name in PACKAGED:
+        return
+    if path.is_dir():
+        files = ("config.json", ADAPTERS_FILE, "modules.json")
+        if not any((path / file).is_file() for file in files):
+            raise ConfigError(f"{source}: no config.json; expected the folder of a transformers model")
+        return
+    if path.exists():
+        raise ConfigError(f"{source}: a file; expected a model's folder")
+    if name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
+        raise ConfigError(f"{source}: no such folder; expected a model's folder, a Hub id, or {_NAMES}")
+    if close := get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8):
+        raise ConfigError(f"{source}: no such folder or packaged model; did you mean {close[0]}?")
+
+
 def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
     """The folder of a model, fetched first if `source` is a Hub id."""
     if str(source) in PACKAGED:
         return PACKAGED[str(source)].folder()
     if Path(source).is_dir():
         return Path(source)
-    if Path(source).exists():
-        raise ConfigError(f"{source}: a file; expected a model's folder")
-    if str(source).startswith((".", "/", "~")) or not _HUB_ID.fullmatch(str(source)):
-        raise ConfigError(f"{source}: no such folder; expected a model's folder, a Hub id, or {_NAMES}")
+    check_name(source)
     from pairkit.dataset.hub import fetch_model
 
     name, instead = str(source), f"use a folder or {_NAMES}"
@@ -111,6 +126,8 @@ def load_backbone(
             )
             reports = {base: report}
             if adapted and layers is not None:
+                from aoe_train.model.backbones.depth import keep_layers
+
                 keep_layers(backbone, layers)
             if adapted:  # given the adapters' folder, transformers would look for the base once more, by name
                 reports[folder] = backbone.load_adapter(str(folder)).to_dict()
