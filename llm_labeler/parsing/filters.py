@@ -1,7 +1,7 @@
 """Which sentences of answers become candidates: each is checked against its text, then against the others.
 
 An LLM that answers a question instead of rewriting it writes sentences that look fine by themselves. They are
-found by the words that they share with the text, next to none, or because they don't ask.
+found because they don't ask and, with `min_shared`, by the words that they share with the text, next to none.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
-from llm_labeler.parsing.filters import BESIDE
+from llm_labeler.parsing.filters import BESIDE, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import STRATEGIES, TASKS
@@ -189,6 +189,7 @@ class Labelled:
 
 
 _FEWEST = 3  # fewer tell nothing
+_LITTLE = 0.2  # shared content words; of true paraphrases 3 % have less
 
 
 class QualityWarnings:
@@ -200,12 +201,15 @@ class QualityWarnings:
         self._spent: Counter[str] = Counter()
         self._answers: Counter[str] = Counter()
 
-    def add(self, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
+    def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
         """Take in one text's proposals, and how many answers they come from, by LLM."""
         self._answers.update(answers)
         for proposal in proposals:
-            self._kept[proposal.llm] += proposal.reason is None
-            self._beside[proposal.llm] += proposal.reason in BESIDE
+            is_kept = proposal.reason is None
+            is_positive = is_kept and proposal.polarity == "positive"
+            is_unlike = is_positive and shared(proposal.candidate, text) < _LITTLE
+            self._kept[proposal.llm] += is_kept and not is_unlike
+            self._beside[proposal.llm] += is_unlike or proposal.reason in BESIDE
             self._spent[proposal.llm] += proposal.reason == "limit_spent"
 
     def warnings(self) -> tuple[str, ...]:
@@ -217,8 +221,8 @@ class QualityWarnings:
         beside, judged = self._beside[llm], self._beside[llm] + self._kept[llm]
         if beside >= _FEWEST and 2 * beside > judged:
             found.append(
-                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts"
-                f" ({', '.join(BESIDE)}); it may answer them instead of rewriting them: look at some with"
+                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts (dropped as"
+                f" {', '.join(BESIDE)}, or kept with almost no word in common); it may answer them instead of rewriting them: look at some with"
                 " `label show`, and try prompt hardened (--prompt hardened)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
@@ -292,7 +296,7 @@ def assemble(
             show(Progress("making pairs", number, len(texts)))
         pairs = label(about.candidates, about.votes, settings.ensemble, judges)
         rows.add(about.text, pairs)
-        doubts.add(about.proposals, about.answers)
+        doubts.add(about.text.text, about.proposals, about.answers)
         emitted = sum(pair.reason is None for pair in pairs)
         owners.extend([bisect_left(ids, about.text.text_id)] * emitted)
         dropped.update(item.reason for item in about.proposals if item.reason is not None)

@@ -125,7 +125,7 @@ def report(work: Path) -> Report:
     doubts = QualityWarnings()
     with AnswerStore.open(work / STORE_FILE) as store:
         for about in screen_texts(store, record, {text.text_id: text for text in texts}):
-            doubts.add(about.proposals, about.answers)
+            doubts.add(about.text.text, about.proposals, about.answers)
             for name, answers in about.answers.items():
                 llms[name].answers += answers
             for proposal in about.proposals:

@@ -35,7 +35,7 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
 
 def generate(out: Path, *failures: CallFailed, **more: Any) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
-    given = {"polarity": "positive", "settings": {"filters.min_shared": 0}, "progress": False, **more}
+    given = {"polarity": "positive", "progress": False, **more}
     return llm_labeler.generate(TEXTS, llms=llms, out=out, strategy="vote", **given)
 
 

@@ -144,7 +144,7 @@ def test_scripts() -> None:
 
 
 def test_settings_switch_rules_off() -> None:
-    assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False, min_shared=0) is None
+    assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False) is None
     assert reason("Two pills.", min_length_ratio=0) is None
 
 
