@@ -19,7 +19,7 @@ from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
-from llm_labeler.parsing.filters import BESIDE, shared
+from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import STRATEGIES, TASKS
@@ -198,6 +198,8 @@ class QualityWarnings:
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()
         self._beside: Counter[str] = Counter()
+        self._negatives: Counter[str] = Counter()
+        self._repeats: Counter[str] = Counter()
         self._spent: Counter[str] = Counter()
         self._answers: Counter[str] = Counter()
 
@@ -211,6 +213,9 @@ class QualityWarnings:
             self._kept[proposal.llm] += is_kept and not is_unlike
             self._beside[proposal.llm] += is_unlike or proposal.reason in BESIDE
             self._spent[proposal.llm] += proposal.reason == "limit_spent"
+            if proposal.polarity == "negative" and (is_kept or proposal.reason in REPEATS):
+                self._negatives[proposal.llm] += 1
+                self._repeats[proposal.llm] += not is_kept
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each doubt, by LLM."""
@@ -222,8 +227,16 @@ class QualityWarnings:
         if beside >= _FEWEST and 2 * beside > judged:
             found.append(
                 f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts (dropped as"
-                f" {', '.join(BESIDE)}, or kept with almost no word in common); it may answer them instead of rewriting them: look at some with"
-                " `label show`, and try prompt hardened (--prompt hardened)"
+                f" {', '.join(BESIDE)}, or kept with almost no word in common); it may answer them"
+                " instead of rewriting them: look at some with `label show`, and try prompt hardened"
+                " (--prompt hardened)"
+            )
+        repeats, negatives = self._repeats[llm], self._negatives[llm]
+        if repeats >= _FEWEST and 2 * repeats > negatives:
+            found.append(
+                f"{llm}: {repeats:,} of {negatives:,} negatives say what their texts say"
+                f" ({', '.join(REPEATS)}); it may be too small for the task: look at some with `label show`,"
+                " and take a larger model or have others judge (--strategy vote)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
         if spent >= _FEWEST and 2 * spent > answers:

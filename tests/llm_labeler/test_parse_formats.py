@@ -8,7 +8,8 @@ import re
 import pytest
 
 from llm_labeler.parsing.answer import parse_answer
-from llm_labeler.parsing.filters import turned_down
+from llm_labeler.parsing.filters import rewrite_turned_down
+from llm_labeler.records import Item
 from llm_labeler.settings import FilterSettings
 
 from .answer_formats import NAMES, Format, precision_and_recall, read
@@ -37,7 +38,8 @@ def test_precision_and_recall(name: str) -> None:
 def test_the_filters_keep_what_the_answers_hold() -> None:
     wanted = [(one, sentence) for one in FORMATS for sentence in one.expected]
     kept = [
-        turned_down(sentence, one.text, one.polarity, FilterSettings()) is None for one, sentence in wanted
+        rewrite_turned_down(Item(sentence), one.text, one.polarity, FilterSettings()) is None
+        for one, sentence in wanted
     ]
     assert sum(kept) >= 0.995 * len(wanted)
 

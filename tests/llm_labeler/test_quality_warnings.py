@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from llm_labeler.dataset.card import label_card
 from llm_labeler.records import Proposal
@@ -29,6 +30,15 @@ def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> 
     (warning,) = doubts.warnings()
     assert "3 of 3 sentences have little to do with their texts" in warning
     assert "no word in common" in warning
+
+
+def test_negatives_that_repeat_their_texts() -> None:
+    doubts = QualityWarnings()
+    reasons = ("unchanged", "near_copy", "copy", None, "too_long")
+    said = [replace(one, polarity="negative") for one in proposals("ann", *reasons)]
+    doubts.add("A sentence.", said, Counter({"ann": 1}))
+    (warning,) = doubts.warnings()
+    assert warning.startswith("ann: 3 of 4 negatives say what their texts say (copy, near_copy, unchanged)")
 
 
 def test_half_and_a_few_are_no_cause() -> None:
