@@ -173,6 +173,9 @@ def plan(
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_requests: MaxRequests = None,
     local_only: LocalOnly = None,
     seed: Seed = None,
     config: Config = None,
@@ -180,7 +183,7 @@ def plan(
 ) -> Plan:
     """Estimate the calls, tokens and money of `generate`, without a call.
 
-    The arguments and errors are as for `generate`.
+    The arguments and errors are as for `generate`. A limit that is too low for the whole run is reported.
 
     Returns:
         A table with a row for each LLM.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.provider import Provider, build
@@ -20,7 +20,7 @@ from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
-from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, TextCandidates, judge_questions
+from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
 from llm_labeler.settings import STRATEGIES, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending, check_prices
@@ -33,7 +33,7 @@ from llm_labeler.store.run_folder import (
     load_run,
     save_run,
 )
-from pairkit.app.errors import ConfigError, PairkitError, RemoteError
+from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.dataset.in_memory import Source
 from pairkit.openai_api.channel import run_anywhere
@@ -52,27 +52,37 @@ class AskOptions:
 async def ask_everything(
     record: RunRecord,
     texts: Sequence[Text],
-    screened: Iterable[TextCandidates],
+    screened: ScreenedTexts,
     providers: Mapping[str, Provider],
     store: AnswerStore,
     options: AskOptions,
     show: Listener,
 ) -> Asked:
-    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
+    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals.
+
+    Proposals leave a part of a limited budget to the judges. While that ends the proposals before their last,
+    both stages are repeated with what the judges left over.
+    """
     settings, task = record.settings, GenerationTask(record)
+    total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+    outcomes: list[AskOutcome] = []
     async with _asking(record, providers, store, options, show) as (ask, dead):
-        proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
-        total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
-        first = await ask("proposing", proposals, total)
-        dead |= first.problems
-        judges = [name for name in settings.judges if name not in dead]
-        asked = _asked(store, record, [first], dead)
-        if not judges or asked.stopped or (asked.unanswered and not options.keep_going):
-            return asked
-        second = await ask(
-            "judging", {name: judge_questions(screened, name, record) for name in judges}, None
-        )
-        return _asked(store, record, [first, second], {**dead, **second.problems})
+        while True:
+            proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
+            judges = [name for name in settings.judges if name not in dead]
+            first = await ask("proposing", proposals, total, kept_back=_FOR_JUDGES if judges else 0.0)
+            dead |= first.problems
+            judges = [name for name in judges if name not in dead]
+            asked = _asked(store, record, [*outcomes, first], dead)
+            if not judges or (asked.unanswered and not options.keep_going):
+                return asked
+            screened.restart()
+            questions = {name: judge_questions(screened, name, record) for name in judges}
+            second = await ask("judging", questions, None)
+            dead |= second.problems
+            outcomes += [first, second]
+            if options.batch or not first.stopped_by or not first.done or second.stopped_by:
+                return _asked(store, record, outcomes, dead)
 
 
 async def ask_judges(
@@ -92,7 +102,15 @@ async def ask_judges(
         return _asked(store, record, [outcome], {**dead, **outcome.problems})
 
 
-_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[AskOutcome]]
+_FOR_JUDGES = 0.5  # of the budget: judging takes about as much as proposing
+
+
+class _AskStage(Protocol):
+    """Asks one stage's questions, `total` in number, and leaves a share of the budget for another stage."""
+
+    def __call__(
+        self, stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, *, kept_back: float = 0.0
+    ) -> Awaitable[AskOutcome]: ...
 
 
 @asynccontextmanager
@@ -107,7 +125,10 @@ async def _asking(
     budget = Budget(record.settings.budget, store.spent())
     retry, go_on = options.retry_failed, options.keep_going
 
-    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> AskOutcome:
+    async def ask(
+        stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, *, kept_back: float = 0.0
+    ) -> AskOutcome:
+        budget.keep_back(kept_back)
         where = (asks, providers, store, budget)
         if options.batch:
             return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
@@ -161,9 +182,10 @@ def _asked(
         unanswered.update(
             failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
         )
-    stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
+    # What ended an earlier round may have gone on in the last.
+    stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
     return Asked(
-        sum(outcome.cached for outcome in outcomes),
+        sum(outcome.cached for outcome in outcomes[:2]),
         sum((outcome.spent for outcome in outcomes), Spending()),
         stopped,
         dict(unanswered),
@@ -210,14 +232,30 @@ def generate(
                 f" shell `label parse --work {work} --out {out}`",
             )
         notes.add_rejected(store, record)
-        if asked.stopped:
-            flag = f"--{asked.stopped.replace('_', '-')}"
-            notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
-        return assemble(
-            *(store, record, texts.texts, screened, out, work, asked, notes),
-            started=start,
-            show=show,
-        )
+        stopped = _stopped(asked, settings, out, work)
+        if stopped:
+            notes.add(f"{stopped}; the dataset holds what was answered so far")
+        try:
+            return assemble(
+                *(store, record, texts.texts, screened, out, work, asked, notes),
+                started=start,
+                show=show,
+            )
+        except DataError as error:
+            if not stopped:
+                raise
+            raise DataError(f"{error}; {stopped}") from error
+
+
+def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> str:
+    """Which limit ended a run, and what can be made of it without more money."""
+    if not asked.stopped:
+        return ""
+    found = f"stopped at {asked.stopped} (--{asked.stopped.replace('_', '-')})"
+    if not settings.judges or not asked.cached + asked.spent.requests:
+        return found
+    command = f"label parse --work {work} --out {out.with_name(f'{out.name}-unjudged')} --strategy union"
+    return f"{found}; `{command}` makes a dataset of all proposals, judged or not"
 
 
 def parse(

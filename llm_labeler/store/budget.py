@@ -141,11 +141,20 @@ class Budget:
         self._limits = (settings.max_requests, settings.max_tokens, in_pico)
         self._spent = _amounts(spent)
         self._held: Amounts = (0, 0, 0)
+        self._kept_back: Amounts = (0, 0, 0)  # of each limit, for what is asked later
         self._changed = asyncio.Event()  # what is held became less
         self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
         self._excess: dict[
             str, tuple[Fraction, Fraction, Fraction]
         ] = {}  # by LLM: most that one took of its bound
+
+    def keep_back(self, share: float) -> None:
+        """Leave a share of what is left for what is asked later; 0 for none."""
+        requests, tokens, money = (
+            0 if limit is None else ceil(max(0, limit - spent) * share)
+            for limit, spent in zip(self._limits, self._spent, strict=True)
+        )
+        self._kept_back = requests, tokens, money
 
     def reserve(
         self, llm: str, bound: TokenUsage, cost: float | None, *, in_bulk: bool = False
@@ -159,14 +168,15 @@ class Budget:
         wanted = self._raised(llm, plain)
         share = 1 if in_bulk else _SHARE
         fits_now = True
-        for name, limit, spent, held, amount in zip(
-            self._LIMITS, self._limits, self._spent, self._held, wanted, strict=True
+        for name, limit, spent, kept_back, held, amount in zip(
+            self._LIMITS, self._limits, self._spent, self._kept_back, self._held, wanted, strict=True
         ):
             if limit is None or not amount:
                 continue
-            if spent + amount > limit:
+            left = limit - spent - kept_back
+            if amount > left:
                 raise BudgetSpent(name)
-            most = limit - spent if name == "max_requests" else (limit - spent) // share
+            most = left if name == "max_requests" else left // share
             fits_now &= held == 0 or held + amount <= most
         if not fits_now or not (in_bulk or self._may_begin(llm, wanted)):
             return None

@@ -14,7 +14,7 @@ import llm_labeler
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import TokenUsage
 from llm_labeler.store.answers import AnswerStore, SubmittedBatch
-from pairkit.app.errors import ConfigError, RemoteError
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
@@ -33,10 +33,10 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
     return llm
 
 
-def generate(out: Path, *failures: CallFailed, **more: Any) -> llm_labeler.Labelled:
+def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
     given = {"polarity": "positive", "progress": False, **more}
-    return llm_labeler.generate(TEXTS, llms=llms, out=out, strategy="vote", **given)
+    return llm_labeler.generate(texts, llms=llms, out=out, strategy="vote", **given)
 
 
 def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path) -> None:
@@ -52,6 +52,21 @@ def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match=r"1 questions got no answer \(rejected 1\)"):
         generate(tmp_path / "out", passing)
     assert "not_judged" not in generate(tmp_path / "out").dropped
+
+
+def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
+    texts = [f"The nurse takes pill number {number}." for number in range(20)]
+    made = generate(tmp_path / "out", texts=texts, max_requests=40)
+    assert made.asked.stopped == "max_requests"
+    assert made.spent.requests >= 36
+    assert 36 <= made.positives <= 40  # 4 a text, for 2 questions and 2 to the judges
+    command = f"`label parse --work {made.work} --out {made.out}-unjudged --strategy union`"
+    assert any(command in line for line in made.messages)
+    rest = generate(tmp_path / "out", texts=texts)
+    assert (rest.positives, rest.asked.stopped) == (80, None)
+    assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
+    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --strategy union`"):
+        generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
 def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
