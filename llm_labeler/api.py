@@ -89,9 +89,9 @@ def generate(
         source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llms: chatgpt, llama, chatglm, ensemble (all three), wordnet (rules), or names of the configuration.
-            In Python also your own functions from a prompt to an answer, plain or async, or a dict of names
-            to functions or entries.
+        llms: chatgpt, llama, chatglm, ensemble (those of the three that can be asked), wordnet (rules), or
+            names of the configuration. In Python also your own functions from a prompt to an answer, plain or
+            async, or a dict of names to functions or entries.
         out: The dataset's folder.
         work: The folder of the answers. Default: OUT.work.
         text_column: The column of the sentences. Default: recognised.

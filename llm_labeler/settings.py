@@ -354,6 +354,12 @@ class LabelSettings(Settings):
         return tuple(dict.fromkeys(names))
 
     @property
+    def optional(self) -> frozenset[str]:
+        """Members of `ensemble` that are not named themselves; if they can't be asked, they are left out."""
+        members = self.ensemble.members if "ensemble" in self.llms else ()
+        return frozenset(members) - {*self.llms, *self.judge.llms}
+
+    @property
     def judges(self) -> tuple[str, ...]:
         """The LLMs that judge; none where the strategy asks for no judgement."""
         if not STRATEGIES[self.ensemble.strategy].is_judged:

@@ -6,8 +6,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -245,7 +245,8 @@ def judge_pairs(
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
-        asked = run_anywhere(ask_judges(record, questions, providers, store, options, show, total=total))
+        heard = replace(options, tell=partial(tell, quiet=progress is not True))
+        asked = run_anywhere(ask_judges(record, questions, providers, store, heard, show, total=total))
         if asked.unanswered and not options.keep_going:
             raise RemoteError(
                 f"{sum(asked.unanswered.values()):,} questions got no answer"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,7 @@ class AskOptions:
     batch: bool = False
     retry_failed: bool = False
     keep_going: bool = False
+    tell: Callable[[str], None] = lambda words: None  # noqa: ARG005 - of what is known before any answer
 
 
 async def ask_everything(
@@ -64,12 +65,13 @@ async def ask_everything(
     both stages are repeated with what the judges left over.
     """
     settings, task = record.settings, GenerationTask(record)
-    total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
     outcomes: list[AskOutcome] = []
-    async with _asking(record, providers, store, options, show) as (ask, dead):
+    async with _asking(record, providers, store, options, show) as (ask, dead, left_out):
+        proposers = [name for name in settings.proposers if name not in left_out]
+        total = len(texts) * sum(map(task.questions_a_text, proposers))
         while True:
-            proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
-            judges = [name for name in settings.judges if name not in dead]
+            proposals = {name: task.asks(texts, name) for name in proposers if name not in dead}
+            judges = [name for name in settings.judges if name not in {*dead, *left_out}]
             first = await ask("proposing", proposals, total, kept_back=_FOR_JUDGES if judges else 0.0)
             dead |= first.problems
             judges = [name for name in judges if name not in dead]
@@ -96,8 +98,8 @@ async def ask_judges(
     total: int,
 ) -> Asked:
     """Ask judges about existing pairs, as `ask_everything` asks for proposals."""
-    async with _asking(record, providers, store, options, show) as (ask, dead):
-        alive = {name: asks for name, asks in questions.items() if name not in dead}
+    async with _asking(record, providers, store, options, show) as (ask, dead, left_out):
+        alive = {name: asks for name, asks in questions.items() if name not in {*dead, *left_out}}
         outcome = await ask("judging", alive, total)
         return _asked(store, record, [outcome], {**dead, **outcome.problems})
 
@@ -120,8 +122,8 @@ async def _asking(
     store: AnswerStore,
     options: AskOptions,
     show: Listener,
-) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
-    """How to ask a stage's questions, and the LLMs that can't be asked with the reasons."""
+) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError], Collection[str]]]:
+    """How to ask a stage's questions, the LLMs that can't be asked with the reasons, and those left out."""
     budget = Budget(record.settings.budget, store.spent())
     retry, go_on = options.retry_failed, options.keep_going
 
@@ -147,9 +149,16 @@ async def _asking(
         if not options.batch:
             _refuse_double_payment(record, store, give_up=options.retry_failed)
         dead = await check_all(providers)
-        if dead and (not options.keep_going or len(dead) == len(providers)):
+        left_out = {name: dead.pop(name) for name in sorted(record.settings.optional & {*dead})}
+        if len(dead) + len(left_out) == len(providers):
+            error = together([*dead.values(), *left_out.values()])
+            raise ConfigError(str(error)) if left_out else error
+        if dead and not options.keep_going:
             raise together(list(dead.values()))
-        yield ask, dead
+        for name, error in left_out.items():
+            options.tell(f"ensemble: {name} is left out: {error}")
+        check_strategy_can_work(record.settings, left_out)
+        yield ask, dead, left_out
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
 
@@ -223,7 +232,8 @@ def generate(
             notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
-        asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
+        heard = replace(options, tell=notes.add)
+        asking = ask_everything(record, texts.texts, screened, providers, store, heard, show)
         asked = run_anywhere(asking)
         if not options.keep_going:
             refuse_unanswered(
@@ -320,10 +330,11 @@ def prepare(
     return record, texts, providers
 
 
-def check_strategy_can_work(settings: LabelSettings) -> None:
+def check_strategy_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
     """See that the strategy can give a pair at all, before anything is paid for."""
-    strategy, proposers = settings.ensemble.strategy, settings.proposers
-    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    strategy = settings.ensemble.strategy
+    proposers = [name for name in settings.proposers if name not in left_out]
+    judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {*proposers}
     if not (STRATEGIES[strategy].is_judged and judges_itself):
         return
     raise ConfigError(
