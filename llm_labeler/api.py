@@ -89,9 +89,9 @@ def generate(
         source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llms: chatgpt, llama, chatglm, ensemble (those of the three that can be asked), wordnet (rules), or
-            names of the configuration. In Python also your own functions from a prompt to an answer, plain or
-            async, or a dict of names to functions or entries.
+        llms: chatgpt, llama, chatglm, ensemble (those of the three that can be asked), wordnet (rules,
+            English only), or names of the configuration. In Python also your own functions from a prompt to
+            an answer, plain or async, or a dict of names to functions or entries.
         out: The dataset's folder.
         work: The folder of the answers. Default: OUT.work.
         text_column: The column of the sentences. Default: recognised.
@@ -285,7 +285,8 @@ def judge(
         max_tokens: See `generate`.
         max_requests: See `generate`.
         batch: See `generate`.
-        keep_going: Make the dataset even if LLMs or questions failed.
+        keep_going: Make the dataset even if LLMs or questions failed. `JudgedPairs.problem` reports which;
+            the command exits with 4.
         retry_failed: See `generate`.
         local_only: See `generate`.
         seed: See `generate`.
@@ -348,7 +349,7 @@ def report(work: Work) -> Report:
         work: See `parse`.
 
     Raises:
-        ConfigError: Not a working folder, or no dataset was made yet.
+        ConfigError: Not a working folder.
         DataError: Damaged.
     """
     from llm_labeler.runs.report import report as count

@@ -22,7 +22,7 @@ from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import STRATEGIES, TASKS
+from llm_labeler.settings import RULES, STRATEGIES, TASKS, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
@@ -43,6 +43,23 @@ class Asked:
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, PairkitError] = field(default_factory=dict)
+    detail: str = ""  # what all that failed say, if they say the same
+
+    def unanswered_counts(self) -> str:
+        """How many questions got no answer, by reason."""
+        number, detail = sum(self.unanswered.values()), f": {self.detail}" if self.detail else ""
+        return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
+
+    def problem(self, out: Path) -> RemoteError | None:
+        """What the dataset in `out` lacks; None if nothing failed."""
+        missing = [f"{llm} ({error})" for llm, error in self.problems.items()]
+        if self.unanswered:
+            missing.append(self.unanswered_counts())
+        if not missing:
+            return None
+        return RemoteError(
+            f"{out} is made without all answers of {'; '.join(missing)}; run the same command again"
+        )
 
 
 def judges_table(judges: Judges) -> ResultTable:
@@ -50,6 +67,7 @@ def judges_table(judges: Judges) -> ResultTable:
     alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
     why = f" ({judges.reason})" if judges.reason else ""
     caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    is_alone = len(judges.by_name) < 2  # no other votes to estimate its accuracy from
     headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
     found = ResultTable(*headings, caption=caption, left=("agrees with",))
     for name, judge in sorted(judges.by_name.items()):
@@ -58,7 +76,8 @@ def judges_table(judges: Judges) -> ResultTable:
             for pair in judges.agreements
             if name in (pair.one, pair.other)
         ]
-        found.add_row(name, judge.judged, judge.unsure, f"{judge.accuracy:.2f}", ", ".join(shares))
+        accuracy = "-" if is_alone else f"{judge.accuracy:.2f}"
+        found.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
     return found
 
 
@@ -116,16 +135,7 @@ class Labelled:
     @property
     def problem(self) -> RemoteError | None:
         """What the dataset lacks; None where nothing failed."""
-        asked = self.asked
-        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
-        if asked.unanswered:
-            number = sum(asked.unanswered.values())
-            missing.append(f"{number:,} questions ({format_counts(asked.unanswered)})")
-        if not missing:
-            return None
-        return RemoteError(
-            f"{self.out} is made without all answers of {'; '.join(missing)}; run the same command again"
-        )
+        return self.asked.problem(self.out)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
@@ -195,7 +205,13 @@ _LITTLE = 0.2  # shared content words; of true paraphrases 3 % have less
 class QualityWarnings:
     """Counts of proposals and answers by LLM, text by text, and the warnings that follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: LabelSettings) -> None:
+        self._needs_positives = frozenset(
+            name
+            for name in settings.proposers
+            if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
+        )
+        self._positives: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._beside: Counter[str] = Counter()
         self._negatives: Counter[str] = Counter()
@@ -210,6 +226,7 @@ class QualityWarnings:
             is_kept = proposal.reason is None
             is_positive = is_kept and proposal.polarity == "positive"
             is_unlike = is_positive and shared(proposal.candidate, text) < _LITTLE
+            self._positives[proposal.llm] += is_positive
             self._kept[proposal.llm] += is_kept and not is_unlike
             self._beside[proposal.llm] += is_unlike or proposal.reason in BESIDE
             self._spent[proposal.llm] += proposal.reason == "limit_spent"
@@ -223,6 +240,10 @@ class QualityWarnings:
 
     def _about(self, llm: str) -> list[str]:
         found: list[str] = []
+        if llm in self._needs_positives and not self._positives[llm]:
+            found.append(
+                f"{llm}: made no positives; its rules are for English sentences only: take an LLM for others"
+            )
         beside, judged = self._beside[llm], self._beside[llm] + self._kept[llm]
         if beside >= _FEWEST and 2 * beside > judged:
             found.append(
@@ -236,7 +257,7 @@ class QualityWarnings:
             found.append(
                 f"{llm}: {repeats:,} of {negatives:,} negatives say what their texts say"
                 f" ({', '.join(REPEATS)}); it may be too small for the task: look at some with `label show`,"
-                " and take a larger model or have others judge (--strategy vote)"
+                " and take a larger model or have others judge with strategy vote (--strategy)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
         if spent >= _FEWEST and 2 * spent > answers:
@@ -302,7 +323,7 @@ def assemble(
     ids = sorted(by_id)
     owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
     dropped: Counter[str] = Counter()
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(settings)
     answers = unjudged = proposals = 0
     for number, about in enumerate(with_votes(screened, store, record)):
         if not number % _REPORT_EVERY:

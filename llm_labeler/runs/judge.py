@@ -103,9 +103,14 @@ def judged_card(
 
 
 def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    known = statistics["judges"]["by_name"]
     judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
-        for name, judge in statistics["judges"]["by_name"].items()
+        (
+            f"`{name}`",
+            f"`{run['llms'][name]['model']}`",
+            round(judge["accuracy"], 2) if known.keys() - {name} else "-",
+        )
+        for name, judge in known.items()
     ]
     return table(("name", "model", "estimated accuracy"), judges)
 
@@ -143,6 +148,11 @@ class JudgedPairs:
     def contradicted(self) -> int:
         """How many given labels the judges contradict."""
         return sum(self.statistics["contradictions"].values())
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """What the dataset lacks; None where nothing failed."""
+        return self.asked.problem(self.out)
 
     def table(self) -> ResultTable:
         """Counts by split."""
@@ -249,9 +259,8 @@ def judge_pairs(
         asked = run_anywhere(ask_judges(record, questions, providers, store, heard, show, total=total))
         if asked.unanswered and not options.keep_going:
             raise RemoteError(
-                f"{sum(asked.unanswered.values()):,} questions got no answer"
-                f" ({format_counts(asked.unanswered)}); run the same command again to ask them, or do without"
-                " them with keep_going (--keep-going)"
+                f"no answer to {asked.unanswered_counts()}; run the same command again to ask them, or do"
+                " without them with keep_going (--keep-going)"
             )
         votes: Votes = {}
         for about in _texts_of_pairs(given):

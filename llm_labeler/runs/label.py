@@ -29,7 +29,6 @@ from llm_labeler.store.run_folder import (
     STORE_FILE,
     RunRecord,
     check_out,
-    format_counts,
     load_run,
     save_run,
 )
@@ -187,10 +186,13 @@ def _asked(
     store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
 ) -> Asked:
     unanswered: Counter[str] = Counter()
+    details: set[str] = set()
     if any(outcome.failed for outcome in outcomes):
-        unanswered.update(
-            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
-        )
+        for failure in store.failures():
+            if not failure.final and record.asks(failure.key):
+                unanswered[failure.reason] += 1
+                if len(details) < 2:
+                    details.add(failure.detail)
     # What ended an earlier round may have gone on in the last.
     stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
     return Asked(
@@ -199,6 +201,7 @@ def _asked(
         stopped,
         dict(unanswered),
         problems,
+        details.pop() if len(details) == 1 else "",
     )
 
 
@@ -264,8 +267,12 @@ def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> st
     found = f"stopped at {asked.stopped} (--{asked.stopped.replace('_', '-')})"
     if not settings.judges or not asked.cached + asked.spent.requests:
         return found
-    command = f"label parse --work {work} --out {out.with_name(f'{out.name}-unjudged')} --strategy union"
-    return f"{found}; `{command}` makes a dataset of all proposals, judged or not"
+    other = out.with_name(f"{out.name}-unjudged")
+    return (
+        f"{found}; parse(work={str(work)!r}, out={str(other)!r}, strategy='union'), in the shell"
+        f" `label parse --work {work} --out {other} --strategy union`, makes a dataset of all proposals,"
+        " judged or not"
+    )
 
 
 def parse(
@@ -358,10 +365,8 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
     """See that no question failed."""
     if asked.unanswered:
-        number = sum(asked.unanswered.values())
         raise RemoteError(
-            f"{number:,} questions got no answer ({format_counts(asked.unanswered)}); run the same"
-            f" command again to ask them{otherwise}"
+            f"no answer to {asked.unanswered_counts()}; run the same command again to ask them{otherwise}"
         )
 
 

@@ -52,8 +52,10 @@ def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path
 
 def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
     passing = CallFailed("rejected", "not now", retry=False)
-    with pytest.raises(RemoteError, match=r"1 questions got no answer \(rejected 1\)"):
+    with pytest.raises(RemoteError, match=r"no answer to 1 questions \(rejected 1: not now\)"):
         generate(tmp_path / "out", passing)
+    report = llm_labeler.report(tmp_path / "out.work")
+    assert (report.failures, report.llms["bob"].kept) == ({"rejected": 1}, 4)
     assert "not_judged" not in generate(tmp_path / "out").dropped
 
 

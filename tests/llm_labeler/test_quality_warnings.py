@@ -6,6 +6,9 @@ from dataclasses import replace
 from llm_labeler.dataset.card import label_card
 from llm_labeler.records import Proposal
 from llm_labeler.runs.assemble import QualityWarnings
+from llm_labeler.settings import LabelSettings
+
+SETTINGS = LabelSettings.model_validate({"llms": ["wordnet"]})
 
 
 def proposals(llm: str, *reasons: str | None) -> list[Proposal]:
@@ -13,7 +16,7 @@ def proposals(llm: str, *reasons: str | None) -> list[Proposal]:
 
 
 def warnings(llm: str, *reasons: str | None, answers: int = 4) -> tuple[str, ...]:
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(SETTINGS)
     doubts.add("A sentence.", proposals(llm, *reasons), Counter({llm: answers}))
     return doubts.warnings()
 
@@ -25,7 +28,7 @@ def test_an_llm_that_answers_instead_of_rewriting() -> None:
 
 
 def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> None:
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(SETTINGS)
     doubts.add("A plane is taking off.", proposals("ann", None, None, None), Counter({"ann": 1}))
     (warning,) = doubts.warnings()
     assert "3 of 3 sentences have little to do with their texts" in warning
@@ -33,12 +36,19 @@ def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> 
 
 
 def test_negatives_that_repeat_their_texts() -> None:
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(SETTINGS)
     reasons = ("unchanged", "near_copy", "copy", None, "too_long")
     said = [replace(one, polarity="negative") for one in proposals("ann", *reasons)]
     doubts.add("A sentence.", said, Counter({"ann": 1}))
     (warning,) = doubts.warnings()
     assert warning.startswith("ann: 3 of 4 negatives say what their texts say (copy, near_copy, unchanged)")
+
+
+def test_rules_that_make_no_positives() -> None:
+    (warning,) = warnings("wordnet", "too_short")
+    assert warning.startswith("wordnet: made no positives; its rules are for English sentences only")
+    assert warnings("wordnet", None) == ()
+    assert warnings("ann", "too_short") == ()
 
 
 def test_half_and_a_few_are_no_cause() -> None:
@@ -55,7 +65,7 @@ def test_a_limit_spent_on_reasoning() -> None:
 
 
 def test_each_llm_for_itself_in_order_of_names() -> None:
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(SETTINGS)
     for llm in ("bob", "ann"):
         doubts.add("A sentence.", proposals(llm, "meta", "meta", "meta"), Counter({llm: 1}))
     doubts.add("A sentence.", proposals("cat", None, None, None), Counter({"cat": 1}))
