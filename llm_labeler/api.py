@@ -371,7 +371,7 @@ def score(
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
-            list of dicts.
+            list of dicts. Rows without a label are left out and counted.
         work: See `parse`.
         columns: See `judge`.
         labels: See `judge`.
@@ -391,7 +391,7 @@ def score(
     from pairkit.dataset.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
-    rules = label_rules(labels, label_range)
+    rules = replace(label_rules(labels, label_range), skip_blanks=True)
     record = load_run_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)
     people = pl.concat(known.splits.values(), how="diagonal_relaxed")
