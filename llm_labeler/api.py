@@ -89,9 +89,9 @@ def generate(
         source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llms: chatgpt, llama, chatglm, ensemble (all three), wordnet (rules), or names of the configuration.
-            In Python also your own functions from a prompt to an answer, plain or async, or a dict of names
-            to functions or entries.
+        llms: chatgpt, llama, chatglm, ensemble (those of the three that can be asked), wordnet (rules,
+            English only), or names of the configuration. In Python also your own functions from a prompt to
+            an answer, plain or async, or a dict of names to functions or entries.
         out: The dataset's folder.
         work: The folder of the answers. Default: OUT.work.
         text_column: The column of the sentences. Default: recognised.
@@ -173,6 +173,9 @@ def plan(
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_requests: MaxRequests = None,
     local_only: LocalOnly = None,
     seed: Seed = None,
     config: Config = None,
@@ -180,7 +183,7 @@ def plan(
 ) -> Plan:
     """Estimate the calls, tokens and money of `generate`, without a call.
 
-    The arguments and errors are as for `generate`.
+    The arguments and errors are as for `generate`. A limit that is too low for the whole run is reported.
 
     Returns:
         A table with a row for each LLM.
@@ -282,7 +285,8 @@ def judge(
         max_tokens: See `generate`.
         max_requests: See `generate`.
         batch: See `generate`.
-        keep_going: Make the dataset even if LLMs or questions failed.
+        keep_going: Make the dataset even if LLMs or questions failed. `JudgedPairs.problem` reports which;
+            the command exits with 4.
         retry_failed: See `generate`.
         local_only: See `generate`.
         seed: See `generate`.
@@ -345,7 +349,7 @@ def report(work: Work) -> Report:
         work: See `parse`.
 
     Raises:
-        ConfigError: Not a working folder, or no dataset was made yet.
+        ConfigError: Not a working folder.
         DataError: Damaged.
     """
     from llm_labeler.runs.report import report as count
@@ -367,7 +371,7 @@ def score(
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
-            list of dicts.
+            list of dicts. Rows without a label are left out and counted.
         work: See `parse`.
         columns: See `judge`.
         labels: See `judge`.
@@ -387,7 +391,7 @@ def score(
     from pairkit.dataset.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
-    rules = label_rules(labels, label_range)
+    rules = replace(label_rules(labels, label_range), skip_blanks=True)
     record = load_run_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)
     people = pl.concat(known.splits.values(), how="diagonal_relaxed")

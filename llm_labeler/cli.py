@@ -32,10 +32,15 @@ def _generate(
         show(plan, json=json, quiet=quiet)
         next_step("ask them", "the same command without --dry-run", quiet=quiet)
         return
-    labelled = generate(**given)
-    show(labelled, json=json, quiet=quiet)
-    if labelled.problem is not None:
-        raise labelled.problem
+    _complete(generate, given, json=json, quiet=quiet)
+
+
+def _complete(run: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    """Show the dataset, then report what it lacks."""
+    made = run(**given)
+    show(made, json=json, quiet=quiet)
+    if made.problem is not None:
+        raise made.problem
 
 
 def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
@@ -74,6 +79,7 @@ add_command(
     "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
     "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
     "label judge -i dataset --llm chatgpt --draw 500 --max-cost 1",
+    run=_complete,
     settings=_SETTINGS,
 )
 add_command(

@@ -175,8 +175,8 @@ class FilterSettings(Settings):
     min_length_ratio: float = Field(default=0.25, ge=0)
     max_length_ratio: float = Field(default=4.0, gt=0)  # the same, at most
     same_script: bool = True  # a candidate has to be in the script that most of its sentence is in
-    # share of content words that both have in common, at least
-    min_shared: float = Field(default=0.2, ge=0, le=1)
+    # share of content words that both have in common, at least; 0.2 also drops paraphrases in other words
+    min_shared: float = Field(default=0.0, ge=0, le=1)
     same_kind: bool = True  # a positive of a question has to be a question
     # words by which a negative differs at least; the first public code had 5
     min_differing_words: int = Field(default=0, ge=0)
@@ -352,6 +352,12 @@ class LabelSettings(Settings):
             for member in (self.ensemble.members if name == "ensemble" else (name,))
         ]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Members of `ensemble` that are not named themselves; if they can't be asked, they are left out."""
+        members = self.ensemble.members if "ensemble" in self.llms else ()
+        return frozenset(members) - {*self.llms, *self.judge.llms}
 
     @property
     def judges(self) -> tuple[str, ...]:

@@ -179,13 +179,24 @@ def models_of(body: bytes) -> list[str]:
 
 
 def usage_of(value: Any) -> TokenUsage | None:
-    """The tokens that a server counted; None if it reports none, or impossible counts."""
+    """The tokens that a server counted; None if it reports none, or impossible counts.
+
+    The total stands in for a count that is missing; if it is all there is, it has the price of answers, the
+    higher one.
+    """
     if not isinstance(value, dict):
         return None
-    prompt, completion = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
-    if not prompt or completion is None:
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    prompt, completion, total = (_count(value.get(name)) for name in names)
+    if total and not prompt and not completion:
+        return TokenUsage(0, total)
+    if total and not prompt:
+        prompt = total - (completion or 0)
+    if total and completion is None:
+        completion = total - (prompt or 0)
+    if completion is None or not prompt or min(prompt, completion) < 0:
         return None
-    return TokenUsage(prompt, max(completion, (_count(value.get("total_tokens")) or 0) - prompt))
+    return TokenUsage(prompt, max(completion, (total or 0) - prompt))
 
 
 def no_answer(missed: NoAnswer) -> CallFailed:

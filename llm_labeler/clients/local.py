@@ -33,10 +33,20 @@ def check_source(name: str, settings: LlmSettings) -> None:
         raise ConfigError(f"llm.{name}: no model; set `model` to a folder or a Hub id")
     if Path(model).is_dir():
         return
+    if model.lower().endswith(".gguf"):
+        raise _gguf(name, model)
     if Path(model).exists():
         raise ConfigError(f"llm.{name}: {model} is a file; expected a model's folder or a Hub id")
     if model.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(model):
         raise ConfigError(f"llm.{name}: {model}: no such folder; expected a model's folder or a Hub id")
+
+
+def _gguf(name: str, what: str) -> ConfigError:
+    """An error for weights that transformers would first unpack to several times their size."""
+    return ConfigError(
+        f"llm.{name}: {what} is GGUF, which is not loaded here; serve it with llama.cpp (`llama-server -m"
+        " FILE`) or Ollama and set kind openai_compatible and base_url, or give a folder of safetensors"
+    )
 
 
 def find_folder(name: str, settings: LlmSettings) -> Path:
@@ -56,6 +66,8 @@ def _fetch(name: str, settings: LlmSettings) -> Path:
 
 
 def _check_weights(name: str, folder: Path) -> None:
+    if not any(folder.glob("*.safetensors")) and (found := sorted(folder.glob("*.gguf"))):
+        raise _gguf(name, str(found[0]))
     if not (folder / "config.json").is_file():
         raise ConfigError(
             f"llm.{name}: {folder}: no config.json; expected the folder of a transformers model"
@@ -115,6 +127,7 @@ class BatchQueue:
         self.size = size
         self._free_memory = free_memory
         self._waiting: list[_WaitingPrompt] = []
+        self._answering: list[_WaitingPrompt] = []
         self._runner: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -125,6 +138,18 @@ class BatchQueue:
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
         return await waiting.answer
+
+    def ended(self, prompt: TokenizedPrompt, completion: Completion) -> None:
+        """Give an answer to whoever waits for it while its batch goes on; called in the model's thread."""
+        for waiting in self._answering:
+            if waiting.prompt is prompt:
+                waiting.answer.get_loop().call_soon_threadsafe(self._give, waiting, completion)
+
+    def _give(self, waiting: _WaitingPrompt, completion: Completion) -> None:
+        if self._closed:
+            waiting.answer.cancel()
+        elif not waiting.answer.done():
+            waiting.answer.set_result(completion)
 
     async def close(self) -> None:
         """Cancel what waits, and let the batch that is being answered end; nobody gets its answers."""
@@ -139,6 +164,7 @@ class BatchQueue:
         if len(self._waiting) < self.size:
             await asyncio.sleep(_GATHER_S)
         while batch := self._next_batch():
+            self._answering = batch
             prompts = [waiting.prompt for waiting in batch]
             found = asyncio.get_running_loop().run_in_executor(self._thread, self._answer_all, prompts)
             await asyncio.wait({found})
@@ -146,12 +172,10 @@ class BatchQueue:
             for place, waiting in enumerate(batch):
                 if self._closed:
                     waiting.answer.cancel()
-                elif waiting.answer.done():
-                    continue  # whoever asked has gone
-                elif error is not None:
+                elif error is None:
+                    self._give(waiting, found.result()[place])
+                elif not waiting.answer.done():  # whoever asked may have gone
                     waiting.answer.set_exception(error)
-                else:
-                    waiting.answer.set_result(found.result()[place])
 
     def _next_batch(self) -> list[_WaitingPrompt]:
         """The question that waits longest, and those nearest to it in length: padding is work for nothing."""
@@ -271,5 +295,7 @@ class LocalProvider:
                 ) from error
             model = LocalModel(self.name, find_folder(self.name, self._settings), self._settings)
             size = self._settings.batch_size
-            self._loaded = model, BatchQueue(self.name, model.complete, size, self._thread, free_memory)
+            batches = BatchQueue(self.name, model.complete, size, self._thread, free_memory)
+            model.on_end = batches.ended
+            self._loaded = model, batches
         return self._loaded

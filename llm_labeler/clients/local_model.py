@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock
@@ -69,10 +69,19 @@ _FIXED = {"date_string": "26 Jul 2024"}
 
 
 class _Stopped(StoppingCriteria):
-    def __init__(self, event: Event) -> None:
-        self._event = event
+    """Stops a batch at an event, and reports each row when it ends."""
+
+    def __init__(
+        self, event: Event, ends: Collection[int], rows: int, on_end: Callable[[int, Any], None]
+    ) -> None:
+        self._event, self._ends, self._on_end = event, ends, on_end
+        self._open = [*range(rows)]
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:  # noqa: ARG002
+        last = input_ids[:, -1].tolist()
+        for place in [place for place in self._open if last[place] in self._ends]:
+            self._open.remove(place)
+            self._on_end(place, input_ids[place])
         return torch.full((input_ids.shape[0],), self._event.is_set(), device=input_ids.device)
 
 
@@ -109,6 +118,8 @@ class LocalModel:
             eos_token_id=list(self._ends) or None,
         )
         self._stop = Event()
+        # Called with each answer as soon as it ends, before the others of its batch.
+        self.on_end: Callable[[TokenizedPrompt, Completion], None] = lambda *_: None
         # Prompts are read in one thread and answers decoded in another.
         self._tokenizing = Lock()
 
@@ -145,6 +156,10 @@ class LocalModel:
         rows = [[self._pad] * pad + list(prompt.ids) for pad, prompt in zip(pads, prompts, strict=True)]
         seen = [[0] * pad + [1] * (width - pad) for pad in pads]
         settings = self._settings
+
+        def on_end(place: int, row: torch.Tensor) -> None:
+            self.on_end(prompts[place], self._completion(row[width:].tolist()))
+
         with torch.inference_mode():
             found = self._model.generate(
                 input_ids=torch.tensor(rows, device=self._device),
@@ -152,7 +167,7 @@ class LocalModel:
                 logits_processor=sampling(
                     settings.temperature, settings.top_p, [prompt.seed for prompt in prompts], self._device
                 ),
-                stopping_criteria=[_Stopped(self._stop)],
+                stopping_criteria=[_Stopped(self._stop, self._ends, len(prompts), on_end)],
             )
         return [self._completion(row) for row in found[:, width:].tolist()]
 

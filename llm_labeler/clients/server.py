@@ -174,9 +174,10 @@ class ServerProvider:
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
         except NoAnswer as missed:
+            what = "start the server" if _is_near(self.address.host) else "check the network"
             raise RemoteError(
-                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); start the "
-                f"server, or set base_url in [llm.{self.name}]"
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {what}, or set"
+                f" base_url in [llm.{self.name}]"
             ) from missed
         # GLM's list leaves some of its models out.
         insists = self.kind == "glm" or not self._settings.must_be_listed

@@ -94,6 +94,14 @@ class Caller:
         self.meter = meter
         self._store, self._budget = store, budget
 
+    def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
+        """Take from stored answers by how much an LLM exceeds its bounds."""
+        for ask, usage in self._store.usages(asks) if self._budget.needs_bounds else ():
+            bound, prices = provider.bound(ask), provider.prices
+            self._budget.recall(
+                provider.name, charge(bound, prices.cost(bound)), charge(usage, prices.cost(usage))
+            )
+
     async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
         """Ask once and keep the answer."""
         cost = provider.prices.cost(bound)
@@ -212,6 +220,7 @@ class LlmWorkers:
                 if chunk is None:
                     return None
                 self._next.extend(self._store.unanswered(chunk, retry_final=self._retry_final))
+                self._caller.recall(self._provider, chunk)
                 self._caller.meter.cached += len(chunk) - len(self._next)
                 await asyncio.sleep(0)  # a long stretch of answered questions must not hold up the others
             return self._next.popleft()

@@ -19,10 +19,10 @@ from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
-from llm_labeler.parsing.filters import BESIDE
+from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import STRATEGIES, TASKS
+from llm_labeler.settings import RULES, STRATEGIES, TASKS, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
@@ -43,6 +43,23 @@ class Asked:
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, PairkitError] = field(default_factory=dict)
+    detail: str = ""  # what all that failed say, if they say the same
+
+    def unanswered_counts(self) -> str:
+        """How many questions got no answer, by reason."""
+        number, detail = sum(self.unanswered.values()), f": {self.detail}" if self.detail else ""
+        return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
+
+    def problem(self, out: Path) -> RemoteError | None:
+        """What the dataset in `out` lacks; None if nothing failed."""
+        missing = [f"{llm} ({error})" for llm, error in self.problems.items()]
+        if self.unanswered:
+            missing.append(self.unanswered_counts())
+        if not missing:
+            return None
+        return RemoteError(
+            f"{out} is made without all answers of {'; '.join(missing)}; run the same command again"
+        )
 
 
 def judges_table(judges: Judges) -> ResultTable:
@@ -50,6 +67,7 @@ def judges_table(judges: Judges) -> ResultTable:
     alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
     why = f" ({judges.reason})" if judges.reason else ""
     caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    is_alone = len(judges.by_name) < 2  # no other votes to estimate its accuracy from
     headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
     found = ResultTable(*headings, caption=caption, left=("agrees with",))
     for name, judge in sorted(judges.by_name.items()):
@@ -58,7 +76,8 @@ def judges_table(judges: Judges) -> ResultTable:
             for pair in judges.agreements
             if name in (pair.one, pair.other)
         ]
-        found.add_row(name, judge.judged, judge.unsure, f"{judge.accuracy:.2f}", ", ".join(shares))
+        accuracy = "-" if is_alone else f"{judge.accuracy:.2f}"
+        found.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
     return found
 
 
@@ -116,16 +135,7 @@ class Labelled:
     @property
     def problem(self) -> RemoteError | None:
         """What the dataset lacks; None where nothing failed."""
-        asked = self.asked
-        missing = [f"{llm} ({error})" for llm, error in asked.problems.items()]
-        if asked.unanswered:
-            number = sum(asked.unanswered.values())
-            missing.append(f"{number:,} questions ({format_counts(asked.unanswered)})")
-        if not missing:
-            return None
-        return RemoteError(
-            f"{self.out} is made without all answers of {'; '.join(missing)}; run the same command again"
-        )
+        return self.asked.problem(self.out)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
@@ -189,24 +199,40 @@ class Labelled:
 
 
 _FEWEST = 3  # fewer tell nothing
+_LITTLE = 0.2  # shared content words; of true paraphrases 3 % have less
 
 
 class QualityWarnings:
     """Counts of proposals and answers by LLM, text by text, and the warnings that follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: LabelSettings) -> None:
+        self._needs_positives = frozenset(
+            name
+            for name in settings.proposers
+            if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
+        )
+        self._positives: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._beside: Counter[str] = Counter()
+        self._negatives: Counter[str] = Counter()
+        self._repeats: Counter[str] = Counter()
         self._spent: Counter[str] = Counter()
         self._answers: Counter[str] = Counter()
 
-    def add(self, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
+    def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
         """Take in one text's proposals, and how many answers they come from, by LLM."""
         self._answers.update(answers)
         for proposal in proposals:
-            self._kept[proposal.llm] += proposal.reason is None
-            self._beside[proposal.llm] += proposal.reason in BESIDE
+            is_kept = proposal.reason is None
+            is_positive = is_kept and proposal.polarity == "positive"
+            is_unlike = is_positive and shared(proposal.candidate, text) < _LITTLE
+            self._positives[proposal.llm] += is_positive
+            self._kept[proposal.llm] += is_kept and not is_unlike
+            self._beside[proposal.llm] += is_unlike or proposal.reason in BESIDE
             self._spent[proposal.llm] += proposal.reason == "limit_spent"
+            if proposal.polarity == "negative" and (is_kept or proposal.reason in REPEATS):
+                self._negatives[proposal.llm] += 1
+                self._repeats[proposal.llm] += not is_kept
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each doubt, by LLM."""
@@ -214,12 +240,24 @@ class QualityWarnings:
 
     def _about(self, llm: str) -> list[str]:
         found: list[str] = []
+        if llm in self._needs_positives and not self._positives[llm]:
+            found.append(
+                f"{llm}: made no positives; its rules are for English sentences only: take an LLM for others"
+            )
         beside, judged = self._beside[llm], self._beside[llm] + self._kept[llm]
         if beside >= _FEWEST and 2 * beside > judged:
             found.append(
-                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts"
-                f" ({', '.join(BESIDE)}); it may answer them instead of rewriting them: look at some with"
-                " `label show`, and try prompt hardened (--prompt hardened)"
+                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts (dropped as"
+                f" {', '.join(BESIDE)}, or kept with almost no word in common); it may answer them"
+                " instead of rewriting them: look at some with `label show`, and try prompt hardened"
+                " (--prompt hardened)"
+            )
+        repeats, negatives = self._repeats[llm], self._negatives[llm]
+        if repeats >= _FEWEST and 2 * repeats > negatives:
+            found.append(
+                f"{llm}: {repeats:,} of {negatives:,} negatives say what their texts say"
+                f" ({', '.join(REPEATS)}); it may be too small for the task: look at some with `label show`,"
+                " and take a larger model or have others judge with strategy vote (--strategy)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
         if spent >= _FEWEST and 2 * spent > answers:
@@ -285,14 +323,14 @@ def assemble(
     ids = sorted(by_id)
     owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
     dropped: Counter[str] = Counter()
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(settings)
     answers = unjudged = proposals = 0
     for number, about in enumerate(with_votes(screened, store, record)):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(texts)))
         pairs = label(about.candidates, about.votes, settings.ensemble, judges)
         rows.add(about.text, pairs)
-        doubts.add(about.proposals, about.answers)
+        doubts.add(about.text.text, about.proposals, about.answers)
         emitted = sum(pair.reason is None for pair in pairs)
         owners.extend([bisect_left(ids, about.text.text_id)] * emitted)
         dropped.update(item.reason for item in about.proposals if item.reason is not None)

@@ -6,8 +6,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,9 +103,14 @@ def judged_card(
 
 
 def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    known = statistics["judges"]["by_name"]
     judges = [
-        (f"`{name}`", f"`{run['llms'][name]['model']}`", round(judge["accuracy"], 2))
-        for name, judge in statistics["judges"]["by_name"].items()
+        (
+            f"`{name}`",
+            f"`{run['llms'][name]['model']}`",
+            round(judge["accuracy"], 2) if known.keys() - {name} else "-",
+        )
+        for name, judge in known.items()
     ]
     return table(("name", "model", "estimated accuracy"), judges)
 
@@ -143,6 +148,11 @@ class JudgedPairs:
     def contradicted(self) -> int:
         """How many given labels the judges contradict."""
         return sum(self.statistics["contradictions"].values())
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """What the dataset lacks; None where nothing failed."""
+        return self.asked.problem(self.out)
 
     def table(self) -> ResultTable:
         """Counts by split."""
@@ -245,12 +255,12 @@ def judge_pairs(
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
-        asked = run_anywhere(ask_judges(record, questions, providers, store, options, show, total=total))
+        heard = replace(options, tell=partial(tell, quiet=progress is not True))
+        asked = run_anywhere(ask_judges(record, questions, providers, store, heard, show, total=total))
         if asked.unanswered and not options.keep_going:
             raise RemoteError(
-                f"{sum(asked.unanswered.values()):,} questions got no answer"
-                f" ({format_counts(asked.unanswered)}); run the same command again to ask them, or do without"
-                " them with keep_going (--keep-going)"
+                f"no answer to {asked.unanswered_counts()}; run the same command again to ask them, or do"
+                " without them with keep_going (--keep-going)"
             )
         votes: Votes = {}
         for about in _texts_of_pairs(given):

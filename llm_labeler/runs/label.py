@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.provider import Provider, build
@@ -20,7 +20,7 @@ from llm_labeler.prompts import load_template
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
-from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, TextCandidates, judge_questions
+from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
 from llm_labeler.settings import STRATEGIES, LabelSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Budget, Spending, check_prices
@@ -29,11 +29,10 @@ from llm_labeler.store.run_folder import (
     STORE_FILE,
     RunRecord,
     check_out,
-    format_counts,
     load_run,
     save_run,
 )
-from pairkit.app.errors import ConfigError, PairkitError, RemoteError
+from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.dataset.in_memory import Source
 from pairkit.openai_api.channel import run_anywhere
@@ -47,32 +46,44 @@ class AskOptions:
     batch: bool = False
     retry_failed: bool = False
     keep_going: bool = False
+    tell: Callable[[str], None] = lambda words: None  # noqa: ARG005 - of what is known before any answer
 
 
 async def ask_everything(
     record: RunRecord,
     texts: Sequence[Text],
-    screened: Iterable[TextCandidates],
+    screened: ScreenedTexts,
     providers: Mapping[str, Provider],
     store: AnswerStore,
     options: AskOptions,
     show: Listener,
 ) -> Asked:
-    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals."""
+    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals.
+
+    Proposals leave a part of a limited budget to the judges. While that ends the proposals before their last,
+    both stages are repeated with what the judges left over.
+    """
     settings, task = record.settings, GenerationTask(record)
-    async with _asking(record, providers, store, options, show) as (ask, dead):
-        proposals = {name: task.asks(texts, name) for name in settings.proposers if name not in dead}
-        total = len(texts) * sum(map(task.questions_a_text, settings.proposers))
-        first = await ask("proposing", proposals, total)
-        dead |= first.problems
-        judges = [name for name in settings.judges if name not in dead]
-        asked = _asked(store, record, [first], dead)
-        if not judges or asked.stopped or (asked.unanswered and not options.keep_going):
-            return asked
-        second = await ask(
-            "judging", {name: judge_questions(screened, name, record) for name in judges}, None
-        )
-        return _asked(store, record, [first, second], {**dead, **second.problems})
+    outcomes: list[AskOutcome] = []
+    async with _asking(record, providers, store, options, show) as (ask, dead, left_out):
+        proposers = [name for name in settings.proposers if name not in left_out]
+        total = len(texts) * sum(map(task.questions_a_text, proposers))
+        while True:
+            proposals = {name: task.asks(texts, name) for name in proposers if name not in dead}
+            judges = [name for name in settings.judges if name not in {*dead, *left_out}]
+            first = await ask("proposing", proposals, total, kept_back=_FOR_JUDGES if judges else 0.0)
+            dead |= first.problems
+            judges = [name for name in judges if name not in dead]
+            asked = _asked(store, record, [*outcomes, first], dead)
+            if not judges or (asked.unanswered and not options.keep_going):
+                return asked
+            screened.restart()
+            questions = {name: judge_questions(screened, name, record) for name in judges}
+            second = await ask("judging", questions, None)
+            dead |= second.problems
+            outcomes += [first, second]
+            if options.batch or not first.stopped_by or not first.done or second.stopped_by:
+                return _asked(store, record, outcomes, dead)
 
 
 async def ask_judges(
@@ -86,13 +97,21 @@ async def ask_judges(
     total: int,
 ) -> Asked:
     """Ask judges about existing pairs, as `ask_everything` asks for proposals."""
-    async with _asking(record, providers, store, options, show) as (ask, dead):
-        alive = {name: asks for name, asks in questions.items() if name not in dead}
+    async with _asking(record, providers, store, options, show) as (ask, dead, left_out):
+        alive = {name: asks for name, asks in questions.items() if name not in {*dead, *left_out}}
         outcome = await ask("judging", alive, total)
         return _asked(store, record, [outcome], {**dead, **outcome.problems})
 
 
-_AskStage: TypeAlias = Callable[[str, Mapping[str, Iterable[Ask]], int | None], Awaitable[AskOutcome]]
+_FOR_JUDGES = 0.5  # of the budget: judging takes about as much as proposing
+
+
+class _AskStage(Protocol):
+    """Asks one stage's questions, `total` in number, and leaves a share of the budget for another stage."""
+
+    def __call__(
+        self, stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, *, kept_back: float = 0.0
+    ) -> Awaitable[AskOutcome]: ...
 
 
 @asynccontextmanager
@@ -102,12 +121,15 @@ async def _asking(
     store: AnswerStore,
     options: AskOptions,
     show: Listener,
-) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError]]]:
-    """How to ask a stage's questions, and the LLMs that can't be asked with the reasons."""
+) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError], Collection[str]]]:
+    """How to ask a stage's questions, the LLMs that can't be asked with the reasons, and those left out."""
     budget = Budget(record.settings.budget, store.spent())
     retry, go_on = options.retry_failed, options.keep_going
 
-    async def ask(stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None) -> AskOutcome:
+    async def ask(
+        stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, *, kept_back: float = 0.0
+    ) -> AskOutcome:
+        budget.keep_back(kept_back)
         where = (asks, providers, store, budget)
         if options.batch:
             return await run_batch(*where, progress=show, stage=stage, retry_final=retry, keep_going=go_on)
@@ -126,9 +148,16 @@ async def _asking(
         if not options.batch:
             _refuse_double_payment(record, store, give_up=options.retry_failed)
         dead = await check_all(providers)
-        if dead and (not options.keep_going or len(dead) == len(providers)):
+        left_out = {name: dead.pop(name) for name in sorted(record.settings.optional & {*dead})}
+        if len(dead) + len(left_out) == len(providers):
+            error = together([*dead.values(), *left_out.values()])
+            raise ConfigError(str(error)) if left_out else error
+        if dead and not options.keep_going:
             raise together(list(dead.values()))
-        yield ask, dead
+        for name, error in left_out.items():
+            options.tell(f"ensemble: {name} is left out: {error}")
+        check_strategy_can_work(record.settings, left_out)
+        yield ask, dead, left_out
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
 
@@ -157,17 +186,22 @@ def _asked(
     store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
 ) -> Asked:
     unanswered: Counter[str] = Counter()
+    details: set[str] = set()
     if any(outcome.failed for outcome in outcomes):
-        unanswered.update(
-            failure.reason for failure in store.failures() if not failure.final and record.asks(failure.key)
-        )
-    stopped = next((outcome.stopped_by for outcome in outcomes if outcome.stopped_by), None)
+        for failure in store.failures():
+            if not failure.final and record.asks(failure.key):
+                unanswered[failure.reason] += 1
+                if len(details) < 2:
+                    details.add(failure.detail)
+    # What ended an earlier round may have gone on in the last.
+    stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
     return Asked(
-        sum(outcome.cached for outcome in outcomes),
+        sum(outcome.cached for outcome in outcomes[:2]),
         sum((outcome.spent for outcome in outcomes), Spending()),
         stopped,
         dict(unanswered),
         problems,
+        details.pop() if len(details) == 1 else "",
     )
 
 
@@ -201,7 +235,8 @@ def generate(
             notes.add(f"{cut_off} calls were cut off last time; their cost is counted at its bound")
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
-        asking = ask_everything(record, texts.texts, screened, providers, store, options, show)
+        heard = replace(options, tell=notes.add)
+        asking = ask_everything(record, texts.texts, screened, providers, store, heard, show)
         asked = run_anywhere(asking)
         if not options.keep_going:
             refuse_unanswered(
@@ -210,14 +245,34 @@ def generate(
                 f" shell `label parse --work {work} --out {out}`",
             )
         notes.add_rejected(store, record)
-        if asked.stopped:
-            flag = f"--{asked.stopped.replace('_', '-')}"
-            notes.add(f"stopped at {asked.stopped} ({flag}); the dataset holds what was answered so far")
-        return assemble(
-            *(store, record, texts.texts, screened, out, work, asked, notes),
-            started=start,
-            show=show,
-        )
+        stopped = _stopped(asked, settings, out, work)
+        if stopped:
+            notes.add(f"{stopped}; the dataset holds what was answered so far")
+        try:
+            return assemble(
+                *(store, record, texts.texts, screened, out, work, asked, notes),
+                started=start,
+                show=show,
+            )
+        except DataError as error:
+            if not stopped:
+                raise
+            raise DataError(f"{error}; {stopped}") from error
+
+
+def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> str:
+    """Which limit ended a run, and what can be made of it without more money."""
+    if not asked.stopped:
+        return ""
+    found = f"stopped at {asked.stopped} (--{asked.stopped.replace('_', '-')})"
+    if not settings.judges or not asked.cached + asked.spent.requests:
+        return found
+    other = out.with_name(f"{out.name}-unjudged")
+    return (
+        f"{found}; parse(work={str(work)!r}, out={str(other)!r}, strategy='union'), in the shell"
+        f" `label parse --work {work} --out {other} --strategy union`, makes a dataset of all proposals,"
+        " judged or not"
+    )
 
 
 def parse(
@@ -282,10 +337,11 @@ def prepare(
     return record, texts, providers
 
 
-def check_strategy_can_work(settings: LabelSettings) -> None:
+def check_strategy_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
     """See that the strategy can give a pair at all, before anything is paid for."""
-    strategy, proposers = settings.ensemble.strategy, settings.proposers
-    judges_itself = len(proposers) == 1 and set(settings.judges) <= set(proposers)
+    strategy = settings.ensemble.strategy
+    proposers = [name for name in settings.proposers if name not in left_out]
+    judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {*proposers}
     if not (STRATEGIES[strategy].is_judged and judges_itself):
         return
     raise ConfigError(
@@ -309,10 +365,8 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
     """See that no question failed."""
     if asked.unanswered:
-        number = sum(asked.unanswered.values())
         raise RemoteError(
-            f"{number:,} questions got no answer ({format_counts(asked.unanswered)}); run the same"
-            f" command again to ask them{otherwise}"
+            f"no answer to {asked.unanswered_counts()}; run the same command again to ask them{otherwise}"
         )
 
 

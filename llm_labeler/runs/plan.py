@@ -9,9 +9,9 @@ from typing import Any
 from llm_labeler.clients.provider import Provider
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.tasks import GenerationTask
-from llm_labeler.settings import RULES
+from llm_labeler.settings import RULES, BudgetSettings
 from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import PROMISE, money
+from llm_labeler.store.budget import PROMISE, Spending, money
 from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.result_table import ResultTable
 
@@ -57,6 +57,8 @@ class Plan:
     texts: int
     dropped_texts: Mapping[str, int]
     estimates: tuple[Estimate, ...]
+    limits: BudgetSettings
+    spent: Spending
 
     @property
     def cost(self) -> float | None:
@@ -64,12 +66,28 @@ class Plan:
         costs = [estimate.cost for estimate in self.estimates]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
+    def short_of(self) -> tuple[str, ...]:
+        """A line for each limit that the run is likely to reach before its end."""
+        calls, tokens = (sum(getattr(one, name) for one in self.estimates) for name in ("missing", "tokens"))
+        found = [
+            ("max_requests", self.limits.max_requests, self.spent.requests, calls, "{:,} calls".format),
+            ("max_tokens", self.limits.max_tokens, self.spent.tokens, tokens, "{:,} tokens".format),
+            ("max_cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
+        ]
+        return tuple(
+            f"{name} (--{name.replace('_', '-')}) {shown(limit)} is too low for the whole run: it has spent"
+            f" {shown(spent)} and is likely to take {shown(likely)} more; raise it, or take fewer sentences"
+            " with draw (--draw)"
+            for name, limit, spent, likely, shown in found
+            if limit is not None and spent + likely > limit
+        )
+
     def table(self) -> ResultTable:
         """One LLM a row."""
         found = ResultTable(
             *("LLM", "missing", "tokens", "at most", "cost", "at most", "text"),
             title=f"{self.texts:,} sentences",
-            caption=f"at most: {PROMISE}",
+            caption="\n".join((f"at most: {PROMISE}", *self.short_of())),
             left=("text",),
         )
         for one in self.estimates:
@@ -95,6 +113,7 @@ class Plan:
             "tokens": sum(estimate.tokens for estimate in self.estimates),
             "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
             "cost": self.cost,
+            "short_of": [*self.short_of()],
             "llms": {one.llm: one.to_dict() for one in self.estimates},
         }
 
@@ -104,7 +123,8 @@ def estimate(
 ) -> Plan:
     """Count what is missing and guess what it takes."""
     estimates = tuple(_of(record, texts, provider, store) for provider in providers.values())
-    return Plan(len(texts), record.dropped_texts, estimates)
+    spent = Spending() if store is None else store.spent()
+    return Plan(len(texts), record.dropped_texts, estimates, record.settings.budget, spent)
 
 
 def _of(

@@ -122,10 +122,10 @@ def report(work: Path) -> Report:
     """Count what a working folder holds."""
     record, texts = load_run(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
-    doubts = QualityWarnings()
+    doubts = QualityWarnings(record.settings)
     with AnswerStore.open(work / STORE_FILE) as store:
         for about in screen_texts(store, record, {text.text_id: text for text in texts}):
-            doubts.add(about.proposals, about.answers)
+            doubts.add(about.text.text, about.proposals, about.answers)
             for name, answers in about.answers.items():
                 llms[name].answers += answers
             for proposal in about.proposals:
@@ -138,11 +138,13 @@ def report(work: Path) -> Report:
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
-    candidates = read_private(work / CANDIDATES_FILE)
-    for proposers, reason in candidates.select("llms", "reason").iter_rows():
-        for name in proposers if reason is None else ():
-            llms[name].pairs += 1
-    turned_down = Counter(candidates["reason"].drop_nulls().to_list())
+    turned_down: Counter[str] = Counter()
+    if (work / CANDIDATES_FILE).exists():  # a run that failed wrote no dataset
+        candidates = read_private(work / CANDIDATES_FILE)
+        for proposers, reason in candidates.select("llms", "reason").iter_rows():
+            for name in proposers if reason is None else ():
+                llms[name].pairs += 1
+        turned_down.update(candidates["reason"].drop_nulls().to_list())
     return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
 
 

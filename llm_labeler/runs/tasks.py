@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count, groupby
 from typing import Any
 
@@ -170,8 +171,14 @@ class ScreenedTexts:
     """`screen_texts` for several readers at once: of a run with judges, texts are kept, and parsed once."""
 
     def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
-        self._screened = screen_texts(store, record, texts)
-        self._kept: list[TextCandidates] | None = [] if record.settings.judges else None
+        self._screen = partial(screen_texts, store, record, texts)
+        self._keeps = bool(record.settings.judges)
+        self.restart()
+
+    def restart(self) -> None:
+        """Read the answers again: there are more of them."""
+        self._screened = self._screen()
+        self._kept: list[TextCandidates] | None = [] if self._keeps else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
         if self._kept is None:

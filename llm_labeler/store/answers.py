@@ -187,6 +187,11 @@ _ANSWERED = (
     f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
     f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
 )
+_USAGES = (
+    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
+    f"SELECT place, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
+    "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
+)
 _NEXT_TEXTS = "SELECT DISTINCT text_id FROM answers WHERE text_id > ? ORDER BY text_id LIMIT ?"
 
 
@@ -252,6 +257,13 @@ class AnswerStore:
         with database_errors(self.path):
             answered = {place for (place,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
         return [ask for place, ask in enumerate(distinct) if place not in answered]
+
+    def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
+        """Of the questions with an answer, the tokens that the server counted for it."""
+        keys = json.dumps([key_row(ask.key) for ask in asks])
+        with database_errors(self.path):
+            found = self._connection.execute(_USAGES, (keys,)).fetchall()
+        return [(asks[place], TokenUsage(*tokens)) for place, *tokens in found]
 
     def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
         """Write down that a call is about to leave; committed when this returns."""

@@ -2,9 +2,10 @@
 
 The promise: as long as no server counts more for a call than its bound (a token for each byte of the prompt,
 and the token limit of the answer), no limit is exceeded. One that counts more is found out by its first
-answer: calls to an LLM begin one at a time and double from round to round. In this run of the command its
-bounds are raised by the largest excess seen. Calls in flight hold at most a quarter of what is left, a single
-one apart, so that all a limit can be exceeded by is what the calls of a moment take beyond their bounds.
+answer: calls to an LLM begin one at a time and double from round to round. Its bounds are raised by the
+largest excess seen, stored answers of earlier sessions included. Calls in flight hold at most a quarter of
+what is left, a single one apart, so that all a limit can be exceeded by is what the calls of a moment take
+beyond their bounds.
 
 Money is counted in whole picodollars, since sums of floats drift, and a limit is no place for that. Prices of
 up to six decimals per million tokens are exact so; what is finer is rounded up, call by call.
@@ -141,11 +142,20 @@ class Budget:
         self._limits = (settings.max_requests, settings.max_tokens, in_pico)
         self._spent = _amounts(spent)
         self._held: Amounts = (0, 0, 0)
+        self._kept_back: Amounts = (0, 0, 0)  # of each limit, for what is asked later
         self._changed = asyncio.Event()  # what is held became less
         self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
         self._excess: dict[
             str, tuple[Fraction, Fraction, Fraction]
         ] = {}  # by LLM: most that one took of its bound
+
+    def keep_back(self, share: float) -> None:
+        """Leave a share of what is left for what is asked later; 0 for none."""
+        requests, tokens, money = (
+            0 if limit is None else ceil(max(0, limit - spent) * share)
+            for limit, spent in zip(self._limits, self._spent, strict=True)
+        )
+        self._kept_back = requests, tokens, money
 
     def reserve(
         self, llm: str, bound: TokenUsage, cost: float | None, *, in_bulk: bool = False
@@ -159,14 +169,15 @@ class Budget:
         wanted = self._raised(llm, plain)
         share = 1 if in_bulk else _SHARE
         fits_now = True
-        for name, limit, spent, held, amount in zip(
-            self._LIMITS, self._limits, self._spent, self._held, wanted, strict=True
+        for name, limit, spent, kept_back, held, amount in zip(
+            self._LIMITS, self._limits, self._spent, self._kept_back, self._held, wanted, strict=True
         ):
             if limit is None or not amount:
                 continue
-            if spent + amount > limit:
+            left = limit - spent - kept_back
+            if amount > left:
                 raise BudgetSpent(name)
-            most = limit - spent if name == "max_requests" else (limit - spent) // share
+            most = left if name == "max_requests" else left // share
             fits_now &= held == 0 or held + amount <= most
         if not fits_now or not (in_bulk or self._may_begin(llm, wanted)):
             return None
@@ -191,7 +202,17 @@ class Budget:
         taken = _amounts(charge(actual, cost))
         self._spent = _plus(self._spent, taken)
         if actual is not None:
-            self._learn(reservation, taken)
+            self._settled[reservation.llm] += 1
+            self._learn(reservation.llm, reservation.bound, taken)
+
+    def recall(self, llm: str, bound: Spending, taken: Spending) -> None:
+        """Raise an LLM's bounds by what an earlier call took beyond its own."""
+        self._learn(llm, _amounts(bound), _amounts(taken))
+
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether a limit depends on how many tokens a call takes."""
+        return any(limit is not None for limit in self._limits[1:])
 
     def correct(self, counted: Spending, taken: Spending) -> None:
         """Put what an earlier session's calls took in place of the bound that they were counted at."""
@@ -220,12 +241,10 @@ class Budget:
         one, tokens, money = (ceil(n * f) for n, f in zip(plain, self._excess.get(llm, _NONE), strict=True))
         return one, tokens, money
 
-    def _learn(self, reservation: Reservation, taken: Amounts) -> None:
-        llm = reservation.llm
-        self._settled[llm] += 1
+    def _learn(self, llm: str, bounds: Amounts, taken: Amounts) -> None:
         one, tokens, money = (
             max(known, Fraction(took, bound)) if bound else known
-            for known, took, bound in zip(self._excess.get(llm, _NONE), taken, reservation.bound, strict=True)
+            for known, took, bound in zip(self._excess.get(llm, _NONE), taken, bounds, strict=True)
         )
         self._excess[llm] = one, tokens, money
 

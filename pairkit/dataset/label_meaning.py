@@ -94,13 +94,24 @@ class LabelColumn:
         table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
         yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
-    def check_present(self) -> None:
-        """Refuse rows without a label."""
+    @property
+    def missing(self) -> pl.Series:
+        """Which rows have no label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
             missing |= (self.words == "").fill_null(value=True)
-        missing |= self.numbers.is_nan().fill_null(value=False)
-        self.refuse(missing, "label {label}: there is none; fill it, or drop the row")
+        return missing | self.numbers.is_nan().fill_null(value=False)
+
+    def check_present(self) -> None:
+        """Refuse rows without a label."""
+        self.refuse(self.missing, "label {label}: there is none; fill it, or drop the row")
+
+    def without_blanks(self) -> LabelColumn:
+        """The rows with a label."""
+        has_label, found = ~self.missing, self.found
+        if found is not None:
+            found = DistinctValues(found.first.filter(has_label), found.times.filter(has_label))
+        return replace(self, values=self.values.filter(has_label), found=found)
 
     def refuse(self, rows: pl.Series, says: str) -> None:
         """Raise `error` if there is any such row."""
@@ -146,12 +157,17 @@ class LabelMeaning:
 
     def of(self, column: LabelColumn) -> pl.Series:
         """float64 labels, null where the row is to be left out."""
-        labels = column.numbers if self.words is None else _by_word(column, self.words)
+        labels = column.numbers.fill_nan(None) if self.words is None else _by_word(column, self.words)
         return labels if self.scale is None else _scaled(column, labels, *self.scale)
 
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """What the labels of tables count as that belong together; the distinct ones of each table will do."""
+    blanks = 0
+    if rules.skip_blanks:
+        before, columns = columns, [column.without_blanks() for column in columns]
+        blanks = sum(count for column in before for _, count in column.counts())
+        blanks -= sum(count for column in columns for _, count in column.counts())
     for column in columns:
         column.check_present()
     words = rules.values
@@ -159,17 +175,20 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
         words = _certain_words(columns)
     if words is None and rules.scale is None:
         _check_numbers(columns, [column.numbers for column in columns])
-    meaning = LabelMeaning(words, rules.scale)
+    known = {"": SKIP, "none": SKIP, **words} if blanks and words is not None else words
+    meaning = LabelMeaning(known, rules.scale)
     labels = [meaning.of(column) for column in columns]
     told = "" if words is None else _in_use(columns, words)
     skipped = {} if words is None else _skipped(columns, words)
+    if blanks:
+        skipped["without a label"] = blanks
     if rules.scale is not None:
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
         return meaning, LabelsRead(f"{told}, {scores}" if told else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
         column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
     plain = not told and all(((own == 0) | (own == 1)).all() for own in labels)
-    return meaning, LabelsRead(told or _in_words(labels, plain=plain), skipped, plain)
+    return meaning, LabelsRead(told or _in_words(labels, plain=plain), skipped, plain and not blanks)
 
 
 _OUTSIDE = (

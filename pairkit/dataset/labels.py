@@ -78,6 +78,7 @@ class LabelRules:
 
     values: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
+    skip_blanks: bool = False  # leave out rows without a label; else they are refused
 
 
 AS_FOUND = LabelRules()

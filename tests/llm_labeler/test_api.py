@@ -157,6 +157,21 @@ def test_what_comes_back(tmp_path: Path) -> None:
     )
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
+    as_text = gold.with_columns(pl.col("label").cast(pl.String))
+    for sheet, blank in ((gold, None), (gold.cast({"label": float}), float("nan")), (as_text, " ")):
+        unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [blank]}, schema=sheet.schema)
+        half_read = llm_labeler.score(pl.concat([sheet, unread]), work=made.work)
+        assert half_read.rows == score.rows
+        assert "labels: 0 and 1; rows left out: 1 without a label" in repr(half_read)
+    blank_words = words.head(1).with_columns(first=pl.lit("a"), says=pl.lit(""))
+    half_read = llm_labeler.score(
+        pl.concat([words, blank_words]),
+        work=made.work,
+        columns={"text1": "first", "text2": "second", "label": "says"},
+        labels={"same": 1, "not": 0},
+    )
+    assert half_read.rows == score.rows
+    assert "rows left out: 1 without a label" in repr(half_read)
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
 

@@ -119,6 +119,16 @@ def test_sessions_share_one_budget(tmp_path: Path) -> None:
     assert (second.done, second.stopped_by) == (3, "max_requests")
 
 
+def test_what_a_session_learnt_of_a_server_holds_in_the_next(tmp_path: Path) -> None:
+    def dear(ask: Ask, attempt: int) -> LlmReply:
+        return LlmReply("x", usage=TokenUsage(500, 100))
+
+    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
+        for _ in range(6):
+            run(ask_in(store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)))
+        assert store.spent().tokens == 5 * 600
+
+
 def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> None:
     paid, free = Scripted(name="paid"), Scripted(name="free", prices=Prices(0.0, 0.0), latency_s=1.0)
     with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.parsing.filters import REASONS, turned_down
+from llm_labeler.parsing.filters import (
+    REASONS,
+    hard_turned_down,
+    is_unchanged,
+    query_turned_down,
+    rewrite_turned_down,
+    turned_down,
+)
 from llm_labeler.parsing.scripts import differing, fold, is_other_script, sameness, shares, stem, words
-from llm_labeler.records import Polarity
+from llm_labeler.records import Item, Polarity
 from llm_labeler.settings import FilterSettings
 
 TEXT = "The doctor gave the child two tablets yesterday."
@@ -110,6 +118,51 @@ def test_spelling_and_inflection_turn_nothing(text: str, candidate: str) -> None
     assert reason(candidate, text, "negative") == "near_copy"
 
 
+@pytest.mark.parametrize(
+    ("candidate", "is_same"),
+    [
+        ("The doctor gave the child tablets.", True),
+        ("A doctor has given the child two tablets.", False),  # "given" is a new word here
+        ("The doctor gave two tablets yesterday.", True),
+        ("The doctor gave the child two tablets yesterday in the evening.", True),
+        ("The doctor gave the child two tablets yesterday by mistake, but not today.", False),
+        ("The doctor gave the child no tablets.", False),
+        ("The doctor gave the child three tablets.", False),
+        ("The child gave the doctor two tablets.", False),
+        ("The doctor could give the child two tablets.", False),
+        ("The doctor refused the child two tablets.", False),
+        ("The doctor gave the child two sweets yesterday.", False),
+        ("Yesterday the doctor failed.", False),
+    ],
+)
+def test_a_negative_that_only_drops_or_adds_words_is_none(candidate: str, is_same: bool) -> None:
+    assert is_unchanged(candidate, TEXT) == is_same
+    reason = rewrite_turned_down(Item(candidate), TEXT, "negative", DEFAULT)
+    assert (reason == "unchanged") == is_same
+    assert rewrite_turned_down(Item(candidate), TEXT, "positive", DEFAULT) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "candidate"),
+    [
+        ("He failed to reach the top.", "He reached the top."),
+        ("Das Wasser ist nicht warm.", "Das Wasser ist warm."),
+        ("Cats like milk.", "Cats like milk less than water."),
+        ("She hardly eats meat.", "She eats meat."),
+        ("这种药是不安全的。", "这种药是安全的。"),
+    ],
+)
+def test_a_word_that_turns_the_meaning_may_be_the_one_left_out(text: str, candidate: str) -> None:
+    assert not is_unchanged(candidate, text)
+
+
+def test_a_hard_negative_may_keep_the_words_where_its_kind_says_so() -> None:
+    item = Item("The doctor gave the child tablets.", change="tense")
+    assert hard_turned_down(item, TEXT, DEFAULT, ("tense",)) is None
+    assert hard_turned_down(replace(item, change="negation"), TEXT, DEFAULT, ("negation",)) == "unchanged"
+    assert query_turned_down("Two tablets, did the doctor give?", TEXT, "negative", DEFAULT) != "unchanged"
+
+
 def test_the_order_of_words_is_measured() -> None:
     moved = "Yesterday the doctor gave the child two tablets."
     # Five of six words (articles aside) stand in the same order: 2 · 5 / 12.
@@ -144,7 +197,7 @@ def test_scripts() -> None:
 
 
 def test_settings_switch_rules_off() -> None:
-    assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False, min_shared=0) is None
+    assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False) is None
     assert reason("Two pills.", min_length_ratio=0) is None
 
 

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from pairkit.app.errors import ConfigError, DataError
+from llm_labeler.clients.provider import CallFailed
+from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.dataset.reader import read_pairs
 
 PAIRS = [
@@ -118,6 +119,26 @@ def test_graded_labels_say_the_same_from_half_on(tmp_path: Path) -> None:
     graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.0, 0.0]))
     found = judged(tmp_path / "out", graded)
     assert found.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
+
+
+def test_one_judge_alone_has_no_accuracy(tmp_path: Path) -> None:
+    found = judged(tmp_path / "out", llms={"a": judge_of("same")})
+    assert re.search(r"\ba +6 +0 +-\s", str(found.tables()[0]))
+    assert re.search(r"`a` \| .* \| - \|", (tmp_path / "out" / "README.md").read_text())
+    assert re.search(r"0\.\d\d", str(judged(tmp_path / "all").tables()[0]))
+
+
+def test_what_failed_is_a_problem_of_the_dataset(tmp_path: Path) -> None:
+    def down(_: str) -> str:
+        raise CallFailed("rejected", "<html>Login", retry=False)
+
+    llms = {"a": judge_of("same"), "down": down}
+    with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
+        judged(tmp_path / "out", llms=llms)
+    found = judged(tmp_path / "out", llms=llms, keep_going=True)
+    assert found.problem is not None
+    assert found.problem.exit_code == 4
+    assert judged(tmp_path / "whole").problem is None
 
 
 def test_a_judge_that_says_nothing_decides_nothing(tmp_path: Path) -> None:

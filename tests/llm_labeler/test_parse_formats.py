@@ -8,6 +8,9 @@ import re
 import pytest
 
 from llm_labeler.parsing.answer import parse_answer
+from llm_labeler.parsing.filters import rewrite_turned_down
+from llm_labeler.records import Item
+from llm_labeler.settings import FilterSettings
 
 from .answer_formats import NAMES, Format, precision_and_recall, read
 
@@ -30,6 +33,15 @@ def test_the_sentences_of_an_answer(one: Format) -> None:
 def test_precision_and_recall(name: str) -> None:
     precision, recall = precision_and_recall(read(name))
     assert min(precision, recall) >= {"paper": 0.97, "others": 0.98}.get(name, 1.0)
+
+
+def test_the_filters_keep_what_the_answers_hold() -> None:
+    wanted = [(one, sentence) for one in FORMATS for sentence in one.expected]
+    kept = [
+        rewrite_turned_down(Item(sentence), one.text, one.polarity, FilterSettings()) is None
+        for one, sentence in wanted
+    ]
+    assert sum(kept) >= 0.995 * len(wanted)
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)

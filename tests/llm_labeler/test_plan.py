@@ -55,6 +55,23 @@ def test_judging_is_part_of_the_guess() -> None:
     assert only_judge.tokens > 250  # one proposes to it: a judge's instructions at least
 
 
+@pytest.mark.parametrize(
+    ("budget", "short"),
+    [
+        ({}, []),
+        ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
+        ({"max_cost": 0.0004}, ["max_cost (--max-cost) $0.0004 is too low for the whole run"]),
+        ({"max_tokens": 70, "max_requests": 1}, ["max_requests (--max-requests) 1 calls", "max_tokens"]),
+    ],
+)
+def test_a_limit_that_is_too_low_for_the_run_is_reported(budget: dict[str, float], short: list[str]) -> None:
+    plan = planned(llm={"a": {**SERVER, "price_in": 1.0, "price_out": 10.0}}, budget=budget)
+    lines = plan.to_dict()["short_of"]
+    assert len(lines) == len(short)
+    assert all(map(str.startswith, lines, short))
+    assert all(line in str(plan.table().caption) for line in lines)
+
+
 def test_rules_cost_nothing() -> None:
     (one,) = planned(llms=["wordnet"]).estimates
     assert (one.tokens, one.at_most, one.cost, one.leaves_machine) == (0, 0, 0.0, False)

@@ -222,6 +222,44 @@ def test_an_answer_that_ends_is_told_from_one_that_is_cut(
     assert len(first.text) <= 3
 
 
+def test_an_answer_is_given_when_it_ends_and_not_when_its_batch_does(
+    chat_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, early = loaded(chat_model), []
+    prompts = [TokenizedPrompt(model.prompt_ids(ask(text).messages), 0) for text in SENTENCES]
+    plain = [model.complete([prompt])[0] for prompt in prompts]
+    third = model._model.generate(torch.tensor([prompts[0].ids]), max_new_tokens=3)[0, -1].item()
+    monkeypatch.setattr(model, "_ends", (third,))
+    model._model.generation_config.eos_token_id = [third]
+    monkeypatch.setattr(model, "on_end", lambda prompt, found: early.append((prompt, found)))
+    found = model.complete(prompts)
+    assert (found[0].finish, found[0].text) != (plain[0].finish, plain[0].text)
+    stopped = [(prompt, one) for prompt, one in zip(prompts, found, strict=True) if one.finish == "stop"]
+    assert {id(prompt): one for prompt, one in early} == {id(prompt): one for prompt, one in stopped}
+
+
+def test_who_waits_has_an_answer_before_the_rest_of_the_batch() -> None:
+    first_is_there = threading.Event()
+
+    def complete(prompts: Sequence[TokenizedPrompt]) -> list[Completion]:
+        found = echo(prompts)
+        batches.ended(prompts[0], found[0])
+        assert first_is_there.wait(10)
+        return found
+
+    async def first() -> str:
+        said = await batches.answer(prompts_of(1)[0])
+        first_is_there.set()
+        return said.text
+
+    async def main() -> tuple[str, Completion]:
+        return await asyncio.gather(first(), batches.answer(prompts_of(2)[0]))
+
+    batches = batches_over(complete, 2)
+    said, other = asyncio.run(main())
+    assert (said, other.text) == ("1", "2")
+
+
 # Memory
 
 
@@ -372,6 +410,7 @@ def test_a_model_with_code_of_its_own_is_refused(bare_model: Path, tmp_path: Pat
         ("./nowhere", "no such folder"),
         ("/no/where", "no such folder"),
         ("a/b/c", "no such folder"),
+        ("models/llama-q4.gguf", r"GGUF, which is not loaded here; serve it with llama\.cpp"),
     ],
 )
 def test_a_model_that_is_nowhere_is_said(model: str, said: str) -> None:
@@ -397,6 +436,9 @@ def test_damaged_files_are_said(bare_model: Path, tmp_path: Path) -> None:
         answers(entry(folder), [])
     (folder / "config.json").unlink()
     with pytest.raises(ConfigError, match=r"no config\.json"):
+        answers(entry(folder), [])
+    (folder / "model.safetensors").rename(folder / "model.gguf")
+    with pytest.raises(ConfigError, match=r"model\.gguf is GGUF"):
         answers(entry(folder), [])
 
 

@@ -69,6 +69,19 @@ def test_usage_that_is_none(usage: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"total_tokens": 12}, (0, 12)),
+        ({"prompt_tokens": 5, "total_tokens": 12}, (5, 7)),
+        ({"completion_tokens": 7, "total_tokens": 12}, (5, 7)),
+        ({"prompt_tokens": None, "completion_tokens": None, "total_tokens": 12}, (0, 12)),
+    ],
+)
+def test_the_total_stands_in_for_counts_that_are_missing(usage: Any, expected: tuple[int, int]) -> None:
+    assert reply_of(completion({"content": "a"}, usage=usage)).usage == TokenUsage(*expected)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
