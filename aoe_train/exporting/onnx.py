@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from aoe_train.model.backbones.load import model_class, quietly
+from aoe_train.model.backbones.load import model_class
+from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.dense_layers import own_places, read_dense_layers
 from aoe_train.model.encoder_settings import SETTINGS_FILE
 from aoe_train.model.interchange import is_ran, needs_toolkit, write_sentence_transformers

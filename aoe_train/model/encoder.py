@@ -22,7 +22,8 @@ from aoe_train.model.backbones.decoder import (
     name_base,
 )
 from aoe_train.model.backbones.depth import keep_layers
-from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone, quietly
+from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
+from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers

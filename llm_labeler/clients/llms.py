@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from llm_labeler.clients.provider import build
-from llm_labeler.clients.server import AS_OF
-from llm_labeler.settings import LabelSettings
+from llm_labeler.clients.provider import Provider
+from llm_labeler.settings import RULES, LabelSettings, LlmSettings
 from pairkit.app.result_table import ResultTable
 
 
@@ -47,6 +48,8 @@ class Llms(tuple[Llm, ...]):
     def table(self) -> ResultTable:
         """One LLM a row."""
         left = ("kind", "model", "server", "key")
+        from llm_labeler.clients.server import AS_OF
+
         caption = f"$ per million tokens (?: unknown); prices that no configuration states are of {AS_OF}"
         found = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
         for one in self:
@@ -79,3 +82,23 @@ def _llm(name: str, settings: LabelSettings) -> Llm:
     has_key = variable is not None and bool(os.environ.get(variable))
     prices = (provider.prices.prompt, provider.prices.completion)
     return Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices)
+
+
+def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
+    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
+    # Each kind brings libraries of its own.
+    if settings.kind == "function":
+        from llm_labeler.clients.function import FunctionProvider
+
+        return FunctionProvider(name, settings, function)
+    if settings.kind == "local":
+        from llm_labeler.clients.local import LocalProvider
+
+        return LocalProvider(name, settings)
+    if settings.kind == RULES:
+        from llm_labeler.clients.wordnet import WordnetProvider
+
+        return WordnetProvider(name, settings)
+    from llm_labeler.clients.server import ServerProvider
+
+    return ServerProvider(name, settings)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llm_labeler.clients.provider import CallFailed, Prices, answer_parameters
+from llm_labeler.clients.provider import CallFailed, Completion, Prices, TokenizedPrompt, answer_parameters
 from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
@@ -81,23 +81,6 @@ def _check_weights(name: str, folder: Path) -> None:
         if pickled
         else f"llm.{name}: {folder}: no weights; expected model.safetensors"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizedPrompt:
-    """A question as the model reads it."""
-
-    ids: tuple[int, ...]
-    seed: int  # of its sampling
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What the model wrote after a prompt."""
-
-    text: str
-    tokens: int  # with the one that ends it
-    finish: str  # stop or length
 
 
 _GATHER_S = 0.01  # how long a first question waits for others, against seconds that an answer takes

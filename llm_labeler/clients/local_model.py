@@ -19,7 +19,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from llm_labeler.clients.local import Completion, TokenizedPrompt
+from llm_labeler.clients.provider import Completion, TokenizedPrompt
 from llm_labeler.records import Message
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, DataError

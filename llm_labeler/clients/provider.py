@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llm_labeler.records import Ask, LlmReply, TokenUsage
-from llm_labeler.settings import RULES, LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 
 
@@ -72,6 +72,23 @@ def answer_parameters(name: str, settings: LlmSettings, further: Mapping[str, An
         ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A question as the model reads it."""
+
+    ids: tuple[int, ...]
+    seed: int  # of its sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model wrote after a prompt."""
+
+    text: str
+    tokens: int  # with the one that ends it
+    finish: str  # stop or length
+
+
 class Provider(Protocol):
     """An LLM that can be asked; see `build`."""
 
@@ -102,23 +119,3 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of connections, threads and models."""
         ...
-
-
-def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
-    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
-    # Each kind brings libraries of its own.
-    if settings.kind == "function":
-        from llm_labeler.clients.function import FunctionProvider
-
-        return FunctionProvider(name, settings, function)
-    if settings.kind == "local":
-        from llm_labeler.clients.local import LocalProvider
-
-        return LocalProvider(name, settings)
-    if settings.kind == RULES:
-        from llm_labeler.clients.wordnet import WordnetProvider
-
-        return WordnetProvider(name, settings)
-    from llm_labeler.clients.server import ServerProvider
-
-    return ServerProvider(name, settings)

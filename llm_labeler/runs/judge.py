@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from llm_labeler.clients.function import LlmFunction
-from llm_labeler.clients.provider import Provider, build
+from llm_labeler.clients.llms import build
+from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs

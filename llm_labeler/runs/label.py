@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from llm_labeler.clients.function import LlmFunction
-from llm_labeler.clients.provider import Provider, build
+from llm_labeler.clients.llms import build
+from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together

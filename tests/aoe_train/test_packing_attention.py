@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from aoe_train.model.packing import attention
-from aoe_train.model.packing.attention import flash, has_flash, is_for_flash, packed_attention
-from aoe_train.model.packing.run import Sequences
+from aoe_train.model.packing.attention import packed_attention
+from aoe_train.model.packing.flash import flash, has_flash, is_for_flash
+from aoe_train.model.packing.sequences import Sequences
 
 CPU = torch.device("cpu")
 
@@ -187,7 +188,7 @@ def test_a_full_gpu_is_not_taken_for_one_without(monkeypatch: pytest.MonkeyPatch
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
-    monkeypatch.setattr("aoe_train.model.packing.attention._kernel", full)
+    monkeypatch.setattr("aoe_train.model.packing.flash._kernel", full)
     with pytest.raises(torch.OutOfMemoryError):
         has_flash(torch.device("cuda"))
     monkeypatch.undo()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModel
 
-from aoe_train.model.packing import run as sequences
+from aoe_train.model.packing import sequences
 from aoe_train.model.packing.layers import UsedRows, train_all_rows, train_used_rows
-from aoe_train.model.packing.run import Sequences, best_cuts
+from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40).map(sorted)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler.clients.provider import CallFailed, build
+from llm_labeler.clients.llms import build
+from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import TokenUsage
 from llm_labeler.settings import LlmSettings
 from llm_labeler.store.answers import AnswerStore, SubmittedBatch

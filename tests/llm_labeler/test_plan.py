@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llm_labeler.clients.provider import build
+from llm_labeler.clients.llms import build
 from llm_labeler.prompts import Template
 from llm_labeler.records import Text
 from llm_labeler.runs.label import check_strategy_can_work

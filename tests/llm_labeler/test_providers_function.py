@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from llm_labeler.clients.function import FunctionProvider
-from llm_labeler.clients.provider import CallFailed, build
+from llm_labeler.clients.llms import build
+from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import Ask, LlmReply, Message, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError

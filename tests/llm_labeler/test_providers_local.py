@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from llm_labeler.clients.local import BatchQueue, Completion, LocalProvider, TokenizedPrompt
+from llm_labeler.clients.local import BatchQueue, LocalProvider
 from llm_labeler.clients.local_model import LocalModel, sampling
-from llm_labeler.clients.provider import CallFailed, Prices, Provider
+from llm_labeler.clients.provider import CallFailed, Completion, Prices, Provider, TokenizedPrompt
 from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError

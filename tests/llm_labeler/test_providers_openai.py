@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed, Provider, build
+from llm_labeler.clients.llms import build
+from llm_labeler.clients.provider import CallFailed, Provider
 from llm_labeler.clients.server import ServerProvider
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import LlmSettings

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.model.backbones.packaged import PACKAGED
+from aoe_train.model.backbones.packaged import PACKAGED, quietly
 from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import one_line
@@ -295,22 +293,6 @@ def join_embeddings(backbone: Any) -> None:
     """Let a T5 have one embedding, where transformers makes two layers of one weight; in place."""
     if type(backbone).__name__ in _ENCODERS.values():
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without transformers' own report of missing weights, which whoever loads judges, and its bars."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def recompute_layers(backbone: Any) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,22 @@ from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
 from pairkit.app.terminal import say
 from pairkit.system.files import open_own, sha256, whole_folder, write_errors
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without transformers' own report of missing weights, which whoever loads judges, and its bars."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def dequantized(find: Callable[[], Path], kept: Path) -> Path:
@@ -45,8 +62,6 @@ def _convert(source: Path, folder: Path) -> None:
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModel, AutoTokenizer
-
-    from aoe_train.model.backbones.load import quietly
 
     try:
         with quietly():

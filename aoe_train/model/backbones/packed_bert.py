@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PretrainedConfig
 
-    from aoe_train.model.packing.run import Sequences
+    from aoe_train.model.packing.sequences import Sequences
 
 _WEIGHTS = "model.safetensors"
 # Of older files: numbers 0, 1, 2 ..., which nobody reads.

@@ -3,8 +3,8 @@
 All texts of a batch are in one row of tokens, so that linear layers, norms and activations never touch a
 padding token; only attention has to know where a text begins and ends.
 
-Modules: `run` (where texts are, and calling a backbone on them), `attention` (by blocks, flex attention or
-FlashAttention) and `layers` (linear, dropout, and embedding rows that training touches).
+Modules: `sequences` (where texts are), `attention` (by blocks, flex attention or `flash`), `layers` (linear,
+dropout, and embedding rows that training touches) and `run` (calling a backbone on them).
 """
 
 import os
