@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -202,9 +202,8 @@ def to_rows(
     labels: pl.Series | None = None,
     *,
     first_row: int = 1,
-    listed: Collection[str] | None = None,
 ) -> pl.DataFrame:
-    """As many rows as the source has, with the columns they mean; for `listed` see `holds_lists`."""
+    """As many rows as the source has, with the columns they mean."""
     if labels is not None:
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")
@@ -215,9 +214,7 @@ def to_rows(
     texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
     _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
     if roles.negatives:
-        return texts.with_columns(
-            negatives_of(frame, roles.negatives, where, first_row=first_row, listed=listed)
-        )
+        return texts.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
     return texts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -31,12 +31,11 @@ def by_number(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
-def holds_lists(column: pl.Series) -> bool | None:
-    """Whether every text of a column is a list, as JSON or Python writes it; None without any text."""
-    if column.dtype != pl.String:
-        return None
+def _holds_lists(column: pl.Series) -> bool:
+    """Whether every text of a column is a list, as JSON or Python writes it."""
     filled = column.drop_nulls()
-    return bool(filled.str.contains(_LIST, literal=False).all()) if len(filled) else None
+    is_text = column.dtype == pl.String and len(filled) > 0
+    return is_text and bool(filled.str.contains(_LIST, literal=False).all())
 
 
 def negatives_of(
@@ -46,11 +45,9 @@ def negatives_of(
     *,
     first_row: int = 1,
     check: bool = True,
-    listed: Collection[str] | None = None,
 ) -> pl.Series:
     """Each row's negatives, in the order of the columns."""
-    if listed is None:
-        listed = [name for name in names if holds_lists(frame[name])]
+    listed = [name for name in names if _holds_lists(frame[name])]
     lists = [
         _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
         for name in names

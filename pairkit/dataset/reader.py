@@ -1,10 +1,10 @@
-"""Read pairs or rows of any source: whole, or a table at a time. `row_stream` reads a few rows at a time."""
+"""Read pairs or rows of any source: whole, or a table at a time."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -18,14 +18,12 @@ from pairkit.dataset.columns import Roles, find_roles, label_column, to_pairs, t
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.parquet_batches import ROWS, ParquetBatches
 from pairkit.dataset.parts import TablePart, parts_of, wanted_split
-from pairkit.dataset.records import WRITTEN_BY, LabelKind, PairDataset, typed_rows, written_rows
+from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
 
 _LOG = logging.getLogger(__name__)
-_JOINED = 256  # batches whose labels wait to be made distinct together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,39 +34,36 @@ class SourceTable:
     path: Path  # of one in memory what it is called
     lines: bool
     header: bool
-    rows: int
-    columns: Sequence[str]
     roles: Roles
     classes: Sequence[str]
     frame: pl.DataFrame | None  # None: read anew each time
-    parquet: ParquetBatches | None
+    distinct: LabelColumn | None  # each of its labels once
+    head: pl.DataFrame  # its columns, without rows
 
     @classmethod
     def opened(
         cls, part: TablePart, columns: Mapping[str, str] | None, *, single: bool = False, hold: bool = True
     ) -> SourceTable:
-        """Find its columns; without `hold` no more than some rows stay in memory."""
+        """Find its columns; without `hold` no row stays in memory."""
         where, source, classes, lines = part
-        header, parquet = False, None
+        header = False
         if isinstance(source, pl.DataFrame):
             path, frame = Path(where), source
         else:
             path, header, classes = source, has_header(source, columns), class_names_of_file(source)
-            if not hold and is_parquet(source):
-                parquet, frame = ParquetBatches(source), pl.DataFrame()
-            else:
-                frame = read_table(source, lines=lines, header=header)
-        names = parquet.schema.names if parquet else frame.columns
-        rows = sum(parquet.groups) if parquet else frame.height
-        roles = find_roles(names, where, columns, single=single)
+            frame = read_table(source, lines=lines, header=header)
+        roles = find_roles(frame.columns, where, columns, single=single)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
             for role, name in asdict(roles).items()
             if name
         )
-        _LOG.info("%s: %d rows, %s", where, rows, ", ".join(read_as))
-        named = classes.get(roles.label, ())
-        return cls(where, path, lines, header, rows, names, roles, named, frame if hold else None, parquet)
+        _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
+        table = cls(
+            where, path, lines, header, roles, classes.get(roles.label, ()), frame, None, frame.clear()
+        )
+        distinct = distinct_labels([table.label_column(frame)]) if roles.label else None
+        return replace(table, frame=frame if hold else None, distinct=distinct)
 
     @property
     def first_row(self) -> int:
@@ -81,45 +76,13 @@ class SourceTable:
             read_table(self.path, lines=self.lines, header=self.header) if self.frame is None else self.frame
         )
 
-    def frames(
-        self, names: Sequence[str], groups: range | None = None, start: int = 0
-    ) -> Iterator[pl.DataFrame]:
-        """Some of its columns, some rows at a time; without `groups` of all rows, once at least."""
-        if self.parquet is None:
-            whole = self.whole().select(names)
-            yield from [whole] if self.frame is not None or not whole.height else whole.iter_slices(ROWS)
-            return
-        if groups is None:
-            yield self._polars(self.parquet.schema.empty_table().select(names))
-        for batch in self.parquet.read(names, groups, first_row=self.first_row + start):
-            yield self._polars(batch)
+    def label_column(self, frame: pl.DataFrame) -> LabelColumn:
+        """The labels of its rows."""
+        return label_column(frame, self.roles, self.where, classes=self.classes, first_row=self.first_row)
 
-    def label_column(self, frame: pl.DataFrame, before: int = 0) -> LabelColumn:
-        """The labels of some of its rows; `before` rows come before these."""
-        return label_column(
-            frame, self.roles, self.where, classes=self.classes, first_row=self.first_row + before
-        )
-
-    def distinct_labels(self) -> LabelColumn:
-        """Each of its labels once."""
-        found: list[LabelColumn] = []
-        before = 0
-        for frame in self.frames([self.roles.label]):
-            found.append(self.label_column(frame, before))
-            before += frame.height
-            if len(found) == _JOINED:
-                found = [distinct_labels(found)]
-        return distinct_labels(found)
-
-    def written_rows(self) -> int:
-        """How many of its rows LLMs or rules wrote."""
-        if not {*WRITTEN_BY} <= {*self.columns}:
-            return 0
-        return sum(map(written_rows, self.frames(WRITTEN_BY)))
-
-    def labels(self, frame: pl.DataFrame, meaning: LabelMeaning, before: int = 0) -> pl.Series | None:
-        """What the labels of some of its rows count as; None where it has none."""
-        return meaning.of(self.label_column(frame, before)) if self.roles.label else None
+    def labels(self, frame: pl.DataFrame, meaning: LabelMeaning) -> pl.Series | None:
+        """What the labels of its rows count as; None where it has none."""
+        return meaning.of(self.label_column(frame)) if self.roles.label else None
 
     def pairs(self, meaning: LabelMeaning, *, check: bool = True) -> pl.DataFrame:
         """All rows as pairs; see `pairkit.dataset.columns.to_pairs`."""
@@ -130,15 +93,7 @@ class SourceTable:
     def pair_columns(self) -> Set[str]:
         """The columns of `pairs` with known types, without reading any."""
         labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        none = next(self.frames(list(self.columns))).clear()
-        return {*typed_rows(to_pairs(none, self.roles, self.where, labels, check=False)).columns}
-
-    def _polars(self, rows: Any) -> pl.DataFrame:
-        try:
-            return pl.DataFrame(pl.from_arrow(rows))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-            reason = one_line(str(error), 200)
-            raise DataError(f"not readable as parquet ({reason})", path=self.path) from error
+        return {*typed_rows(to_pairs(self.head, self.roles, self.where, labels, check=False)).columns}
 
 
 class Labels(NamedTuple):
@@ -194,7 +149,7 @@ class PairFrames:
 
 def decided(tables: Sequence[SourceTable], rules: LabelRules) -> Labels:
     """What the labels of tables that belong together mean."""
-    columns = [table.distinct_labels() for table in tables if table.roles.label]
+    columns = [table.distinct for table in tables if table.distinct is not None]
     if not columns:
         return Labels(LabelMeaning(), None, binary=True)
     meaning, read = decide_labels(columns, rules)
@@ -253,7 +208,7 @@ def read_rows(
                 f" {one_line(', '.join(splits[name].columns))}: read them one by one",
                 path=source_name(source),
             )
-    written = {name: sum(table.written_rows() for table in own) for name, own in tables.items()}
+    written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
     return SplitRows(splits, found.read, kept, written)
 
 

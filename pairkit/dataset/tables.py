@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +13,15 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.parquet_batches import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
+from pairkit.dataset.table_limits import (
+    FREE_VALUES,
+    MAX_COLUMNS,
+    MAX_VALUES_PER_BYTE,
+    check_dictionaries,
+    check_size,
+    check_texts,
+    shared_bytes,
+)
 from pairkit.system.folders import read_object
 from pairkit.system.lines import (
     FREE_BYTES,
@@ -27,31 +35,6 @@ from pairkit.system.lines import (
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_TEXT = pl.String | pl.Categorical | pl.Enum
-
-
-class TextSizes:
-    """Counts what a table's texts take: a file may hold a long text once for very many rows."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.begin()
-
-    def begin(self) -> None:
-        """Count anew."""
-        self._bytes = 0
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Count these rows too."""
-        self._bytes += sum(
-            int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(rows)
-        )
-        if self._bytes > FREE_BYTES and self._bytes > MAX_RATIO * self._path.stat().st_size:
-            raise DataError(
-                f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop"
-                " repeats",
-                path=self._path,
-            )
 
 
 def is_table(path: Path) -> bool:
@@ -95,7 +78,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
     if suffix in (".parquet", ".arrow"):
-        TextSizes(path).add(table)
+        check_texts(table, path)
     return table
 
 
@@ -125,11 +108,11 @@ def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
     """A file of others, once it is known that it fits in memory; for Arrow see `_read_arrow`."""
     whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
     if suffix == ".parquet" and whole:
-        check_parquet(whole, path)
+        check_dictionaries(whole, path)
         whole.seek(0)
     elif suffix == ".parquet":
         with path.open("rb") as file:
-            check_parquet(file, path)
+            check_dictionaries(file, path)
     return whole or path
 
 
@@ -144,7 +127,7 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
             ) as file,
             pa.ipc.open_stream(file) as reader,
         ):
-            size, rows, unpacked, batches = file.size(), 0, 0, []
+            size, rows, unpacked, shared, batches = file.size(), 0, 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
@@ -154,6 +137,8 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
                     raise DataError(
                         f"claims {rows:,} rows in {size:,} bytes; save the dataset again", path=path
                     )
+                shared += sum(map(shared_bytes, batch.columns))
+                check_size(shared, path, size)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)
@@ -180,16 +165,6 @@ def _fields(dtype: object) -> int:
     if isinstance(dtype, pl.Struct):
         return 1 + sum(_fields(field.dtype) for field in dtype.fields)
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
-
-
-def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
-    """Its columns of texts, and the texts of its columns of lists."""
-    for column in table.iter_columns():
-        dtype = column.dtype
-        if isinstance(dtype, _TEXT):
-            yield column
-        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, _TEXT):
-            yield column.explode()
 
 
 def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFrame:

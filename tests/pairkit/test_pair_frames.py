@@ -119,5 +119,5 @@ def test_two_shards_at_most_are_in_memory(tmp_path: Path, monkeypatch: pytest.Mo
     write_shards(tmp_path / "made", "train", *[row] * 6)
     monkeypatch.setattr(reader, "read_table", counted)
     pairkit.audit(tmp_path / "made")
-    assert len(counts) == 12  # each in both passes
+    assert len(counts) == 18  # each for its labels, and in both passes
     assert max(counts) <= 2  # the one that is read, and the one before it

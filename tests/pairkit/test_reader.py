@@ -13,7 +13,6 @@ from pairkit.app.errors import ConfigError, DataError, PairkitError
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs, read_rows, split_names
 from pairkit.dataset.records import write_dataset
-from pairkit.dataset.row_stream import open_rows
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
@@ -274,10 +273,7 @@ def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, n
     (tmp_path / name).write_bytes(data)
     frame = read_pairs(tmp_path / name, columns=BY_NUMBER).splits["train"]
     assert frame.rows() == [("a", "b", 1), ("c", "d", 0)]
-    stream = open_rows(tmp_path / name, columns=BY_NUMBER)
-    pieces = [piece.rows for stretch in stream.stretches for piece in stream.read(stretch)]
-    assert pl.concat(pieces).rows() == frame.rows()
-    assert stream.place(0, 0).endswith(f"{name}:1")
+    assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
 
 
 def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:
