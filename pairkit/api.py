@@ -47,6 +47,7 @@ def read(
             `negative_2`, …; in Python a mapping of roles to names. By default usual names are recognised.
         labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
             "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
+            Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
         label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
             neither from 0 to 1 nor from 0 to 5.
         split: Only this split.

@@ -62,7 +62,7 @@ class SourceTable:
         table = cls(
             where, path, lines, header, roles, classes.get(roles.label, ()), frame, None, frame.clear()
         )
-        distinct = distinct_labels([table.label_column(frame)]) if roles.label else None
+        distinct = distinct_labels(table.label_column(frame)) if roles.label else None
         return replace(table, frame=frame if hold else None, distinct=distinct)
 
     @property
