@@ -41,7 +41,8 @@ def _show(
 def _export(export: Any, given: Any) -> None:
     from pairkit.dataset.labels import worth_telling
 
-    pairs = api.read(**{name: given.pop(name) for name in ("source", "columns", "labels", "label_range")})
+    names = ("source", "columns", "labels", "label_range", "bad_rows")
+    pairs = api.read(**{name: given.pop(name) for name in names})
     if told := worth_telling(pairs.labels):
         say(told)
     for path in export(pairs, **given):

@@ -157,7 +157,7 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
     like = first if name not in {*sources.data, *settings.datasets} and not others else name
     own, section = settings.of(like).data, settings.datasets.get(like)
     columns = sources.columns if section is None or section.columns is None else section.columns
-    rules = LabelRules(own.labels, own.label_range)
+    rules = LabelRules(own.labels, own.label_range, own.bad_rows)
     return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
 
 

@@ -128,6 +128,8 @@ def add_command(
         given = {one.name: one.read(words[one.name]) for one in public}
         if takes_progress:
             given["progress"] = not words["quiet"]
+        if words["quiet"]:
+            logging.getLogger("pairkit").setLevel(logging.ERROR)
         try:
             if run is None:
                 result = function(**given)

@@ -27,7 +27,16 @@ import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.labels import SCORE_MAX, SKIP, LabelRules, LabelsRead, Meaning, as_word, score_scale
+from pairkit.dataset.labels import (
+    LEAVE_OUT,
+    SCORE_MAX,
+    SKIP,
+    LabelRules,
+    LabelsRead,
+    Meaning,
+    as_word,
+    score_scale,
+)
 
 _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
@@ -95,13 +104,17 @@ class LabelColumn:
         table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
         yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
-    def check_present(self) -> None:
-        """Refuse rows without a label."""
+    def missing(self) -> pl.Series:
+        """Which rows have no label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
             missing |= (self.words == "").fill_null(value=True)
-        missing |= self.numbers.is_nan().fill_null(value=False)
-        self.refuse(missing, "label {label}: there is none; fill it, or drop the row")
+        return missing | self.numbers.is_nan().fill_null(value=False)
+
+    def filter(self, kept: pl.Series) -> LabelColumn:
+        """Some of the labels."""
+        found = self.found and DistinctValues(*(own.filter(kept) for own in self.found))
+        return replace(self, values=self.values.filter(kept), found=found)
 
     def refuse(self, rows: pl.Series, says: str) -> None:
         """Raise `error` if there is any such row."""
@@ -149,7 +162,7 @@ class LabelMeaning:
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """What the labels of tables count as that belong together; each value of a table once will do."""
     for column in columns:
-        column.check_present()
+        column.refuse(column.missing(), f"label {{label}}: there is none; fill it, drop the row, {LEAVE_OUT}")
     given = rules.values or {}
     rest = [_without(column, given) for column in columns]
     is_words = any(column.numbers.is_null().any() for column in rest)
@@ -181,8 +194,7 @@ def _without(column: LabelColumn, given: Mapping[str, Meaning]) -> LabelColumn:
     if not given:
         return column
     kept = column.words.is_in([word for word in column.words.unique() if _name(column, word, given) is None])
-    found = column.found and DistinctValues(*(own.filter(kept) for own in column.found))
-    return replace(column, values=column.values.filter(kept), found=found)
+    return column.filter(kept)
 
 
 def _check_beside_numbers(

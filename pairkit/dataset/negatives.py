@@ -10,6 +10,7 @@ import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
+from pairkit.dataset.labels import LEAVE_OUT
 
 NEGATIVES = "negatives"  # a column of lists of texts
 _NAME = re.compile(
@@ -38,34 +39,30 @@ def _holds_lists(column: pl.Series) -> bool:
     return is_text and bool(filled.str.contains(_LIST, literal=False).all())
 
 
-def negatives_of(
-    frame: pl.DataFrame,
-    names: Sequence[str],
-    where: str,
-    *,
-    first_row: int = 1,
-    check: bool = True,
-) -> pl.Series:
-    """Each row's negatives, in the order of the columns."""
+def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, first_row: int) -> pl.Series:
+    """Each row's negatives, in the order of the columns; a row may have none."""
     listed = [name for name in names if _holds_lists(frame[name])]
     lists = [
         _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
         for name in names
     ]
     text = pl.element()
-    found = (
+    return (
         pl.DataFrame(lists)
         .select(pl.concat_list(names).list.eval(text.filter(text.str.strip_chars() != "")).alias(NEGATIVES))
         .to_series()
     )
+
+
+def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str, *, first_row: int = 1) -> pl.Series:
+    """Each row's negatives; a row without any is refused."""
+    found = lists_of_negatives(frame, names, where, first_row)
     lacks = found.list.len() == 0
     if not lacks.any():
         return found
-    if not check:
-        return pl.Series(NEGATIVES, [texts or [None] for texts in found.to_list()], pl.List(pl.String))
     all_of = f"all of {', '.join(names)} are" if len(names) > 1 else f"{names[0]} is"
     raise DataError(
-        f"{one_line(all_of)} empty; drop the row, or fill in a negative",
+        f"{one_line(all_of)} empty; fill in a negative, drop the row, {LEAVE_OUT}",
         path=where,
         row=first_row + (lacks.arg_max() or 0),
     )

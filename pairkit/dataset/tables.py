@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +35,7 @@ from pairkit.system.lines import (
 )
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_SEPARATED = (".csv", ".tsv")
 
 
 def is_table(path: Path) -> bool:
@@ -44,17 +45,25 @@ def is_table(path: Path) -> bool:
 
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
-    return 2 if header and _format(path) in _SEPARATORS else 1
+    return 2 if header and _format(path) in _SEPARATED else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that it lacks."""
     given = {*(columns or {}).values()} - {"none"}
-    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
+    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
         return True
-    _, first = next(read_text_lines(path), (1, ""))
-    names = first.strip().split(_SEPARATORS[_format(path)])
+    names = _first_line(path).split(_separator(path))
     return given <= {name.strip('"') for name in names}
+
+
+def _first_line(path: Path) -> str:
+    return next(read_text_lines(path), (1, ""))[1].strip()
+
+
+def _separator(path: Path) -> str:
+    """What separates the columns: in CSV a comma, or a semicolon or tab if the header has more of them."""
+    return "\t" if _format(path) == ".tsv" else max(",;\t", key=_first_line(path).count)
 
 
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
@@ -69,11 +78,16 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         )
     try:
         source = _source(path, suffix)
-        table = _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, header=header)
+        mark = _separator(path) if suffix in _SEPARATED else ""
+        table = (
+            _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, mark, header=header)
+        )
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
+        if "utf-8" in reason.lower():  # says in which row, and how to convert the file
+            deque(read_text_lines(path), maxlen=0)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
@@ -95,7 +109,7 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
     if suffix in (".parquet", ".arrow"):
         return _checked(path, suffix)
-    if suffix in _SEPARATORS and not is_gzipped(path):
+    if suffix in _SEPARATED and not is_gzipped(path):
         with open_regular(path):
             return path
     lines = read_whole(path, UNLIMITED)
@@ -167,15 +181,15 @@ def _fields(dtype: object) -> int:
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
-def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFrame:
+def _read(source: Path | io.BytesIO, suffix: str, separator: str, *, header: bool) -> pl.DataFrame:
     # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
-    if suffix in _SEPARATORS:
+    if separator:
         table = pl.read_csv(
             source,
             has_header=header,
-            separator=_SEPARATORS[suffix],
+            separator=separator,
             quote_char=None if suffix == ".tsv" else '"',
             infer_schema=False,
             glob=False,

@@ -90,7 +90,7 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
         (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
         (["-", "true"], {}, r":1: label '-'"),
-        ([1, None], {}, r":2: label None: there is none; fill it, or drop the row"),
+        ([1, None], {}, r":2: label None: there is none; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan: there is none"),
         (["1", " "], {}, r":2: label ' ': there is none"),
         (["0.5", "nan"], {}, r":2: label 'nan': there is none"),
