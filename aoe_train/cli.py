@@ -17,7 +17,7 @@ from aoe_train.api.mining import mine
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
-from pairkit.app.commands import add_command, application, show
+from pairkit.app.commands import add_command, application, show, with_input_flags
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.printable import one_line
@@ -89,7 +89,7 @@ def _evaluate(
         places = {"--suite": suite, "--data": given["data"], "--data-dir": given["data_dir"]}
         where = [word for flag, value in places.items() if value for word in (flag, value)]
         words = ["aoe", "evaluate", "--model", model, "--against", "minilm", *where]
-        next_step("compare it with another model", words, quiet=quiet)
+        next_step("compare it with another model", with_input_flags(words, given), quiet=quiet)
 
 
 def _encode(

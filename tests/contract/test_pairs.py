@@ -64,6 +64,8 @@ def test_other_columns_and_labels_in_words_can_be_mapped(tmp_path: Path) -> None
     done = run_pairs("audit", path, *columns, "--labels", "same=1,other=0", "--json")
     assert done.code == 0, done.err
     assert done.result["splits"]["train"]["positive_share"] == 0.5
+    next_line = run_pairs("audit", path, *columns, "--labels", "same=1,other=0").err.splitlines()[-1]
+    assert next_line == f"  pairs report {path} {' '.join(columns)} --labels same=1,other=0"
     for flags in (
         ("--labels", "yes"),
         ("--labels", "yes=high"),
