@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.system import database
 from pairkit.system.database import (
     Schema,
     connect,
@@ -70,6 +71,25 @@ def test_a_file_that_another_process_writes_to(store: Path) -> None:
     first.execute("BEGIN IMMEDIATE")
     with pytest.raises(ConfigError, match="another process writes"), database_errors(store):
         second.execute("BEGIN IMMEDIATE")
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")])
+def test_a_write_ahead_log_is_only_used_on_local_disks(
+    store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts, shared = store.with_name("mounts"), store.parent / "my files"
+    place = str(shared).replace(" ", "\\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/home {place} {kind} rw 0 0\n")
+    monkeypatch.setattr(database, "_MOUNTS", mounts)
+    shared.mkdir()
+    for name in ("new.sqlite", "old.sqlite"):
+        if name == "old.sqlite":
+            store.rename(shared / name)
+        with closing(open_database(shared / name, SCHEMA, create=True, absent="")) as connection:
+            connection.execute("INSERT INTO toys VALUES ('bear')")
+            assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
+            names = {path.name for path in shared.glob(f"{name}-*")}
+            assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
 
 
 def test_a_read_only_connection_writes_nothing(store: Path) -> None:
