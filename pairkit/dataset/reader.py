@@ -94,7 +94,7 @@ class SourceTable:
         frame, labels, first = self.whole(), None, self.first_row
         column = self.label_column(frame) if self.roles.label else None
         if not self.skips:
-            return UsableRows(frame, column and meaning.of(column), None, None)
+            return UsableRows(frame, None if column is None else meaning.of(column), None, None)
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         if column is not None:
             missing = column.missing()

@@ -14,8 +14,7 @@ from pairkit.system.files import open_own, write_errors
 _SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
 _MOUNTS = Path("/proc/self/mounts")
 # Kinds of file systems that several machines share, by how their names begin.
-_SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gfs", "glusterfs", "gpfs", "lustre", "ncp", "nfs")
-_SHARED += ("ocfs", "orangefs", "panfs", "pvfs", "smb", "virtiofs", "wekafs")
+_SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster", "gpfs", "lustre", "nfs", "panfs", "smb")
 
 
 @dataclass(frozen=True, slots=True)
