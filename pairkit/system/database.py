@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, write_errors
 
-_SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
 _MOUNTS = Path("/proc/self/mounts")
 # Kinds of file systems that several machines share, by how their names begin.
 _SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster", "gpfs", "lustre", "nfs", "panfs", "smb")
@@ -112,20 +111,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def scratch_database(tables: str) -> sqlite3.Connection:
-    """A database in a temporary file without a name; it ends with its connection, and with the process."""
-    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
-    # Nobody is to find it after a crash, so nothing has to be undone or to be safe on the disk.
-    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {tables} BEGIN;")
-    return connection
-
-
-def scratch_errors() -> AbstractContextManager[None]:
-    """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
-    return database_errors(Path("the folder for temporary files (TMPDIR)"))
 
 
 def _touch_private(path: Path) -> None:
