@@ -51,6 +51,16 @@ def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
     done = run_pairs("export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "x"))
     assert done.code == 3
     assert "a.tsv:3" in done.error
+    audited = run_pairs("audit", str(tmp_path / "a.tsv"))
+    assert audited.code == 3
+    assert f"empty text1 in 1 (first: {tmp_path / 'a.tsv'}:3); fill them" in audited.error
+    skipped = run_pairs("audit", str(tmp_path / "a.tsv"), "--bad-rows", "skip")
+    assert (skipped.code, "empty text1" in skipped.out) == (0, True)
+    exported = run_pairs(
+        "export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "y"), "--bad-rows", "skip"
+    )
+    assert f"rows left out: empty text1 in 1 ({tmp_path / 'a.tsv'}:3)" in exported.err
+    assert (tmp_path / "y.bad-rows.jsonl").is_file()
     assert run_pairs("audit", str(tmp_path / "b.tsv")).code == 3
     assert run_pairs("show", str(tmp_path / "a.tsv"), "--split", "nope").code in (2, 3)
 
