@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 import numpy as np
 
 from pairkit.app.errors import DataError
+from pairkit.dataset.bad_rows import by_reason
 from pairkit.dataset.labels import CONFLICT
 
 if TYPE_CHECKING:
+    import polars as pl
     from jaxtyping import Float, Int
     from torch import Tensor
 
@@ -114,21 +116,26 @@ class ReadingReport:
         conflicts: How many pairs of texts have different labels.
         conflicting_rows: How many rows were left out for that.
         written: How many rows hold a text that LLMs or rules wrote, as the rows themselves say.
+        bad_rows: The rows that were left out for lack of a text or label.
     """
 
     labels: LabelsRead | None = None
     conflicts: int = 0
     conflicting_rows: int = 0
     written: int = 0
+    bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
         """The same for a run's record: what labels count as, and counts by reason of what was left out."""
         skipped = {} if self.labels is None else dict(self.labels.skipped)
         dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}
+        bad = (
+            {} if self.bad_rows is None else {reason: count for reason, count, _ in by_reason(self.bad_rows)}
+        )
         return {
             "labels": self.labels and self.labels.meaning,
             "conflicts": self.conflicts,
-            "left_out": skipped | dropped,
+            "left_out": skipped | dropped | bad,
         }
 
 

@@ -14,7 +14,7 @@ from gis_builder.detection.detector import read_verdicts
 from gis_builder.store import RepoOutcome, RepoRow, Usage
 from gis_builder.store.records import VerdictOutcome
 from pairkit.app.errors import RemoteError
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.system.machine import peak_rss_mb
 
 if TYPE_CHECKING:
@@ -25,22 +25,8 @@ if TYPE_CHECKING:
 DROPPED_FILE = "dropped.parquet"  # of a working folder
 
 
-class Tabled:
-    """A result that is shown as its table."""
-
-    def table(self) -> ResultTable:
-        """The result as a table."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
 @dataclass(frozen=True, repr=False)
-class _Dataset(Tabled):
+class _Dataset(Printed):
     """A finished dataset, whatever it was made from."""
 
     out: Path
@@ -244,7 +230,7 @@ class IncompleteCrawlError(RemoteError):
 
 
 @dataclass(frozen=True, repr=False)
-class Detected(Tabled):
+class Detected(Printed):
     """The verdicts of a working folder.
 
     Attributes:
@@ -286,7 +272,7 @@ class Detected(Tabled):
 
 
 @dataclass(frozen=True, repr=False)
-class Rendered(Tabled):
+class Rendered(Printed):
     """All issues of a crawl as a table of texts.
 
     Attributes:

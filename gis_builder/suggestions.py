@@ -15,13 +15,12 @@ from typing import Any
 from msgspec.json import Decoder
 
 from gis_builder.pairing.text import has_word, render
-from gis_builder.results import Tabled
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 
 _SHOWN = 100  # characters of a title in the table
 _NEEDED = "index what `gis render` writes, with its columns repo, number, text and created_at"
@@ -39,7 +38,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, repr=False)
-class Suggested(Tabled):
+class Suggested(Printed):
     """What an issue may repeat.
 
     Attributes:

@@ -391,7 +391,7 @@ def score(
     from pairkit.dataset.reader import read_pairs
 
     place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
-    rules = replace(label_rules(labels, label_range), skip_blanks=True)
+    rules = label_rules(labels, label_range, "skip")  # a sheet that people have not filled to its end
     record = load_run_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)
     people = pl.concat(known.splits.values(), how="diagonal_relaxed")

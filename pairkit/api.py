@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.app.settings import argument, between_commas
-from pairkit.dataset.flags import Columns, Dataset, Fresh, LabelRange, Labels, Out, OutNeeded, Seed, Shares
+from pairkit.dataset.flags import (
+    BadRows,
+    Columns,
+    Dataset,
+    Fresh,
+    LabelRange,
+    Labels,
+    Out,
+    OutNeeded,
+    Seed,
+    Shares,
+)
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs
@@ -33,6 +44,7 @@ def read(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     split: str | None = None,
 ) -> PairDataset:
     """Read pairs from wherever they are.
@@ -47,8 +59,11 @@ def read(
             `negative_2`, …; in Python a mapping of roles to names. By default usual names are recognised.
         labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
             "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
+            Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
         label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
             neither from 0 to 1 nor from 0 to 5.
+        bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
+            stderr; beside an output folder, FOLDER.bad-rows.jsonl has them, each with the reason.
         split: Only this split.
 
     Returns:
@@ -66,7 +81,7 @@ def read(
         >>> pairkit.read("pairs.tsv")
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
-    return read_pairs(source, columns=columns, rules=label_rules(labels, label_range), split=split)
+    return read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split)
 
 
 def audit(
@@ -75,22 +90,25 @@ def audit(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     threshold: Annotated[float | None, Flag(metavar="X")] = None,
 ) -> AuditReport:
-    """Look for leaks between splits, contradictions, repeats and empty texts.
+    """Look for leaks between splits, contradictions, repeats, and rows that lack a text or label.
 
-    The command exits with 3 if the dataset leaks.
+    The command exits with 3 if the dataset leaks, or has rows that other commands refuse.
 
     Args:
-        source: As for `read`. Empty texts are counted, not refused.
+        source: As for `read`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         threshold: Jaccard similarity of word triples from which texts are near-identical. In (0, 1].
             Default: 0.8.
 
     Returns:
-        What was found; `leaks` names what two splits share, `check()` raises it.
+        What was found; `leaks` names what two splits share, `check()` raises it. Rows that lack a text or
+        label are left out and counted in `bad_rows`.
 
     Raises:
         ConfigError: As `read`.
@@ -107,7 +125,9 @@ def audit(
 
     alike = _threshold(threshold)
     columns = argument("columns", columns, dict[str, str] | None)
-    return audit_pairs(read_frames(source, columns, label_rules(labels, label_range)), alike)
+    rules = label_rules(labels, label_range, bad_rows)
+    skips = rules.bad_rows == "skip"
+    return audit_pairs(read_frames(source, columns, rules), alike, skips_bad_rows=skips)
 
 
 def report(
@@ -117,6 +137,7 @@ def report(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     seed: Annotated[int, Seed] = 42,
     progress: bool | Listener = True,
 ) -> Report:
@@ -128,6 +149,7 @@ def report(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         seed: Decides which pairs are shown.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -148,7 +170,7 @@ def report(
     from pairkit.reports import make_report
 
     place, seed = argument("out", out, Path | None), argument("seed", seed, int)
-    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range))
+    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
     return make_report(pairs, place, seed=seed, progress=progress)
 
 
@@ -166,6 +188,7 @@ def review(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
 ) -> Review:
     """Have people judge a sample of pairs in a browser, blind; then estimate how right the labels are.
 
@@ -188,6 +211,7 @@ def review(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
 
     Returns:
         The review.
@@ -209,7 +233,7 @@ def review(
     given = {"n": n, "share": share, "seed": seed, "strata": strata}
     given |= {"each": each, "grades": grades, "question": question}
     wanted = load_settings(Wanted, flags=given)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     if place is None and not isinstance(source, str | Path):
         raise ConfigError("store = None: pairs that are in memory have no place of their own; give a file")
     return begin(pairs, place, wanted)
@@ -225,6 +249,7 @@ def apply(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Make the dataset without the pairs whose label people rejected, or with people's labels.
@@ -241,6 +266,7 @@ def apply(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -255,7 +281,7 @@ def apply(
     from pairkit.reviews import apply_review, review_beside
 
     place, file = argument("out", out, Path | None), argument("store", store, Path | None)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
     return apply_review(pairs, source, path, place, relabel=relabel, drop_unsure=drop_unsure, fresh=fresh)
 
@@ -269,6 +295,7 @@ def show(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
 ) -> ShownPair:
     """Show one pair side by side, with the words that both texts share marked.
 
@@ -280,6 +307,7 @@ def show(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
 
     Returns:
         A pair that draws itself on a terminal and in a notebook; `save` writes an SVG file.
@@ -298,7 +326,12 @@ def show(
 
     split, row = argument("split", split, str | None), argument("row", row, int)
     label = argument("label", label, float | None)
-    return pick_pair(read(source, columns=columns, labels=labels, label_range=label_range), split, row, label)
+    return pick_pair(
+        read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows),
+        split,
+        row,
+        label,
+    )
 
 
 def export(
@@ -310,6 +343,7 @@ def export(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
@@ -324,6 +358,7 @@ def export(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
 
     Returns:
         The files, in the order of the splits.
@@ -341,7 +376,7 @@ def export(
     from pairkit.dataset.export import FileFormat, export_pairs
 
     place = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return export_pairs(pairs, place, cast("FileFormat", file_format), raw=raw)
 
 
@@ -352,6 +387,7 @@ def write(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Write pairs as a dataset's folder with a card, which `datasets.load_dataset` and the Hub take as it is.
@@ -362,6 +398,7 @@ def write(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -381,7 +418,7 @@ def write(
     from pairkit.dataset.made import make_written
 
     place = argument("out", out, Path)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return make_written(pairs, source, place, fresh=fresh)
 
 
@@ -399,6 +436,7 @@ def merge(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
@@ -418,6 +456,7 @@ def merge(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -440,7 +479,7 @@ def merge(
     settings = _settings(conflicts, split, cut_negatives, seed, threshold)
     given = named(sources)
     pairs = {
-        name: read(source, columns=columns, labels=labels, label_range=label_range)
+        name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in given.items()
     }
     return make_merged(pairs, given, place, settings=settings, fresh=fresh)
@@ -457,6 +496,7 @@ def split(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
@@ -474,6 +514,7 @@ def split(
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
+        bad_rows: As for `read`.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -495,7 +536,7 @@ def split(
     place = argument("out", out, Path | None)
     shares = argument("split", split, list[float])
     settings = _settings("error", shares, cut_negatives, seed, threshold)
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
 

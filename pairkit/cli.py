@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pairkit import api
-from pairkit.app.commands import add_command, application, show
+from pairkit.app.commands import add_command, application, show, with_input_flags
 from pairkit.app.flag import OUTPUT, Flag
 from pairkit.app.settings import between_commas
 from pairkit.app.terminal import next_step, print_json, run, say
@@ -20,7 +20,7 @@ DROPPED = Flag(metavar="FILE", panel=OUTPUT, help="Write the rows that were left
 
 def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
     found = audit(**given)
-    show(found, json=json, quiet=quiet)
+    show(found, json=json, quiet=quiet, given=given)
     found.check()
 
 
@@ -41,7 +41,8 @@ def _show(
 def _export(export: Any, given: Any) -> None:
     from pairkit.dataset.labels import worth_telling
 
-    pairs = api.read(**{name: given.pop(name) for name in ("source", "columns", "labels", "label_range")})
+    names = ("source", "columns", "labels", "label_range", "bad_rows")
+    pairs = api.read(**{name: given.pop(name) for name in names})
     if told := worth_telling(pairs.labels):
         say(told)
     for path in export(pairs, **given):
@@ -96,7 +97,8 @@ def _review(
             for name, link in server.links.items():
                 stdout.print(f"{name}  {link}", markup=False)
         say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
-        next_step("see the results", ["pairs", "review", given["source"], "--report"], quiet=quiet)
+        again = with_input_flags(["pairs", "review", given["source"], "--report"], given)
+        next_step("see the results", again, quiet=quiet)
         server.wait()
 
 

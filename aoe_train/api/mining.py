@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import Data, Precision, loaded, notes
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
@@ -16,12 +17,11 @@ if TYPE_CHECKING:
 
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
-    from pairkit.app.result_table import ResultTable
     from pairkit.dataset.in_memory import Source
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # frames have no one truth to be equal by
-class Mined:
+class Mined(Printed):
     """Rows with hard negatives.
 
     Attributes:
@@ -83,12 +83,6 @@ class Mined:
                 f" {found['share_where_known']:.2%} where anchors have further positives"
             )
         return notes
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def mine(

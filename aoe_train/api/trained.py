@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairkit.app.result_table import Printed, ResultTable
+
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.result_table import ResultTable
 
 _KEPT = (
     "kept the backbone: the model was not shown to be better than it, so its weights were saved instead (to"
@@ -164,7 +165,7 @@ class Trained:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Printed):
     """What a run of `train` would take: counts, batches, memory and time.
 
     Attributes:
@@ -196,9 +197,3 @@ class Plan:
     def next_steps(self) -> list[tuple[str, str]]:
         """How to begin."""
         return [("train", "the same command without --dry-run")]
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()

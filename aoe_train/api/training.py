@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import MODEL, Data, column_prompts, named_sources, notes
 from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
-from pairkit.dataset.flags import Columns, Config, Fresh, Out, Seed, SettingsGiven
+from pairkit.dataset.flags import BAD_ROWS, Columns, Config, Fresh, Out, Seed, SettingsGiven
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -57,6 +57,7 @@ def train(
     label_range: Annotated[
         tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT, setting="data.label_range")
     ] = None,
+    bad_rows: Annotated[str | None, replace(BAD_ROWS, setting="data.bad_rows")] = None,
     conflicts: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.conflicts")] = None,
     epochs: Annotated[
         float | None, Flag(metavar="N", panel=TRAINING, setting="optim.epochs", main=True)
@@ -127,8 +128,11 @@ def train(
             "label": "same"}`.
         labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
             "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
+            Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
         label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
             neither from 0 to 1 nor from 0 to 5.
+        bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
+            stderr; they are in OUT.bad-rows.jsonl, each with the reason. Default: error.
         conflicts: keep, drop, first or error: for rows of a pair whose labels differ. first keeps those that
             agree with the first. Such rows are counted and reported in any case.
         epochs: Number of times that each row is seen. Default: by number of rows.

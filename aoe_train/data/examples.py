@@ -13,6 +13,7 @@ from aoe_train.records import ABSENT, Examples, ReadingReport, TextSelection, ch
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
+from pairkit.dataset.bad_rows import format_bad_rows
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules
 from pairkit.dataset.negatives import NEGATIVES
@@ -47,6 +48,8 @@ def read_examples(
         raise ConfigError(f"limit {limit}: expected 1 or more rows")
     found = read_rows(source, columns=columns, split=split or _default_split(source), rules=rules)
     ((name, frame),) = found.splits.items()
+    if found.bad_rows.height:
+        say(f"{source_name(source)}: rows left out: {format_bad_rows(found.bad_rows)}")
     if not frame.height:
         raise no_rows(found.labels, source_name(source))
     frame = frame.head(limit) if limit else frame
@@ -54,7 +57,9 @@ def read_examples(
         widths = 2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64)
         check_width(widths, lambda row: found.place(name, row))
     examples = distinct(frame)
-    examples = replace(examples, reading=ReadingReport(found.labels, written=found.written[name]))
+    examples = replace(
+        examples, reading=ReadingReport(found.labels, written=found.written[name], bad_rows=found.bad_rows)
+    )
     return settle(examples, conflicts, place=lambda row: found.place(name, row), say=say)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import LabelRules, worth_telling
 from pairkit.dataset.named_sources import named_sources
-from pairkit.dataset.parts import parts_on_disk
+from pairkit.dataset.parts import files_of, is_hub_name, parts_of
 from pairkit.dataset.reader import split_names
 
 if TYPE_CHECKING:
@@ -100,14 +99,14 @@ def check_files(sources: Sources, settings: TrainSettings, *, own: Collection[st
     given += [] if sources.judged is None else [sources.judged]
     total = 0
     for source in given:
-        parts = parts_on_disk(source, lines=True) if isinstance(source, str | Path) else None
-        read_again &= parts is not None or source is sources.judged
-        for part in chain.from_iterable((parts or {}).values()):
-            if isinstance(part.table, Path) and part.table.is_file():
-                size = part.table.stat().st_size
-                if not size:
-                    raise DataError("is empty (0 bytes); expected rows", path=part.where)
-                total += size
+        files = files_of(source)
+        if isinstance(source, str | Path) and not files and not is_hub_name(source):
+            parts_of(source)  # says that it is not there
+        read_again &= bool(files) or source is sources.judged
+        for size, file in ((file.stat().st_size, file) for file in files):
+            if not size:
+                raise DataError("is empty (0 bytes); expected rows", path=file)
+            total += size
     if read_again and total <= _SMALL:
         read_data(sources, settings, ranked=sources.data.keys() - own)
 
@@ -184,7 +183,7 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
     like = first if name not in {*sources.data, *settings.datasets} and not others else name
     own, section = settings.of(like).data, settings.datasets.get(like)
     columns = sources.columns if section is None or section.columns is None else section.columns
-    rules = LabelRules(own.labels, own.label_range)
+    rules = LabelRules(own.labels, own.label_range, own.bad_rows)
     return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
 
 

@@ -12,7 +12,7 @@ from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.resample import Comparison, Interval
 from aoe_train.evaluation.score import Resampling, Score
 from aoe_train.evaluation.tasks import Result, defined
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset import card
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _MOST_COLUMNS = 3  # metrics that stand side by side with their intervals
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Printed):
     """Figures of one model or several.
 
     Attributes:
@@ -125,9 +125,6 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return "\n\n".join(map(str, self.tables()))
-
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables())
 
     def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
         """The tables of the suite duplicates, whose models are rankings."""

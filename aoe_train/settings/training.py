@@ -12,7 +12,7 @@ from aoe_train.objectives.settings import ObjectiveSettings
 from aoe_train.settings.prompts import NamedPrompts
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import Settings, split_at_commas
-from pairkit.dataset.labels import LabelRange, LabelValues
+from pairkit.dataset.labels import LabelRange, LabelValues, OnBadRows
 
 Pooling = Literal[
     "auto",
@@ -62,6 +62,8 @@ class DataSettings(Settings):
     labels: LabelValues | None = None
     # the lowest and the highest score, which become 0 and 1; unset: 0 to 1 or 0 to 5, as recognised
     label_range: LabelRange | None = None
+    # rows that lack a text or label: error, or skip to leave them out
+    bad_rows: OnBadRows = "error"
     # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
     # first of them) or error
     conflicts: Conflicts = "keep"

@@ -65,6 +65,7 @@ from aoe_train.training.teachers import Teacher, precompute_vectors, scores_iden
 from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener, Progress
+from pairkit.dataset.bad_rows import joined, write_bad_rows
 from pairkit.system.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
@@ -347,6 +348,8 @@ class _Run:
 
     def _write(self, record: dict[str, Any], settings: TrainSettings) -> None:
         setup = self.setup
+        rows = (*setup.data.train.values(), *setup.data.dev.values())
+        write_bad_rows(self.sources.out, joined(each.reading.bad_rows for each in rows))
         with whole_folder(self.sources.out) as folder:
             self._save(folder)
             if record["training_texts"]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
+from pairkit.reviews.agreement import nominal_alpha
 from pairkit.system.seeded import keyed_hash
 
 CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # what a candidate can be; `unsure` abstains
@@ -219,7 +220,7 @@ def fit_judges(judgements: Iterable[JudgeVote], settings: EnsembleSettings) -> J
         by_name=_records(ballots, accuracy.tolist()),
         prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
         agreements=tuple(Agreement(*found) for found in pairwise(ballots)),
-        alpha=krippendorff_alpha(ballots.chosen.sum(axis=1), ballots.counts),
+        alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
         compared=compared,
         method="majority" if reason else "dawid-skene",
         reason=reason,
@@ -272,18 +273,3 @@ def pairwise(ballots: Ballots) -> Iterator[tuple[str, str, int, float]]:
         alike = both * (ballots.votes[:, one] == ballots.votes[:, other])
         if n := int(both.sum()):
             yield ballots.names[one], ballots.names[other], n, int(alike.sum()) / n
-
-
-def krippendorff_alpha(
-    tally: npt.NDArray[np.integer], counts: npt.NDArray[np.integer] | None = None
-) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 full agreement, 0 what chance gives, below 0 worse."""
-    votes = tally.sum(axis=1)
-    paired = votes >= 2
-    tally, votes = tally[paired].astype(np.float64), votes[paired]
-    weight = np.ones(len(votes)) if counts is None else counts[paired].astype(np.float64)
-    alike = float((weight / (votes - 1) * (tally * (tally - 1)).sum(axis=1)).sum())
-    by_class = weight @ tally
-    total = float(by_class.sum())
-    expected = total * total - float((by_class * by_class).sum())
-    return None if expected <= 0 else 1 - (total - 1) * (total - alike) / expected

@@ -15,7 +15,7 @@ from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
 from llm_labeler.settings import STRATEGIES, EnsembleSettings
 from pairkit.app.errors import DataError
 from pairkit.app.printable import without_apostrophes
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.labels import LabelsRead, worth_telling
 from pairkit.reviews.agreement import cohen_kappa, wilson
 
@@ -164,7 +164,7 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScoreReport:
+class ScoreReport(Printed):
     """Labels compared with people's.
 
     Attributes:
@@ -217,12 +217,6 @@ class ScoreReport:
                 if finding.count
             ),
         ]
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""

@@ -28,7 +28,7 @@ from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
 from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.app.terminal import say as tell
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
@@ -82,7 +82,7 @@ def judges_table(judges: Judges) -> ResultTable:
 
 
 @dataclass(frozen=True, repr=False)
-class Labelled:
+class Labelled(Printed):
     """A finished run of `generate` or `parse`.
 
     Attributes:
@@ -183,9 +183,6 @@ class Labelled:
         return (
             f"Labelled({str(self.out)!r}: {counts} of {self.statistics['texts']:,} texts; {self._caption()})"
         )
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _caption(self) -> str:
         return (

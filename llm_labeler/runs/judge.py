@@ -34,7 +34,7 @@ from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, check_ou
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 from pairkit.app.terminal import say as tell
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.in_memory import Source
@@ -117,7 +117,7 @@ def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class JudgedPairs:
+class JudgedPairs(Printed):
     """A dataset with silver labels.
 
     Attributes:
@@ -192,9 +192,6 @@ class JudgedPairs:
     def __repr__(self) -> str:
         pairs = sum(split["pairs"] for split in self.statistics["splits"].values())
         return f"JudgedPairs({str(self.out)!r}: {pairs:,} pairs; {self._caption()})"
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _caption(self) -> str:
         left_out = sum(self.statistics["dropped"].values())

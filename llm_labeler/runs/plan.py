@@ -13,7 +13,7 @@ from llm_labeler.settings import RULES, BudgetSettings
 from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import PROMISE, Spending, money
 from llm_labeler.store.run_folder import RunRecord
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 
 _BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer
 _LONGER = 1.3  # an answer's sentences against the text: numbers, line breaks, other words
@@ -51,7 +51,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
+class Plan(Printed):
     """What a run would do."""
 
     texts: int
@@ -97,12 +97,6 @@ class Plan:
                 "may leave" if one.leaves_machine else "stays",
             )
         return found
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

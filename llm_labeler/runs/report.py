@@ -16,7 +16,7 @@ from llm_labeler.store.answers import AnswerStore
 from llm_labeler.store.budget import Spending, money
 from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
 from pairkit.app.errors import DataError
-from pairkit.app.result_table import Cell, ResultTable
+from pairkit.app.result_table import Cell, Printed, ResultTable
 
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
@@ -55,7 +55,7 @@ class Yield:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report:
+class Report(Printed):
     """The whole run.
 
     Attributes:
@@ -101,12 +101,6 @@ class Report:
                 for reason, number in sorted(counts.items()):
                     found[-1].add_row(reason, number)
         return found
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def _counts(self) -> dict[str, Mapping[str, int]]:
         proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}

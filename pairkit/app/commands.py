@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
@@ -128,6 +129,10 @@ def add_command(
         given = {one.name: one.read(words[one.name]) for one in public}
         if takes_progress:
             given["progress"] = not words["quiet"]
+        logger = logging.getLogger("pairkit")
+        level = logger.level
+        if words["quiet"]:
+            logger.setLevel(logging.ERROR)
         try:
             if run is None:
                 result = function(**given)
@@ -136,8 +141,10 @@ def add_command(
         except PairkitError as error:
             error.args = (_with_flag(str(error), public), *error.args[1:])
             raise
+        finally:
+            logger.setLevel(level)
         if result is not None:
-            show(result, json=words.get("json", False), quiet=words["quiet"])
+            show(result, json=words.get("json", False), quiet=words["quiet"], given=given)
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     everything.sort(key=lambda one: (order.get(one.flag.panel, 1), not one.is_required))
@@ -160,8 +167,11 @@ def add_command(
     register(command)
 
 
-def show(result: Any, *, json: bool, quiet: bool) -> None:
-    """Print a result: `notes` on stderr, `tables` and `lines` or JSON on stdout, and `next_steps`."""
+def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Print a result: `notes` on stderr, `tables` and `lines` or JSON on stdout, and `next_steps`.
+
+    `given` are the arguments of its command.
+    """
     for line in result.notes() if hasattr(result, "notes") else ():
         say(line, quiet=quiet)
     if json:
@@ -179,7 +189,23 @@ def show(result: Any, *, json: bool, quiet: bool) -> None:
     for line in result.lines() if hasattr(result, "lines") else ():
         stdout.print(line, markup=False)
     for why, step in result.next_steps() if hasattr(result, "next_steps") else ():
-        next_step(why, step, quiet=quiet)
+        next_step(why, with_input_flags(step, given), quiet=quiet)
+
+
+def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
+    """A next command; if it reads what this one read, with the flags that said how."""
+    data = given.get("source", given.get("data"))
+    sources = [*data.values()] if isinstance(data, Mapping) else [data]
+    if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
+        return step
+    names = ["columns", "labels", "label_range", *(["bad_rows"] if step[0] == "pairs" else [])]
+    flags = {name: given[name] for name in names if given.get(name) not in (None, "error")}
+    if isinstance(columns := flags.get("columns"), Mapping):
+        flags["columns"] = ",".join(f"{role}={column}" for role, column in columns.items())
+    return [
+        *step,
+        *(word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", value)),
+    ]
 
 
 class _Command(TyperCommand):

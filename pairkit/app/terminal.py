@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from pairkit.app.errors import ConfigError, PairkitError
-from pairkit.app.extras import missing
+from pairkit.app.extras import can_run, missing
 from pairkit.app.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
@@ -120,7 +120,9 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
-    """Tell on stderr what one would do next, the command on a line of its own to be copied."""
+    """Tell on stderr what one would do next, the command on a line of its own to be copied, if it can run."""
+    if not isinstance(command, str) and not can_run(command):
+        return
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
     say(f"next: {why}\n  {line}", quiet=quiet)
 

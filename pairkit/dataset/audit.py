@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairkit.app.errors import LeakError
+from pairkit.app.errors import DataError, LeakError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
-from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.bad_rows import by_reason, joined
+from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, worth_telling
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
@@ -41,7 +42,6 @@ class SplitReport:
     pairs: int
     positive_share: float
     long_share: float
-    empty_texts: int
     same_text: int  # pairs of a text with itself
 
 
@@ -59,6 +59,9 @@ class AuditReport(Printed):
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None  # what was made of the source's labels, and what was left out by them
+    # rows that lack a text or label, by reason, with the place of the first: other commands refuse them
+    bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
+    skips_bad_rows: bool = False
 
     @property
     def leaks(self) -> list[str]:
@@ -79,22 +82,31 @@ class AuditReport(Printed):
         return asdict(self) | {"leaks": self.leaks}
 
     def check(self) -> None:
-        """Do nothing if the splits can be trusted.
+        """Do nothing if the dataset can be used.
 
         Raises:
             LeakError: Two splits share something.
+            DataError: Rows lack a text or label, and were not to be skipped.
         """
         if self.leaks:
             raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
+        if self.bad_rows and not self.skips_bad_rows:
+            told = ", ".join(
+                f"{reason.replace('_', ' ')} in {found.count:,} (first: {found.examples[0]})"
+                for reason, found in self.bad_rows.items()
+            )
+            raise DataError(
+                f"rows that can't be used: {told}; fill them, drop them, {LEAVE_OUT}", path=self.source
+            )
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """Each split by itself, and what was found."""
         label, form = MEAN_LABEL[self.label_kind]
-        splits = ResultTable("split", "pairs", label, "> 512 tokens", "empty", "same text", title=self.source)
+        splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
         splits.caption = worth_telling(self.labels)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
-            splits.add_row(name, split.pairs, mean, long, split.empty_texts, split.same_text)
+            splits.add_row(name, split.pairs, mean, long, split.same_text)
         findings = {
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
             "clusters in two splits": self.shared_clusters,
@@ -102,6 +114,7 @@ class AuditReport(Printed):
             "pairs that are repeated": self.repeated_pairs,
             "pairs with two labels": self.contradictory_pairs,
         }
+        findings |= {f"rows left out: {key.replace('_', ' ')}": one for key, one in self.bad_rows.items()}
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
         examples = any(finding.examples for finding in findings.values())
         found = ResultTable(
@@ -115,7 +128,9 @@ class AuditReport(Printed):
         return splits, found
 
 
-def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> AuditReport:
+def audit_pairs(
+    pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD, *, skips_bad_rows: bool = False
+) -> AuditReport:
     """Check pairs in two passes: hashes first, then the rows whose hashes are where they should not be."""
     first = FirstPass(pairs)
     with scratch_file(temporary_folder()) as scratch:
@@ -134,6 +149,11 @@ def audit_pairs(pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD) -> Audi
         issues_by="page" if first.by_page else "text",
         label_kind=pairs.label_kind,
         labels=pairs.labels,
+        bad_rows={
+            reason: AuditFinding(count, (one_line(place, 300),))
+            for reason, count, place in by_reason(joined(pairs.bad.values()))
+        },
+        skips_bad_rows=skips_bad_rows,
     )
 
 
@@ -142,7 +162,6 @@ def _split_report(sums: SplitSums) -> SplitReport:
         pairs=sums.pairs,
         positive_share=round(sums.labels / max(1, sums.pairs), 4),
         long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
-        empty_texts=sums.empty,
         same_text=sums.same,
     )
 

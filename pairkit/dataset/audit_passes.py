@@ -30,20 +30,17 @@ class SplitSums:
     pairs: int = 0
     labels: float = 0.0
     long: int = 0
-    empty: int = 0
     same: int = 0
 
     def add(self, rows: pl.DataFrame) -> None:
         """Count further rows."""
-        one, other = ((pl.col(name).str.strip_chars() == "").sum() for name in _TEXTS)
-        long, empty, same = rows.select(
+        long, same = rows.select(
             count_long(*_TEXTS).sum().alias("long"),
-            (one + other).alias("empty"),
             (pl.col("text1") == pl.col("text2")).sum().alias("same"),
         ).row(0)
         self.pairs += rows.height
         self.labels += float(rows["label"].sum())
-        self.long, self.empty, self.same = self.long + long, self.empty + empty, self.same + same
+        self.long, self.same = self.long + long, self.same + same
 
 
 class FirstPass:

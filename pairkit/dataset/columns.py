@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -12,7 +12,14 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.label_meaning import LabelColumn
-from pairkit.dataset.negatives import NEGATIVES, by_number, negative_columns, negatives_of
+from pairkit.dataset.labels import LEAVE_OUT
+from pairkit.dataset.negatives import (
+    NEGATIVES,
+    by_number,
+    lists_of_negatives,
+    negative_columns,
+    negatives_of,
+)
 
 _PAIR_NAMES = (
     ("text1", "text2"),
@@ -121,8 +128,8 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
-        " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give a mapping such as"
-        " text1=title,text2=body,label=same, or text1=1,text2=2,label=3 where there is no header line",
+        " anchor, positive[, negative or negative_1, negative_2, …]); rename them, or say which they are,"
+        " such as --columns text1=title,text2=body,label=same (columns=), or 1,2,3 without a header line",
         path=where,
     )
 
@@ -169,7 +176,6 @@ def to_pairs(
     where: str,
     labels: pl.Series | None = None,
     *,
-    check: bool = True,
     first_row: int = 1,
 ) -> pl.DataFrame:
     """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives."""
@@ -184,14 +190,13 @@ def to_pairs(
         ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
         pairs = _rows(frame, roles.text1, roles.text2, ones)
         if roles.negatives:
-            found = negatives_of(frame, roles.negatives, where, first_row=first_row, check=check)
+            found = negatives_of(frame, roles.negatives, where, first_row=first_row)
             pairs = pairs.drop(roles.negatives)
             rows = frame.drop(roles.text2, *roles.negatives).with_columns(found).explode(NEGATIVES)
             zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
             negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
             pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
-    if check:
-        _check_texts(pairs, where, ["text1", "text2"])
+    _check_texts(pairs, where, ["text1", "text2"])
     return pairs.drop(_ROW)
 
 
@@ -202,9 +207,8 @@ def to_rows(
     labels: pl.Series | None = None,
     *,
     first_row: int = 1,
-    listed: Collection[str] | None = None,
 ) -> pl.DataFrame:
-    """As many rows as the source has, with the columns they mean; for `listed` see `holds_lists`."""
+    """As many rows as the source has, with the columns they mean."""
     if labels is not None:
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")
@@ -215,9 +219,7 @@ def to_rows(
     texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
     _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
     if roles.negatives:
-        return texts.with_columns(
-            negatives_of(frame, roles.negatives, where, first_row=first_row, listed=listed)
-        )
+        return texts.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
     return texts
 
 
@@ -289,7 +291,23 @@ def as_json(column: pl.Series) -> pl.Series:
 
 def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
     for name in names:
-        empty = rows[name].fill_null("").str.strip_chars() == ""
+        empty = _is_blank(rows[name])
         if empty.any():
             row = int(rows[_ROW][empty.arg_max() or 0])
-            raise DataError(f"{name} is empty; drop the row or fill it", path=where, row=row)
+            raise DataError(f"{name} is empty; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
+
+
+def _is_blank(texts: pl.Series) -> pl.Series:
+    return texts.fill_null("").str.strip_chars() == ""
+
+
+def empty_texts(
+    frame: pl.DataFrame, roles: Roles, where: str, first_row: int
+) -> Iterator[tuple[str, pl.Series]]:
+    """For each text that a row needs what it is called, and in which rows it is missing."""
+    frame = _with_texts(frame, roles, where, first_row)
+    names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
+    for name, own in zip(names, (roles.text1, roles.text2), strict=False):
+        yield name, _is_blank(frame[own])
+    if roles.negatives:
+        yield "negative", lists_of_negatives(frame, roles.negatives, where, first_row).list.len() == 0

@@ -10,6 +10,7 @@ from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import inert, one_line
+from pairkit.dataset.bad_rows import write_bad_rows
 from pairkit.dataset.columns import as_json
 from pairkit.dataset.hub import Pushed, listing, push
 from pairkit.dataset.records import CONFIG_FOLDERS, PairDataset
@@ -42,6 +43,7 @@ def export_pairs(
             raise ConfigError(f"{path}: already exists; choose another folder, or move it away")
     for path, text in texts.items():
         write_text(path, text)
+    write_bad_rows(out, dataset.bad_rows)
     return list(texts)
 
 

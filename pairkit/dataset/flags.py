@@ -26,6 +26,8 @@ Dataset = Annotated["Source", Flag(metavar="DATASET", positional=True)]
 Columns = Annotated[Mapping[str, str] | None, Flag(metavar="A=B,…", panel=INPUT, read=columns_given)]
 Labels = Annotated["Mapping[str, Meaning] | str | None", Flag(metavar="LABEL=N,…", panel=INPUT)]
 LabelRange = Annotated[tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT)]
+BAD_ROWS = Flag("--bad-rows", metavar="NAME", panel=INPUT)
+BadRows = Annotated[str, BAD_ROWS]
 Shares = Flag(metavar="A,B,C", main=True, read=_shares)
 Out = Flag("--out -o", metavar="DIR", panel=OUTPUT, main=True)
 OutNeeded = replace(Out, required=True)

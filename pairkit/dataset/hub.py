@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from pairkit.app.errors import AuthError, ConfigError, DataError, RemoteError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
@@ -62,11 +60,6 @@ class Pushed(Printed):
         files.add_rule()
         files.add_row("all", sum(self.files.values()))
         return files
-
-
-def load(name: str) -> dict[str, pl.DataFrame]:
-    """Each split's rows of a dataset on the Hub; see `fetch_dataset`."""
-    return {split: rows.with_format("polars")[:] for split, rows in fetch_dataset(name).items()}
 
 
 def fetch_dataset(name: str) -> Mapping[str, Any]:

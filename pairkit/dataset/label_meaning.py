@@ -10,8 +10,9 @@
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
 | anything else | refused, with the first row of it |
 
-A person decides otherwise with `labels` (a number, or skip, for each word or number) and `label_range` (the
-scale of scores, which becomes 0 to 1). That neutral pairs are left out is how the papers train on NLI.
+A person decides otherwise with `labels` (a number, or skip, for a word or number; others keep theirs) and
+`label_range` (the scale of scores, which becomes 0 to 1). That neutral pairs are left out is how the papers
+train on NLI.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.labels import SCORE_MAX, SKIP, LabelRules, LabelsRead, Meaning, as_word, score_scale
+from pairkit.dataset.labels import (
+    LEAVE_OUT,
+    SCORE_MAX,
+    SKIP,
+    LabelRules,
+    LabelsRead,
+    Meaning,
+    as_word,
+    score_scale,
+)
 
 _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
@@ -94,7 +104,6 @@ class LabelColumn:
         table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
         yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
-    @property
     def missing(self) -> pl.Series:
         """Which rows have no label."""
         missing = self.values.is_null()
@@ -102,16 +111,10 @@ class LabelColumn:
             missing |= (self.words == "").fill_null(value=True)
         return missing | self.numbers.is_nan().fill_null(value=False)
 
-    def check_present(self) -> None:
-        """Refuse rows without a label."""
-        self.refuse(self.missing, "label {label}: there is none; fill it, or drop the row")
-
-    def without_blanks(self) -> LabelColumn:
-        """The rows with a label."""
-        has_label, found = ~self.missing, self.found
-        if found is not None:
-            found = DistinctValues(found.first.filter(has_label), found.times.filter(has_label))
-        return replace(self, values=self.values.filter(has_label), found=found)
+    def filter(self, kept: pl.Series) -> LabelColumn:
+        """Some of the labels."""
+        found = self.found and DistinctValues(*(own.filter(kept) for own in self.found))
+        return replace(self, values=self.values.filter(kept), found=found)
 
     def refuse(self, rows: pl.Series, says: str) -> None:
         """Raise `error` if there is any such row."""
@@ -127,25 +130,20 @@ class LabelColumn:
         return DataError(message, path=self.where, row=self.first_row + row)
 
 
-def distinct_labels(columns: Sequence[LabelColumn]) -> LabelColumn:
-    """Each value of one table's labels once, as they come first: enough to decide what labels mean."""
-    start = columns[0].first_row
-    table = pl.concat(_counted(column, column.first_row - start) for column in columns)
-    each = table.group_by("value").agg(pl.col("first").min(), pl.col("count").sum()).sort("first")
-    values = each["value"].alias(columns[0].values.name)
-    return replace(columns[0], values=values, found=DistinctValues(each["first"], each["count"]))
-
-
-def _counted(column: LabelColumn, before: int) -> pl.DataFrame:
-    """The values, in which row of the table each is first, and how often; `before` rows come before these."""
-    count = len(column.values)
-    first, times = column.found or (
-        pl.int_range(count, dtype=pl.Int64, eager=True),
-        pl.repeat(1, count, dtype=pl.Int64, eager=True),
-    )
+def distinct_labels(column: LabelColumn) -> LabelColumn:
+    """Each value of a table's labels once, as they come first: enough to decide what labels mean."""
     own = column.values
     values = own.cast(pl.String) if isinstance(own.dtype, pl.Categorical | pl.Enum) else own
-    return pl.DataFrame({"value": values, "first": first + before, "count": times})
+    each = (
+        values.alias("value")
+        .to_frame()
+        .with_row_index("first")
+        .group_by("value", maintain_order=True)
+        .agg(pl.col("first").min().cast(pl.Int64), pl.len().alias("count"))
+    )
+    return replace(
+        column, values=each["value"].alias(own.name), found=DistinctValues(each["first"], each["count"])
+    )
 
 
 @dataclass(frozen=True)
@@ -157,38 +155,56 @@ class LabelMeaning:
 
     def of(self, column: LabelColumn) -> pl.Series:
         """float64 labels, null where the row is to be left out."""
-        labels = column.numbers.fill_nan(None) if self.words is None else _by_word(column, self.words)
+        labels = column.numbers if self.words is None else _by_word(column, self.words)
         return labels if self.scale is None else _scaled(column, labels, *self.scale)
 
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
-    """What the labels of tables count as that belong together; the distinct ones of each table will do."""
-    blanks = 0
-    if rules.skip_blanks:
-        before, columns = columns, [column.without_blanks() for column in columns]
-        blanks = sum(count for column in before for _, count in column.counts())
-        blanks -= sum(count for column in columns for _, count in column.counts())
+    """What the labels of tables count as that belong together; each value of a table once will do."""
     for column in columns:
-        column.check_present()
-    words = rules.values
-    if words is None and any(column.numbers.is_null().any() for column in columns):
-        words = _certain_words(columns)
-    if words is None and rules.scale is None:
-        _check_numbers(columns, [column.numbers for column in columns])
-    known = {"": SKIP, "none": SKIP, **words} if blanks and words is not None else words
-    meaning = LabelMeaning(known, rules.scale)
+        column.refuse(column.missing(), f"label {{label}}: there is none; fill it, drop the row, {LEAVE_OUT}")
+    given = rules.values or {}
+    rest = [_without(column, given) for column in columns]
+    is_words = any(column.numbers.is_null().any() for column in rest)
+    known = _certain_words(columns, rest, given) if is_words else {}
+    if not is_words and rules.scale is None:
+        _check_beside_numbers(columns, rest, given)
+        _check_numbers(rest, [column.numbers for column in rest])
+    told = _in_use(columns, {**given, **known})
+    skipped = _skipped(columns, {**given, **known})
+    if told and not is_words:
+        known = {as_word(word): float(word) for column in rest for word in column.words}
+    meaning = LabelMeaning({**known, **given} if told else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
-    told = "" if words is None else _in_use(columns, words)
-    skipped = {} if words is None else _skipped(columns, words)
-    if blanks:
-        skipped["without a label"] = blanks
     if rules.scale is not None:
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
         return meaning, LabelsRead(f"{told}, {scores}" if told else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
         column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
-    plain = not told and all(((own == 0) | (own == 1)).all() for own in labels)
-    return meaning, LabelsRead(told or _in_words(labels, plain=plain), skipped, plain and not blanks)
+    binary = all(((own == 0) | (own == 1)).all() for own in labels)
+    parts = [told] if told else []
+    numbers = [column.numbers for column in rest if len(column.values)]
+    if not is_words and (numbers or not told):
+        parts.append(_in_words(numbers or labels, plain=binary))
+    return meaning, LabelsRead(", ".join(parts), skipped, binary and not told)
+
+
+def _without(column: LabelColumn, given: Mapping[str, Meaning]) -> LabelColumn:
+    """The labels whose meaning was not given."""
+    if not given:
+        return column
+    kept = column.words.is_in([word for word in column.words.unique() if _name(column, word, given) is None])
+    return column.filter(kept)
+
+
+def _check_beside_numbers(
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+) -> None:
+    """Refuse numbers without a meaning if others were given one: 0 and 1 are classes then, too."""
+    used = {_name(column, word, given) for column in columns for word in column.words.unique()}
+    if any(name is not None and name.isdecimal() for name in used):
+        for column in rest:
+            column.refuse(column.numbers.is_not_null(), _lacks(given))
 
 
 _OUTSIDE = (
@@ -197,14 +213,16 @@ _OUTSIDE = (
 )
 
 
-def _certain_words(columns: Sequence[LabelColumn]) -> Mapping[str, Meaning]:
-    """What the words count as, if they are all of one line of `_CERTAIN`."""
-    found = [*dict.fromkeys(as_word(word) for column in columns for word in column.words.unique())]
+def _certain_words(
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+) -> Mapping[str, Meaning]:
+    """What the words without a given meaning count as, if they are all of one line of `_CERTAIN`."""
+    found = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
     names = {word: _plain_name(word) for word in found}
-    declared = {_plain_name(name) for column in columns for name in column.classes}
+    declared = {_plain_name(name) for column in columns for name in (*column.classes, *given)}
     line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
     if line is None:
-        raise _unknown_words(columns, found)
+        raise _unknown_words(rest, found)
     known = {**line, **_NO_GOLD}
     return {word: known[names[word]] for word in sorted(found, key=lambda word: [*known].index(names[word]))}
 
@@ -231,14 +249,25 @@ def _plain_name(word: str) -> str:
     return f"not_{plain[4:]}" if plain.startswith("non_") else plain
 
 
+_EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
+
+
 def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> DataError:
     told = ", ".join(one_line(word, 40) for word in sorted(found)[:_NAMED])
     told += ", …" if len(found) > _NAMED else ""
+    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
+    odd = [word for word in sorted(found) if _plain_name(word) not in known]
+    usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
+    usual |= {"0": "0", "1": "1"}
+    example = ",".join(f"{one_line(word, 40)}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_NAMED])
     column = next(column for column in columns if column.numbers.is_null().any())
+    unknown = column.numbers.is_null() & column.words.is_in(
+        [word for word in column.words.unique() if as_word(word) in odd]
+    )
     return column.error(
-        column.numbers.is_null(),
+        unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {told}: map words to"
-        " numbers or skip, such as --labels entailment=1,contradiction=0,neutral=skip (labels=)",
+        f" numbers or skip, such as --labels {example or _EXAMPLE} (labels=)",
     )
 
 

@@ -17,6 +17,8 @@ SKIP: Literal["skip"] = "skip"
 SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # why rows are left out
 
 Meaning: TypeAlias = float | Literal["skip"]
+OnBadRows = Literal["error", "skip"]
+LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows skip (bad_rows=)"
 
 
 def as_word(value: object) -> str:
@@ -74,23 +76,26 @@ LabelRange = Annotated[tuple[float, float], BeforeValidator(split_at_commas), Af
 
 @dataclass(frozen=True, slots=True)
 class LabelRules:
-    """What a person says of labels: see `LabelValues` and `LabelRange`."""
+    """What a person says of labels, see `LabelValues` and `LabelRange`, and of rows without one or a text."""
 
     values: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
-    skip_blanks: bool = False  # leave out rows without a label; else they are refused
+    bad_rows: OnBadRows = "error"
 
 
 AS_FOUND = LabelRules()
 
 
 def label_rules(
-    labels: Mapping[Any, Meaning] | str | None, label_range: tuple[float, float] | str | None
+    labels: Mapping[Any, Meaning] | str | None,
+    label_range: tuple[float, float] | str | None,
+    bad_rows: str = "error",
 ) -> LabelRules:
-    """What was given for the arguments, or the flags, `labels` and `label_range`."""
+    """What was given for the arguments, or the flags, `labels`, `label_range` and `bad_rows`."""
     return LabelRules(
         argument("labels", labels, LabelValues | None),
         argument("label_range", label_range, LabelRange | None),
+        argument("bad_rows", bad_rows, OnBadRows),
     )
 
 

@@ -14,12 +14,13 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.app.version import __version__
+from pairkit.dataset.bad_rows import by_reason, joined, write_bad_rows
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.columns import as_json
 from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
 from pairkit.dataset.in_memory import Source
-from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
+from pairkit.dataset.labels import CONFLICT, SKIPPED
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import (
     AGAINST_FIRST,
@@ -163,8 +164,8 @@ class MadeDataset(Printed):
     Attributes:
         pairs: Its pairs.
         dropped: The rows that were left out, each with `left_out`, the reason; of a merge `source_row`, too:
-            which row of its dataset's split it was, from 1. Rows that were skipped for their label are not
-            among them.
+            which row of its dataset's split it was, from 1. Rows that were skipped for their label, or for
+            lack of a text or label, are not among them.
         statistics: Counts by split, source and reason.
         out: Its folder; None where it was not written.
     """
@@ -202,9 +203,10 @@ class MadeDataset(Printed):
 
 
 def build_result(
-    rows: pl.DataFrame, kind: LabelKind, name: str, read: Iterable[LabelsRead | None] = ()
+    rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
 ) -> MadeDataset:
     """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out."""
+    bad = joined(pairs.bad_rows for pairs in read)
     kept = rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED, ROW, strict=False)
     dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_TOLD, strict=False)
     if not kept.height:
@@ -215,14 +217,15 @@ def build_result(
         for split in in_split_order(kept["split"].unique())
     }
     reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
-    skipped = sum(sum(labels.skipped.values()) for labels in read if labels is not None)
+    skipped = sum(sum(pairs.labels.skipped.values()) for pairs in read if pairs.labels is not None)
+    counts = {reason: count for reason, count, _ in by_reason(bad)}
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}),
+        "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}) | counts,
     }
     if "source" in kept.columns:
         statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
-    return MadeDataset(PairDataset(splits, name, kind), dropped, statistics)
+    return MadeDataset(PairDataset(splits, name, kind, bad_rows=bad), dropped, statistics)
 
 
 def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
@@ -304,6 +307,7 @@ def write_result(
         title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
     )
     write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
 
 
@@ -341,7 +345,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:
     """See `pairkit.write`."""
     rows = pairs.rows.with_columns(_NO_REASON)
-    made = build_result(rows, pairs.label_kind, str(out), [pairs.labels])
+    made = build_result(rows, pairs.label_kind, str(out), [pairs])
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
     return write_result(made, out, run, _WRITTEN)
@@ -365,8 +369,7 @@ def make_merged(
     )
     rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
-    read = [pairs.labels for pairs in datasets.values()]
-    made = build_result(rows, kind, str(out or "the merged datasets"), read)
+    made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
     return write_result(made, out, run, _MERGED)
 
 
@@ -376,9 +379,7 @@ def make_split(
     """See `pairkit.split`; `settings` are its own, by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
-    made = build_result(
-        _divided(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs.labels]
-    )
+    made = build_result(_divided(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
     return write_result(made, out, run, _SPLIT)
 
 

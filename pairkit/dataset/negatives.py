@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
+from pairkit.dataset.labels import LEAVE_OUT
 
 NEGATIVES = "negatives"  # a column of lists of texts
 _NAME = re.compile(
@@ -31,44 +32,37 @@ def by_number(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
-def holds_lists(column: pl.Series) -> bool | None:
-    """Whether every text of a column is a list, as JSON or Python writes it; None without any text."""
-    if column.dtype != pl.String:
-        return None
+def _holds_lists(column: pl.Series) -> bool:
+    """Whether every text of a column is a list, as JSON or Python writes it."""
     filled = column.drop_nulls()
-    return bool(filled.str.contains(_LIST, literal=False).all()) if len(filled) else None
+    is_text = column.dtype == pl.String and len(filled) > 0
+    return is_text and bool(filled.str.contains(_LIST, literal=False).all())
 
 
-def negatives_of(
-    frame: pl.DataFrame,
-    names: Sequence[str],
-    where: str,
-    *,
-    first_row: int = 1,
-    check: bool = True,
-    listed: Collection[str] | None = None,
-) -> pl.Series:
-    """Each row's negatives, in the order of the columns."""
-    if listed is None:
-        listed = [name for name in names if holds_lists(frame[name])]
+def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, first_row: int) -> pl.Series:
+    """Each row's negatives, in the order of the columns; a row may have none."""
+    listed = [name for name in names if _holds_lists(frame[name])]
     lists = [
         _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
         for name in names
     ]
     text = pl.element()
-    found = (
+    return (
         pl.DataFrame(lists)
         .select(pl.concat_list(names).list.eval(text.filter(text.str.strip_chars() != "")).alias(NEGATIVES))
         .to_series()
     )
+
+
+def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str, *, first_row: int = 1) -> pl.Series:
+    """Each row's negatives; a row without any is refused."""
+    found = lists_of_negatives(frame, names, where, first_row)
     lacks = found.list.len() == 0
     if not lacks.any():
         return found
-    if not check:
-        return pl.Series(NEGATIVES, [texts or [None] for texts in found.to_list()], pl.List(pl.String))
     all_of = f"all of {', '.join(names)} are" if len(names) > 1 else f"{names[0]} is"
     raise DataError(
-        f"{one_line(all_of)} empty; drop the row, or fill in a negative",
+        f"{one_line(all_of)} empty; fill in a negative, drop the row, {LEAVE_OUT}",
         path=where,
         row=first_row + (lacks.arg_max() or 0),
     )

@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.system.lines import FREE_BYTES, MAX_RATIO
+from pairkit.dataset.table_limits import check_parquet, readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_COLUMNS = 10_000
-MAX_VALUES_PER_BYTE = 8  # one bit each, if values hardly differ
-FREE_VALUES = 1 << 22  # allowed in a column whatever the file's size
 ROWS = 4096  # of a batch, at most
 _BATCH_BYTES = 8 << 20  # of a batch, on average
 _REPEATED_BYTES = 1 << 30  # of a batch in which each row has its column's longest dictionary
 _READ_AHEAD = 1 << 20  # bytes of each column
-
-
-def check_parquet(file: IO[bytes], path: Path) -> Any:
-    """A file's metadata; one that claims more than a file of its size can hold is refused."""
-    import pyarrow.parquet as pq
-
-    with _readable(path):
-        metadata = pq.read_metadata(file)
-        size = file.seek(0, 2)
-        if metadata.num_columns > MAX_COLUMNS:
-            raise DataError(
-                f"has more than {MAX_COLUMNS:,} columns; keep those that hold texts and labels", path=path
-            )
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        values, unpacked = [0] * metadata.num_columns, 0
-        for group in groups:
-            for place in range(metadata.num_columns):
-                chunk = group.column(place)
-                values[place] += chunk.num_values
-                unpacked += chunk.total_uncompressed_size
-    most = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
-    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > most:
-        raise DataError(
-            f"claims more than {most:,} values in a column, which {size:,} bytes hold only if they are all"
-            " alike; drop that column, or give CSV or JSON lines",
-            path=path,
-        )
-    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
-        raise DataError(
-            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
-            " write it anew without compression",
-            path=path,
-        )
-    return metadata
 
 
 class ParquetBatches:
@@ -63,40 +25,32 @@ class ParquetBatches:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _readable(path), path.open("rb") as file:
+        with readable(path), path.open("rb") as file:
             self._metadata = check_parquet(file, path)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Its columns with their types."""
-        with _readable(self.path):
+        with readable(self.path):
             return self._metadata.schema.to_arrow_schema()
 
-    @cached_property
-    def groups(self) -> list[int]:
-        """The number of rows of each row group."""
-        return [self._metadata.row_group(number).num_rows for number in range(self._metadata.num_row_groups)]
-
-    def read(
-        self, columns: Sequence[str], groups: Sequence[int] | None = None, *, first_row: int = 1
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Rows in their order, at most `ROWS` at a time, all of whose texts are Unicode."""
         import pyarrow.parquet as pq
 
-        groups = range(len(self.groups)) if groups is None else groups
+        first_row = 1
         how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
-        with _readable(self.path), pq.ParquetFile(self.path, **how) as file:
-            rows = self._batch_rows(columns, groups)
-            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
+        with readable(self.path), pq.ParquetFile(self.path, **how) as file:
+            for batch in file.iter_batches(self._batch_rows(columns), columns=list(columns)):
                 self._check(batch, first_row)
                 yield batch
                 first_row += batch.num_rows
 
-    def _batch_rows(self, columns: Sequence[str], groups: Sequence[int]) -> int:
+    def _batch_rows(self, columns: Sequence[str]) -> int:
         """How many rows to read at a time; a long text may be stored once for all of them."""
         average = longest = 1
         with self.path.open("rb") as file:
-            for number in groups:
+            for number in range(self._metadata.num_row_groups):
                 group = self._metadata.row_group(number)
                 chunks = (group.column(place) for place in range(group.num_columns))
                 wanted = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
@@ -133,19 +87,6 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         if byte < 0x80:
             break
     return zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = one_line(str(error), 200)
-        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
 
 
 def _is_valid(row: pa.RecordBatch) -> bool:

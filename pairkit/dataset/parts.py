@@ -40,12 +40,6 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     """Each split's tables, splits in the usual order."""
     if not isinstance(source, str | Path):
         return _held(source, source_name(source))
-    on_disk = parts_on_disk(source, lines=lines)
-    return _held(fetch_dataset(str(source)), str(source)) if on_disk is None else on_disk
-
-
-def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[TablePart]] | None:
-    """As `parts_of`, but None for a Hub id, of which nothing is fetched."""
     path = _place(source)
     if path.is_dir():
         saved = saved_files(path)
@@ -58,8 +52,8 @@ def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[
         return {"test": [TablePart(str(path), judged_pairs(path))]}  # people's labels are to judge by
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
-    elif isinstance(source, str) and _HUB_NAME.fullmatch(source) and "/" in source:
-        return None
+    elif is_hub_name(source):
+        return _held(fetch_dataset(source), source)
     else:
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split(
@@ -68,6 +62,11 @@ def parts_on_disk(source: str | Path, *, lines: bool = False) -> dict[str, list[
             for name, listed in files.items()
         }
     )
+
+
+def is_hub_name(source: str | Path) -> bool:
+    """Whether it has the form of a Hub id, such as owner/dataset."""
+    return isinstance(source, str) and _HUB_NAME.fullmatch(source) is not None and "/" in source
 
 
 def files_of(source: Source) -> list[Path]:

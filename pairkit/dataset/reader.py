@@ -1,10 +1,10 @@
-"""Read pairs or rows of any source: whole, or a table at a time. `row_stream` reads a few rows at a time."""
+"""Read pairs or rows of any source: whole, or a table at a time."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -14,18 +14,17 @@ import polars as pl
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.app.settings import argument
-from pairkit.dataset.columns import Roles, find_roles, label_column, to_pairs, to_rows
+from pairkit.dataset.bad_rows import joined, report_bad_rows
+from pairkit.dataset.columns import Roles, empty_texts, find_roles, label_column, to_pairs, to_rows
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.parquet_batches import ROWS, ParquetBatches
 from pairkit.dataset.parts import TablePart, parts_of, wanted_split
-from pairkit.dataset.records import WRITTEN_BY, LabelKind, PairDataset, typed_rows, written_rows
+from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
 
 _LOG = logging.getLogger(__name__)
-_JOINED = 256  # batches whose labels wait to be made distinct together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,39 +35,44 @@ class SourceTable:
     path: Path  # of one in memory what it is called
     lines: bool
     header: bool
-    rows: int
-    columns: Sequence[str]
     roles: Roles
     classes: Sequence[str]
     frame: pl.DataFrame | None  # None: read anew each time
-    parquet: ParquetBatches | None
+    distinct: LabelColumn | None  # each of its labels once
+    head: pl.DataFrame  # its columns, without rows
+    skips: bool  # whether rows without a label or text are left out
 
     @classmethod
     def opened(
-        cls, part: TablePart, columns: Mapping[str, str] | None, *, single: bool = False, hold: bool = True
+        cls,
+        part: TablePart,
+        columns: Mapping[str, str] | None,
+        *,
+        skips: bool,
+        single: bool = False,
+        hold: bool = True,
     ) -> SourceTable:
-        """Find its columns; without `hold` no more than some rows stay in memory."""
+        """Find its columns; without `hold` no row stays in memory."""
         where, source, classes, lines = part
-        header, parquet = False, None
+        header = False
         if isinstance(source, pl.DataFrame):
             path, frame = Path(where), source
         else:
             path, header, classes = source, has_header(source, columns), class_names_of_file(source)
-            if not hold and is_parquet(source):
-                parquet, frame = ParquetBatches(source), pl.DataFrame()
-            else:
-                frame = read_table(source, lines=lines, header=header)
-        names = parquet.schema.names if parquet else frame.columns
-        rows = sum(parquet.groups) if parquet else frame.height
-        roles = find_roles(names, where, columns, single=single)
+            frame = read_table(source, lines=lines, header=header)
+        roles = find_roles(frame.columns, where, columns, single=single)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
             for role, name in asdict(roles).items()
             if name
         )
-        _LOG.info("%s: %d rows, %s", where, rows, ", ".join(read_as))
+        _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
         named = classes.get(roles.label, ())
-        return cls(where, path, lines, header, rows, names, roles, named, frame if hold else None, parquet)
+        table = cls(where, path, lines, header, roles, named, frame, None, frame.clear(), skips)
+        distinct = distinct_labels(table.label_column(frame)) if roles.label else None
+        if skips and distinct is not None:
+            distinct = distinct.filter(~distinct.missing())
+        return replace(table, frame=frame if hold else None, distinct=distinct)
 
     @property
     def first_row(self) -> int:
@@ -81,64 +85,55 @@ class SourceTable:
             read_table(self.path, lines=self.lines, header=self.header) if self.frame is None else self.frame
         )
 
-    def frames(
-        self, names: Sequence[str], groups: range | None = None, start: int = 0
-    ) -> Iterator[pl.DataFrame]:
-        """Some of its columns, some rows at a time; without `groups` of all rows, once at least."""
-        if self.parquet is None:
-            whole = self.whole().select(names)
-            yield from [whole] if self.frame is not None or not whole.height else whole.iter_slices(ROWS)
-            return
-        if groups is None:
-            yield self._polars(self.parquet.schema.empty_table().select(names))
-        for batch in self.parquet.read(names, groups, first_row=self.first_row + start):
-            yield self._polars(batch)
+    def label_column(self, frame: pl.DataFrame) -> LabelColumn:
+        """The labels of its rows."""
+        return label_column(frame, self.roles, self.where, classes=self.classes, first_row=self.first_row)
 
-    def label_column(self, frame: pl.DataFrame, before: int = 0) -> LabelColumn:
-        """The labels of some of its rows; `before` rows come before these."""
-        return label_column(
-            frame, self.roles, self.where, classes=self.classes, first_row=self.first_row + before
-        )
+    def usable(self, meaning: LabelMeaning) -> UsableRows:
+        """Its rows; if `skips`, without those that lack a label or text."""
+        frame, labels, first = self.whole(), None, self.first_row
+        column = self.label_column(frame) if self.roles.label else None
+        if not self.skips:
+            return UsableRows(frame, None if column is None else meaning.of(column), None, None)
+        reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
+        if column is not None:
+            missing = column.missing()
+            there = meaning.of(column.filter(~missing))
+            labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
+            labels = labels.scatter((~missing).arg_true(), there)
+            reasons = _set(reasons, missing, "empty_label")
+        for name, empty in empty_texts(frame, self.roles, self.where, first):
+            counts = empty if labels is None else empty & labels.is_not_null()
+            reasons = _set(reasons, counts & reasons.is_null(), f"empty_{name}")
+        kept = reasons.is_null()
+        own = {
+            name: frame[column].cast(pl.String, strict=False)
+            for name, column in zip(("text1", "text2", "label"), astuple(self.roles)[:3], strict=True)
+            if column
+        }
+        places = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
+        every = {"file": pl.repeat(self.where, frame.height, eager=True), "row": places, "reason": reasons}
+        bad = pl.concat([joined([]), pl.DataFrame(every | own).filter(~kept)], how="diagonal")
+        labels = None if labels is None else labels.filter(kept)
+        return UsableRows(frame.filter(kept), labels, kept.arg_true(), bad)
 
-    def distinct_labels(self) -> LabelColumn:
-        """Each of its labels once."""
-        found: list[LabelColumn] = []
-        before = 0
-        for frame in self.frames([self.roles.label]):
-            found.append(self.label_column(frame, before))
-            before += frame.height
-            if len(found) == _JOINED:
-                found = [distinct_labels(found)]
-        return distinct_labels(found)
-
-    def written_rows(self) -> int:
-        """How many of its rows LLMs or rules wrote."""
-        if not {*WRITTEN_BY} <= {*self.columns}:
-            return 0
-        return sum(map(written_rows, self.frames(WRITTEN_BY)))
-
-    def labels(self, frame: pl.DataFrame, meaning: LabelMeaning, before: int = 0) -> pl.Series | None:
-        """What the labels of some of its rows count as; None where it has none."""
-        return meaning.of(self.label_column(frame, before)) if self.roles.label else None
-
-    def pairs(self, meaning: LabelMeaning, *, check: bool = True) -> pl.DataFrame:
-        """All rows as pairs; see `pairkit.dataset.columns.to_pairs`."""
-        frame = self.whole()
-        labels = self.labels(frame, meaning)
-        return to_pairs(frame, self.roles, self.where, labels, check=check, first_row=self.first_row)
+    def pairs(self, rows: UsableRows) -> pl.DataFrame:
+        """Rows as pairs; see `pairkit.dataset.columns.to_pairs`."""
+        return to_pairs(rows.frame, self.roles, self.where, rows.labels, first_row=self.first_row)
 
     def pair_columns(self) -> Set[str]:
         """The columns of `pairs` with known types, without reading any."""
         labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        none = next(self.frames(list(self.columns))).clear()
-        return {*typed_rows(to_pairs(none, self.roles, self.where, labels, check=False)).columns}
+        return {*typed_rows(to_pairs(self.head, self.roles, self.where, labels)).columns}
 
-    def _polars(self, rows: Any) -> pl.DataFrame:
-        try:
-            return pl.DataFrame(pl.from_arrow(rows))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-            reason = one_line(str(error), 200)
-            raise DataError(f"not readable as parquet ({reason})", path=self.path) from error
+
+class UsableRows(NamedTuple):
+    """Rows of a table, what their labels count as, the number of each from 0, and the rows left out."""
+
+    frame: pl.DataFrame
+    labels: pl.Series | None
+    numbers: pl.Series | None  # None for all
+    bad: pl.DataFrame | None
 
 
 class Labels(NamedTuple):
@@ -166,6 +161,7 @@ class SplitRows:
     labels: LabelsRead | None
     kept: Mapping[str, Sequence[KeptRows]]
     written: Mapping[str, int] = field(default_factory=dict)
+    bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def place(self, split: str, row: int) -> str:
         """Where a row of a split is from, as `file:row`."""
@@ -190,11 +186,16 @@ class PairFrames:
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
+    bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # of each table, once its rows were read
+
+
+def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
+    return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
 
 
 def decided(tables: Sequence[SourceTable], rules: LabelRules) -> Labels:
     """What the labels of tables that belong together mean."""
-    columns = [table.distinct_labels() for table in tables if table.roles.label]
+    columns = [table.distinct for table in tables if table.distinct is not None]
     if not columns:
         return Labels(LabelMeaning(), None, binary=True)
     meaning, read = decide_labels(columns, rules)
@@ -209,20 +210,24 @@ def read_pairs(
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
-    check: bool = True,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and whatever else the source has."""
-    tables = _opened(source, parts_of(source), split, columns)
+    tables = _opened(source, parts_of(source), split, columns, rules)
     found = decided([table for own in tables.values() for table in own], rules)
-    splits = {
-        name: _joined([table.pairs(found.meaning, check=check) for table in own], own)
-        for name, own in tables.items()
-    }
-    labels = source.labels if isinstance(source, PairDataset) else found.read
+    splits: dict[str, pl.DataFrame] = {}
+    bad: list[pl.DataFrame | None] = []
+    for name, own in tables.items():
+        rows = [table.usable(found.meaning) for table in own]
+        bad += [each.bad for each in rows]
+        splits[name] = _joined([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
+    report_bad_rows(left_out := joined(bad))
+    labels = found.read
+    if isinstance(source, PairDataset):
+        labels, left_out = source.labels, joined([source.bad_rows, left_out])
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
     if not binary:
         splits = {name: rows.with_columns(pl.col("label").cast(pl.Float32)) for name, rows in splits.items()}
-    return PairDataset(splits, source_name(source), "binary" if binary else "graded", labels)
+    return PairDataset(splits, source_name(source), "binary" if binary else "graded", labels, left_out)
 
 
 def read_rows(
@@ -233,19 +238,22 @@ def read_rows(
     rules: LabelRules = AS_FOUND,
 ) -> SplitRows:
     """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts."""
-    tables = _opened(source, parts_of(source, lines=True), split, columns, single=True)
+    tables = _opened(source, parts_of(source, lines=True), split, columns, rules, single=True)
     found = decided([table for own in tables.values() for table in own], rules)
     splits: dict[str, pl.DataFrame] = {}
     kept: dict[str, list[KeptRows]] = {}
+    bad: list[pl.DataFrame | None] = []
     for name, own in tables.items():
         frames, kept[name] = [], []
         for table in own:
-            frame = table.whole()
-            labels = table.labels(frame, found.meaning)
+            frame, labels, numbers, left_out = table.usable(found.meaning)
             frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
-            numbers = None if labels is None or not labels.has_nulls() else labels.is_not_null().arg_true()
+            if labels is not None and labels.has_nulls():
+                there = labels.is_not_null().arg_true()
+                numbers = there if numbers is None else numbers[there]
             height = frame.height if numbers is None else len(numbers)
             kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
+            bad.append(left_out)
         splits[name] = _joined(frames, own)
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
             raise DataError(
@@ -253,22 +261,25 @@ def read_rows(
                 f" {one_line(', '.join(splits[name].columns))}: read them one by one",
                 path=source_name(source),
             )
-    written = {name: sum(table.written_rows() for table in own) for name, own in tables.items()}
-    return SplitRows(splits, found.read, kept, written)
+    written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
+    return SplitRows(splits, found.read, kept, written, joined(bad))
 
 
 def read_frames(
     source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
 ) -> PairFrames:
-    """The pairs of a source, empty texts included; of Parquet files one at a time is in memory."""
+    """The pairs of a source without bad rows, which are counted; one Parquet file at a time is in memory."""
     tables = {
-        name: [SourceTable.opened(part, columns, hold=not is_parquet(part.table)) for part in own]
+        name: [SourceTable.opened(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
         for name, own in parts_of(source).items()
     }
     found = decided([table for own in tables.values() for table in own], rules)
+    bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
-        return typed_rows(table.pairs(found.meaning, check=False))
+        rows = table.usable(found.meaning)
+        bad[table.where] = joined([rows.bad])
+        return typed_rows(table.pairs(rows))
 
     return PairFrames(
         {name: [partial(read, table) for table in own] for name, own in tables.items()},
@@ -276,6 +287,7 @@ def read_frames(
         source_name(source),
         "binary" if found.binary else "graded",
         source.labels if isinstance(source, PairDataset) else found.read,
+        bad,
     )
 
 
@@ -294,6 +306,7 @@ def _opened(
     parts: Mapping[str, Sequence[TablePart]],
     split: Any,
     columns: Any,
+    rules: LabelRules,
     *,
     single: bool = False,
 ) -> dict[str, list[SourceTable]]:
@@ -301,8 +314,10 @@ def _opened(
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
     chosen = [wanted_split(parts, split, source)] if split else parts
+    skips = rules.bad_rows == "skip"
     return {
-        name: [SourceTable.opened(part, columns, single=single) for part in parts[name]] for name in chosen
+        name: [SourceTable.opened(part, columns, skips=skips, single=single) for part in parts[name]]
+        for name in chosen
     }
 
 

@@ -61,13 +61,14 @@ class PairDataset:
 
     `label_kind` is `binary` (whole numbers 0 and 1) or `graded` (floats in [0, 5]) for all splits alike.
     `labels` says what was made of the source's labels, and which rows were left out by theirs; None where
-    the source had none.
+    the source had none. `bad_rows` are the rows that were left out because a text or the label is missing.
     """
 
     splits: Mapping[str, pl.DataFrame]
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
+    bad_rows: pl.DataFrame | None = None
 
     def __len__(self) -> int:
         return sum(frame.height for frame in self.splits.values())

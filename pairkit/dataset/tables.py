@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +14,15 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.parquet_batches import FREE_VALUES, MAX_COLUMNS, MAX_VALUES_PER_BYTE, check_parquet
+from pairkit.dataset.table_limits import (
+    FREE_VALUES,
+    MAX_COLUMNS,
+    MAX_VALUES_PER_BYTE,
+    check_dictionaries,
+    check_size,
+    check_texts,
+    shared_bytes,
+)
 from pairkit.system.folders import read_object
 from pairkit.system.lines import (
     FREE_BYTES,
@@ -26,32 +35,7 @@ from pairkit.system.lines import (
 )
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_TEXT = pl.String | pl.Categorical | pl.Enum
-
-
-class TextSizes:
-    """Counts what a table's texts take: a file may hold a long text once for very many rows."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.begin()
-
-    def begin(self) -> None:
-        """Count anew."""
-        self._bytes = 0
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Count these rows too."""
-        self._bytes += sum(
-            int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(rows)
-        )
-        if self._bytes > FREE_BYTES and self._bytes > MAX_RATIO * self._path.stat().st_size:
-            raise DataError(
-                f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop"
-                " repeats",
-                path=self._path,
-            )
+_SEPARATED = (".csv", ".tsv")
 
 
 def is_table(path: Path) -> bool:
@@ -61,17 +45,25 @@ def is_table(path: Path) -> bool:
 
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
-    return 2 if header and _format(path) in _SEPARATORS else 1
+    return 2 if header and _format(path) in _SEPARATED else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that it lacks."""
     given = {*(columns or {}).values()} - {"none"}
-    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATORS:
+    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
         return True
-    _, first = next(read_text_lines(path), (1, ""))
-    names = first.strip().split(_SEPARATORS[_format(path)])
+    names = _first_line(path).split(_separator(path))
     return given <= {name.strip('"') for name in names}
+
+
+def _first_line(path: Path) -> str:
+    return next(read_text_lines(path), (1, ""))[1].strip()
+
+
+def _separator(path: Path) -> str:
+    """What separates the columns: in CSV a comma, or a semicolon or tab if the header has more of them."""
+    return "\t" if _format(path) == ".tsv" else max(",;\t", key=_first_line(path).count)
 
 
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
@@ -86,16 +78,21 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         )
     try:
         source = _source(path, suffix)
-        table = _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, header=header)
+        mark = _separator(path) if suffix in _SEPARATED else ""
+        table = (
+            _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, mark, header=header)
+        )
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
+        if "utf-8" in reason.lower():  # says in which row, and how to convert the file
+            deque(read_text_lines(path), maxlen=0)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
     if suffix in (".parquet", ".arrow"):
-        TextSizes(path).add(table)
+        check_texts(table, path)
     return table
 
 
@@ -112,7 +109,7 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
     if suffix in (".parquet", ".arrow"):
         return _checked(path, suffix)
-    if suffix in _SEPARATORS and not is_gzipped(path):
+    if suffix in _SEPARATED and not is_gzipped(path):
         with open_regular(path):
             return path
     lines = read_whole(path, UNLIMITED)
@@ -125,11 +122,11 @@ def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
     """A file of others, once it is known that it fits in memory; for Arrow see `_read_arrow`."""
     whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
     if suffix == ".parquet" and whole:
-        check_parquet(whole, path)
+        check_dictionaries(whole, path)
         whole.seek(0)
     elif suffix == ".parquet":
         with path.open("rb") as file:
-            check_parquet(file, path)
+            check_dictionaries(file, path)
     return whole or path
 
 
@@ -144,7 +141,7 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
             ) as file,
             pa.ipc.open_stream(file) as reader,
         ):
-            size, rows, unpacked, batches = file.size(), 0, 0, []
+            size, rows, unpacked, shared, batches = file.size(), 0, 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
@@ -154,6 +151,8 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
                     raise DataError(
                         f"claims {rows:,} rows in {size:,} bytes; save the dataset again", path=path
                     )
+                shared += sum(map(shared_bytes, batch.columns))
+                check_size(shared, path, size)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)
@@ -182,25 +181,15 @@ def _fields(dtype: object) -> int:
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
-def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
-    """Its columns of texts, and the texts of its columns of lists."""
-    for column in table.iter_columns():
-        dtype = column.dtype
-        if isinstance(dtype, _TEXT):
-            yield column
-        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, _TEXT):
-            yield column.explode()
-
-
-def _read(source: Path | io.BytesIO, suffix: str, *, header: bool) -> pl.DataFrame:
+def _read(source: Path | io.BytesIO, suffix: str, separator: str, *, header: bool) -> pl.DataFrame:
     # A path is to be taken literally, brackets and stars included; not every reader can be told so.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
-    if suffix in _SEPARATORS:
+    if separator:
         table = pl.read_csv(
             source,
             has_header=header,
-            separator=_SEPARATORS[suffix],
+            separator=separator,
             quote_char=None if suffix == ".tsv" else '"',
             infer_schema=False,
             glob=False,

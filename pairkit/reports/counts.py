@@ -14,6 +14,7 @@ from polars.datatypes import DataTypeClass
 
 from pairkit.app.errors import DataError
 from pairkit.app.progress import Listener, Progress
+from pairkit.dataset.bad_rows import by_reason, joined
 from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
@@ -181,7 +182,7 @@ def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
         "sources": _sources(rows),
         "kinds": {key: _kinds(rows.side(side)) for side, key in enumerate(rows.keys)},
         "overlap": {key: mean_overlaps(rows.side(side)) for side, key in enumerate(rows.keys)},
-        "dropped": drop_reasons(dataset.source, dataset.labels),
+        "dropped": drop_reasons(dataset.source, dataset.labels, dataset.bad_rows),
     }
 
 
@@ -228,14 +229,17 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
     return [round(mean, 2) if isinstance(mean, float) else None for mean in means]
 
 
-def drop_reasons(source: str, labels: LabelsRead | None = None) -> dict[str, dict[str, int]]:
-    """What was dropped, by statistics.json and by labels: title to reason to number."""
+def drop_reasons(
+    source: str, labels: LabelsRead | None = None, bad: pl.DataFrame | None = None
+) -> dict[str, dict[str, int]]:
+    """What was dropped, by statistics.json, by labels and as bad rows: title to reason to number."""
     path = Path(source) / "statistics.json"
     statistics = read_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
     told = {title: _reasons(sections.get(key)) for key, title in _TITLES.items()}
     told["Rows skipped by their label"] = _reasons(labels.skipped if labels else None)
+    told["Rows without a text or label"] = {reason: n for reason, n, _ in by_reason(joined([bad]))}
     return {title: reasons for title, reasons in told.items() if reasons}
 
 

@@ -68,6 +68,17 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     return _figure(cells, _distances(values, scale), _alpha)
 
 
+def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer] | None = None) -> float | None:
+    """Krippendorff's alpha of how often each class was chosen (unit, class); a unit counts `counts` times."""
+    judges = tally.sum(axis=1)
+    paired = judges > 1
+    chosen = tally[paired].astype(np.float64)
+    heavy = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
+    cells = (chosen.T * heavy) @ chosen - np.diag(heavy @ chosen)
+    found = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
+    return None if math.isnan(found) else found
+
+
 def _kappa(cells: _Array, distances: _Array) -> _Array:
     """Of tables `(…, value, value)` of what two judges said."""
     n = cells.sum((-2, -1))

@@ -175,7 +175,7 @@ def apply_review(
     rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel, drop_unsure=drop_unsure)
     if not rows["reviewed"].any():
         raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
-    made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset.labels])
+    made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset])
     audit_pairs(read_frames(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
     made.statistics["relabelled_pairs"] = relabelled

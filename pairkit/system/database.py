@@ -1,17 +1,19 @@
-"""SQLite files of ours: private, in WAL mode, of a known version, with errors that say what to do."""
+"""SQLite files of ours: private, of a known version, with errors that say what to do."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, write_errors
 
-_SCRATCH_KIB = 32 << 10  # of a scratch database in memory, and as much again of what is being sorted
+_MOUNTS = Path("/proc/self/mounts")
+# Kinds of file systems that several machines share, by how their names begin.
+_SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster", "gpfs", "lustre", "nfs", "panfs", "smb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,24 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA busy_timeout = 10000")
     if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
-        connection.execute("PRAGMA synchronous = NORMAL")
+        if _is_shared(path):  # a write-ahead log needs memory that all processes of the file share
+            connection.execute("PRAGMA journal_mode = DELETE")
+        else:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
+            connection.execute("PRAGMA synchronous = NORMAL")
     return connection
+
+
+def _is_shared(path: Path) -> bool:
+    """Whether a file is on a network file system, as far as the system reports it."""
+    if not _MOUNTS.exists():
+        return False
+    home = path.absolute().resolve()
+    mounts = (line.split() for line in _MOUNTS.read_text(errors="replace").splitlines())
+    kinds = {Path(fields[1].replace("\\040", " ")): fields[2] for fields in mounts if len(fields) > 2}
+    kind = next((kinds[place] for place in (home, *home.parents) if place in kinds), "")
+    return kind.startswith(_SHARED)
 
 
 def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
@@ -95,20 +111,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def scratch_database(tables: str) -> sqlite3.Connection:
-    """A database in a temporary file without a name; it ends with its connection, and with the process."""
-    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA cache_size = -{_SCRATCH_KIB}")
-    # Nobody is to find it after a crash, so nothing has to be undone or to be safe on the disk.
-    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {tables} BEGIN;")
-    return connection
-
-
-def scratch_errors() -> AbstractContextManager[None]:
-    """Turn the errors of a scratch database into ours: ConfigError where the disk of TMPDIR is full."""
-    return database_errors(Path("the folder for temporary files (TMPDIR)"))
 
 
 def _touch_private(path: Path) -> None:

@@ -370,6 +370,20 @@ def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: P
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
 
 
+def test_rows_that_were_left_out_are_kept_beside_the_model(
+    train_file: Path, bert: Path, tmp_path: Path
+) -> None:
+    data, out = tmp_path / "train.tsv", tmp_path / "model"
+    lines = train_file.read_text().splitlines()
+    data.write_text("\n".join([lines[0], "\t".join(" " * len(lines[0].split("\t"))), *lines[1:9], ""]))
+    how: dict[str, Any] = {"backbone": bert, "out": out, "epochs": 1, "progress": False}
+    with pytest.raises(DataError, match=r"train\.tsv:2: .*--bad-rows skip"):
+        aoe_train.train(data, **how)
+    run = aoe_train.train(data, bad_rows="skip", **how)
+    assert run.pairs == 8
+    assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
+
+
 def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path) -> None:
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=bert, progress=False)

@@ -18,6 +18,7 @@ from aoe_train.data.examples import check_labels, negative_counts, negatives_in_
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.records import shard
 from tests.published import write_pairs
 
@@ -231,6 +232,14 @@ def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path: 
     assert "train-1.csv:3, 0 in" in told[0]
     assert "train-1.csv:5)" in told[0]
     assert examples.reading.record()["left_out"] == {"neutral": 3}
+
+
+def test_rows_without_a_text_or_label_can_be_left_out(tmp_path: Path) -> None:
+    path, told = put(tmp_path / "a.csv", "text1,text2,label\na,b,yes\n,b,no\na,c,\nc,d,no\n"), list[str]()
+    examples = read_examples(path, rules=LabelRules(bad_rows="skip"), say=told.append)
+    assert rows_of(examples) == [(("a", "b"), 1), (("c", "d"), 0)]
+    assert told == [f"{path}: rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"]
+    assert examples.reading.record()["left_out"] == {"empty_text1": 1, "empty_label": 1}
 
 
 def test_scores_that_differ(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.judging.ensemble import cast_votes
-from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges, krippendorff_alpha
+from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
+from pairkit.reviews.agreement import nominal_alpha
 from tests.llm_labeler.simulated_judges import classes, judgements
 from tests.support.linear import assert_linear
 
@@ -218,16 +219,16 @@ def test_alpha_of_the_textbook() -> None:
     """Three coders, 15 units, many blanks: nominal alpha 0.691."""
     coders = ["*****34121133*3", "1*213343*******", "**21344*21133*4"]
     tally = np.array([[sum(coder[u] == value for coder in coders) for value in "1234"] for u in range(15)])
-    assert krippendorff_alpha(tally) == pytest.approx(0.691, abs=5e-4)
+    assert nominal_alpha(tally) == pytest.approx(0.691, abs=5e-4)
     distinct, counts = np.unique(tally, axis=0, return_counts=True)
-    assert krippendorff_alpha(distinct, counts) == pytest.approx(krippendorff_alpha(tally))
+    assert nominal_alpha(distinct, counts) == pytest.approx(nominal_alpha(tally))
 
 
 def test_alpha_at_its_ends() -> None:
-    assert krippendorff_alpha(np.array([[3, 0, 0], [0, 3, 0]])) == 1
-    assert krippendorff_alpha(np.array([[3, 0, 0], [3, 0, 0]])) is None  # one class: no chance to differ
-    assert krippendorff_alpha(np.array([[1, 0, 0], [0, 1, 0]])) is None  # nobody to agree with
-    worse = krippendorff_alpha(np.array([[1, 1], [1, 1], [1, 1]]))
+    assert nominal_alpha(np.array([[3, 0, 0], [0, 3, 0]])) == 1
+    assert nominal_alpha(np.array([[3, 0, 0], [3, 0, 0]])) is None  # one class: no chance to differ
+    assert nominal_alpha(np.array([[1, 0, 0], [0, 1, 0]])) is None  # nobody to agree with
+    worse = nominal_alpha(np.array([[1, 1], [1, 1], [1, 1]]))
     assert worse is not None
     assert worse < 0
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from pairkit.app.errors import LeakError
-from pairkit.dataset.audit import AuditReport, audit_pairs
+import pairkit
+from pairkit.app.errors import ConfigError, DataError, LeakError
+from pairkit.dataset.audit import AuditFinding, AuditReport, audit_pairs
 from pairkit.dataset.reader import read_frames
 from pairkit.dataset.records import PairDataset
 
@@ -94,7 +96,8 @@ def test_repeated_and_contradictory_pairs() -> None:
     report = audit(dataset(train=rows))
     assert report.repeated_pairs.count == 1
     assert report.contradictory_pairs.examples == ("e f | g h",)
-    assert (report.splits["train"].empty_texts, report.splits["train"].same_text) == (1, 1)
+    assert report.splits["train"].same_text == 1
+    assert report.bad_rows == {"empty_text1": AuditFinding(1, ("made up:6",))}
     assert report.leaks == []
 
 
@@ -134,3 +137,38 @@ def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
     assert "mean label" in text
     assert "3.50" in text
     assert "label 1" not in text
+
+
+def test_rows_that_other_commands_refuse(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,,no\ni,j,\n")
+    report = pairkit.audit(path)
+    assert report.to_dict()["bad_rows"]["empty_label"] == {"count": 2, "examples": (f"{path}:4",)}
+    assert "rows left out: empty label" in repr(report)
+    with pytest.raises(DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
+        report.check()
+    skipped = pairkit.audit(path, bad_rows="skip")
+    skipped.check()
+    assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
+
+
+def test_bad_rows_are_counted_and_kept_beside_the_output(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, out = tmp_path / "pairs.csv", tmp_path / "out"
+    path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,h,no\n")
+    with pytest.raises(DataError, match=r"pairs\.csv:4: label None: there is none; .*--bad-rows skip"):
+        pairkit.write(path, out)
+    made = pairkit.write(path, out, bad_rows="skip")
+    assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
+    kept = tmp_path / "out.bad-rows.jsonl"
+    assert told[1] == f"rows left out are in {kept}"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [(row["row"], row["reason"], row["text2"]) for row in rows] == [
+        (3, "empty_text1", "d"),
+        (4, "empty_label", "f"),
+    ]
+    with pytest.raises(ConfigError, match="bad_rows = 'drop'"):
+        pairkit.read(path, bad_rows="drop")

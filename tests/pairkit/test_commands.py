@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from pairkit.app.commands import add_command, application, tell_details
+from pairkit.app.commands import add_command, application, tell_details, with_input_flags
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings
@@ -200,6 +200,25 @@ def test_details_are_printed_once_and_only_ours(
     logging.getLogger("somebody.elses").info("their own")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
     logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (
+            "pairs report d.csv",
+            "pairs report d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
+        ),
+        ("aoe evaluate --data d.csv", "aoe evaluate --data d.csv --columns text1=1,text2=2 --labels a=skip"),
+        ("pairs report other", "pairs report other"),
+    ],
+)
+def test_a_next_step_reads_the_source_as_this_one_did(step: str, words: str) -> None:
+    columns = {"text1": "1", "text2": "2"}
+    given = {"columns": columns, "labels": "a=skip", "label_range": None, "bad_rows": "skip"}
+    for source in ({"source": "d.csv"}, {"data": {"name": "d.csv"}}, {"data": "d.csv"}):
+        assert " ".join(with_input_flags(step.split(), source | given)) == words
+    assert with_input_flags(step.split(), {"source": "d.csv", "bad_rows": "error"}) == step.split()
 
 
 def test_columns_by_name_or_number() -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import stat
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.system import database
 from pairkit.system.database import (
     Schema,
     connect,
     database_errors,
     open_database,
     prepare,
-    scratch_database,
-    scratch_errors,
 )
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
@@ -72,6 +68,25 @@ def test_a_file_that_another_process_writes_to(store: Path) -> None:
         second.execute("BEGIN IMMEDIATE")
 
 
+@pytest.mark.parametrize(("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")])
+def test_a_write_ahead_log_is_only_used_on_local_disks(
+    store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts, shared = store.with_name("mounts"), store.parent / "my files"
+    place = str(shared).replace(" ", "\\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/home {place} {kind} rw 0 0\n")
+    monkeypatch.setattr(database, "_MOUNTS", mounts)
+    shared.mkdir()
+    for name in ("new.sqlite", "old.sqlite"):
+        if name == "old.sqlite":
+            store.rename(shared / name)
+        with closing(open_database(shared / name, SCHEMA, create=True, absent="")) as connection:
+            connection.execute("INSERT INTO toys VALUES ('bear')")
+            assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
+            names = {path.name for path in shared.glob(f"{name}-*")}
+            assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
+
+
 def test_a_read_only_connection_writes_nothing(store: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
@@ -81,40 +96,3 @@ def test_rights_are_mended(store: Path) -> None:
     store.chmod(0o644)
     open_database(store, SCHEMA, create=True, absent="").close()
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
-
-
-SCRATCH = """
-import os
-from pathlib import Path
-from pairkit.system.database import scratch_database
-
-connection = scratch_database("CREATE TABLE toys (name TEXT);")
-rows = ((f"{number} {'long ' * 200}",) for number in range(60_000))  # 60 MB, of which 32 in memory
-connection.executemany("INSERT INTO toys VALUES (?)", rows)
-print(*connection.execute("SELECT count(*), sum(length(name)) FROM toys").fetchone())
-print([*Path(os.environ["TMPDIR"]).iterdir()])
-for file in Path("/proc/self/fd").glob("*"):
-    if os.path.lexists(file):
-        print(os.readlink(file))
-"""
-
-
-def test_a_scratch_database_is_a_file_without_a_name(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRATCH],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    said, names, *files = ran.stdout.splitlines()
-    assert (said, names) == ("60000 60348890", "[]")
-    if files:  # where the kernel tells
-        assert any(name.startswith(str(tmp_path)) and name.endswith("(deleted)") for name in files)
-
-
-def test_a_full_disk_of_a_scratch_database_is_told() -> None:
-    with closing(scratch_database("CREATE TABLE toys (name TEXT);")) as connection:
-        connection.execute("PRAGMA max_page_count = 9")
-        with pytest.raises(ConfigError, match="no space left on the device; free some"), scratch_errors():
-            connection.executemany("INSERT INTO toys VALUES (?)", [("long " * 200,)] * 1000)

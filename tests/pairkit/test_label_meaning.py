@@ -87,9 +87,10 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         (["neutral"], {}, r":1: label 'neutral'"),
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
-        (["true", "yes"], {}, r":1: label 'true'"),
+        (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
         (["-", "true"], {}, r":1: label '-'"),
-        ([1, None], {}, r":2: label None: there is none; fill it, or drop the row"),
+        ([1, None], {}, r":2: label None: there is none; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan: there is none"),
         (["1", " "], {}, r":2: label ' ': there is none"),
         (["0.5", "nan"], {}, r":2: label 'nan': there is none"),
@@ -152,10 +153,64 @@ def test_a_person_says_what_numbers_count_as(said: Any) -> None:
 
 def test_words_are_told_apart_without_case_and_a_missing_one_is_named() -> None:
     assert values(read(["Yes", "nope"], said="YES=1,nope=0.25")) == [1, 0.25]
-    says = r":2: label 'neutral' is none of those .*\(entailment, contradiction\); add to --labels"
-    with pytest.raises(DataError, match=says):
-        read(["entailment", "neutral"], said="entailment=1,contradiction=0")
+    with pytest.raises(DataError, match=r":2: label 2 is none of those .*\(0, 1\); add to --labels"):
+        read([0, 2], said="0=1,1=skip")
     assert values(read([True, False], said={True: 0, False: 1})) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said", "expected", "meaning"),
+    [
+        (["Yes", "no", "maybe"], "maybe=skip", [1, 0], "maybe=skip, yes=1, no=0"),
+        (
+            ["duplicate", "related", "non-duplicate"],
+            "related=0",
+            [1, 0, 0],
+            "related=0, duplicate=1, non-duplicate=0",
+        ),
+        (["1", "0", "?"], "?=skip", [1, 0], "?=skip, 0 and 1"),
+        ([1, 0, -1], "-1=skip", [1, 0], "-1=skip, 0 and 1"),
+        (["4.5", "n/a", "0"], "n/a=skip", [4.5, 0], "n/a=skip, scores from 0 to 5"),
+        (["yes", "no"], "no=0.5", [1, 0.5], "no=0.5, yes=1"),
+        (["yes", "no"], "maybe=skip", [1, 0], "yes=1, no=0"),
+        ([1, 0], "maybe=skip", [1, 0], "0 and 1"),
+        (["entailment", "neutral"], "contradiction=0", [1], "entailment=1, neutral=skip"),
+    ],
+)
+def test_labels_that_are_not_named_keep_their_meaning(
+    labels: list[Any], said: str, expected: list[float], meaning: str
+) -> None:
+    found = read(labels, said=said)
+    assert found.labels is not None
+    assert (values(found), found.labels.meaning) == (expected, meaning)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said", "says"),
+    [
+        (
+            [0, 1, 2],
+            "2=0",
+            r":1: label 0 is none of those whose meaning was given \(2\)",
+        ),  # may be classes of NLI
+        ([0, 2, -1], "-1=skip", r":2: label 2: 0, 2 may be classes"),
+        (
+            ["yes", "dup", "maybe"],
+            "maybe=skip",
+            r":2: label 'dup'; .*Found dup, yes: .* --labels dup=skip \(labels=\)",
+        ),
+        (
+            ["yes", "no", "dup", "dunno"],
+            None,
+            r":3: label 'dup'; .* --labels dunno=skip,dup=skip \(labels=\)",
+        ),
+    ],
+)
+def test_labels_that_are_not_named_are_refused_if_they_are_not_certain(
+    labels: list[Any], said: str | None, says: str
+) -> None:
+    with pytest.raises(DataError, match=says):
+        read(labels, said=said)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pairkit import audit
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.negatives import negative_columns, negatives_of
+from pairkit.dataset.negatives import lists_of_negatives, negative_columns
 from pairkit.dataset.reader import read_pairs, read_rows
 
 WIDE = [
@@ -130,7 +130,11 @@ def test_files_of_one_split_may_differ_in_how_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "row", "says"),
     [
-        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; drop the row"),
+        (
+            "anchor,positive,negative",
+            "d,e,",
+            r"a\.csv:3: negative is empty; fill in a negative",
+        ),
         (
             "anchor,positive,negative_1,negative_2",
             "d,e,, ",
@@ -144,7 +148,7 @@ def test_a_row_has_one_at_least(tmp_path: Path, header: str, row: str, says: str
     for read in (read_rows, read_pairs):
         with pytest.raises(DataError, match=says):
             read(tmp_path / "a.csv")
-    assert audit(tmp_path / "a.csv").splits["train"].empty_texts == 1
+    assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
 
 
 def test_an_empty_list_is_no_negative() -> None:
@@ -237,6 +241,6 @@ def test_no_text_is_lost_and_none_is_added(
         schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},
         orient="row",
     )
-    found = negatives_of(frame, ["negative_1", "negative_2", "negatives"], "here", check=False)
+    found = lists_of_negatives(frame, ["negative_1", "negative_2", "negatives"], "here", 1)
     expected = [[text for text in (one, two, *more) if text and text.strip()] for one, two, more in rows]
-    assert found.to_list() == [texts or [None] for texts in expected]
+    assert found.to_list() == expected

@@ -13,7 +13,6 @@ from pairkit.app.errors import ConfigError, DataError, PairkitError
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reader import read_pairs, read_rows, split_names
 from pairkit.dataset.records import write_dataset
-from pairkit.dataset.row_stream import open_rows
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
@@ -38,6 +37,29 @@ def rows(source: Path, **arguments: Any) -> list[tuple[Any, ...]]:
 def test_csv(tmp_path: Path, name: str) -> None:
     path = put(tmp_path / name, 'text1,text2,label\none,two,1\n"thr""ee,\n",four,0\n')
     assert rows(path) == [("one", "two", 1), ('thr"ee,\n', "four", 0)]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz"])
+def test_csv_of_a_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
+    """A byte order mark, another separator, quoted line ends, and two columns of one name."""
+    lines = ["text1,text2,label,label,a, b", "one,two,1,x,", '"thr""ee,\n",four,0,x,']
+    text = "\n".join(line.replace(",", mark).replace(f"a{mark} b", "a, b") for line in lines)
+    assert rows(put(tmp_path / name, f"\ufeff{text}\n")) == [
+        ("one", "two", 1),
+        (f'thr"ee{mark}\n', "four", 0),
+    ]
+    path = put(tmp_path / name, text.partition("\n")[2])
+    columns = {"text1": "1", "text2": "2", "label": "3"}
+    assert rows(path, columns=columns)[0] == ("one", "two", 1)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_bytes_of_another_encoding_are_named_with_their_row(tmp_path: Path, name: str) -> None:
+    lines = ['{"text1": "a"}', '{"text1": "ö"}'] if name == "a.jsonl" else ["text1", "ö"]
+    (tmp_path / name).write_bytes("\n".join([*lines, ""]).encode("latin-1"))
+    with pytest.raises(DataError, match=rf"{name}:2: not UTF-8 \(byte 0xf6\); convert .* iconv -f latin1"):
+        read_rows(tmp_path / name)
 
 
 def test_tsv_has_no_quoting(tmp_path: Path) -> None:
@@ -109,7 +131,11 @@ def test_a_folder_of_splits(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, expected text1, text2, label"),
-        ("a.csv", "text1,text2,label\na,b,1\n ,b,1\n", r"a\.csv:3: text1 is empty; drop the row"),
+        (
+            "a.csv",
+            "text1,text2,label\na,b,1\n ,b,1\n",
+            r"a\.csv:3: text1 is empty; fill it, .*--bad-rows skip",
+        ),
         ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:2: text2 is empty"),
         ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:3: label '7'; expected 0 or 1"),
         ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:2: label None"),
@@ -127,8 +153,42 @@ def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: 
         read_pairs(put(tmp_path / name, text))
 
 
-def test_an_audit_may_read_empty_texts(tmp_path: Path) -> None:
-    assert rows(put(tmp_path / "a.csv", "text1,text2,label\n,b,1\n"), check=False) == [(None, "b", 1)]
+@pytest.mark.parametrize(
+    ("name", "text", "usable", "left_out"),
+    [
+        (
+            "a.csv",
+            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne, ,no\nf,g,maybe\n,g,maybe\nh,i,no\n,,\n",
+            ["a", "h"],
+            [(3, "empty_text1"), (4, "empty_label"), (5, "empty_text2"), (9, "empty_label")],
+        ),
+        ("a.csv", "text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
+        ("a.csv", "anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
+        ("a.csv", "anchor,positive,negative\na,b,c\nd,e,\n", ["a"], [(3, "empty_negative")]),
+        ("a.txt", "one\n\ntwo\n", ["one", "two"], [(2, "empty_text")]),
+    ],
+)
+def test_bad_rows_are_left_out_with_their_places(
+    tmp_path: Path, name: str, text: str, usable: list[str], left_out: list[tuple[int, str]]
+) -> None:
+    path = put(tmp_path / name, text)
+    rules = label_rules("maybe=skip", None, "skip")
+    found = read_rows(path, rules=rules)
+    assert found["train"].to_series(0).to_list() == usable
+    assert found.bad_rows.select("row", "reason").rows() == left_out
+    lines = path.read_text().splitlines()
+    places = [int(found.place("train", row).rpartition(":")[2]) for row in range(len(usable))]
+    assert [lines[place - 1].split(",")[0] for place in places] == usable
+    if name != "a.txt":
+        pairs = read_pairs(path, rules=rules)
+        assert pairs["train"]["text1"].unique(maintain_order=True).to_list() == usable
+        assert read_pairs(pairs, rules=rules).bad_rows.equals(found.bad_rows)  # type: ignore[union-attr]
+
+
+def test_an_odd_label_behind_a_bad_row_is_named_with_its_own_row(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
+    with pytest.raises(DataError, match=r"a\.csv:4: label 'dup'"):
+        read_pairs(path, rules=label_rules(None, None, "skip"))
 
 
 def test_no_such_source(tmp_path: Path) -> None:
@@ -274,10 +334,7 @@ def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, n
     (tmp_path / name).write_bytes(data)
     frame = read_pairs(tmp_path / name, columns=BY_NUMBER).splits["train"]
     assert frame.rows() == [("a", "b", 1), ("c", "d", 0)]
-    stream = open_rows(tmp_path / name, columns=BY_NUMBER)
-    pieces = [piece.rows for stretch in stream.stretches for piece in stream.read(stretch)]
-    assert pl.concat(pieces).rows() == frame.rows()
-    assert stream.place(0, 0).endswith(f"{name}:1")
+    assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
 
 
 def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:

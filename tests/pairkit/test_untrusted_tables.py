@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pairkit.app.errors import DataError
-from pairkit.dataset import parquet_batches as parquet
-from pairkit.dataset import tables
-from pairkit.dataset.parquet_batches import ParquetBatches, check_parquet
+from pairkit.dataset import table_limits, tables
+from pairkit.dataset.parquet_batches import ParquetBatches
 from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.table_limits import check_parquet
 from pairkit.dataset.tables import read_table
 from tests.pairkit.peak import peak_mib
 
@@ -57,10 +57,9 @@ def test_sound_files_are_read(tmp_path: Path, codec: str, version: str, dictiona
 def test_bombs_are_refused(
     tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "FREE_VALUES", 1000)
-    monkeypatch.setattr(parquet, "MAX_COLUMNS", 50)
-    monkeypatch.setattr(parquet, "FREE_BYTES", 1 << 20)
-    monkeypatch.setattr(tables, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(table_limits, "FREE_VALUES", 1000)
+    monkeypatch.setattr(table_limits, "MAX_COLUMNS", 50)
+    monkeypatch.setattr(table_limits, "FREE_BYTES", 1 << 20)
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), path, compression="zstd")
     for packed in (path, tmp_path / "a.parquet.gz"):
@@ -83,6 +82,24 @@ def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "claims more than 4,194,304 values" in says
     assert mib < 80  # unpacked, it is 1.2 GB
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_long_text_is_not_written_out_for_each_row(tmp_path: Path, name: str, nested: bool) -> None:
+    """A column that is a dictionary of Arrow: 100 kB for each of 40,000 rows, in a file of a few kB."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
+    column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
+    rows, path = pa.table({"text1": column}), tmp_path / name
+    if name == "a.parquet":
+        pq.write_table(rows, path, compression="zstd")
+    else:
+        with pa.ipc.new_stream(path, rows.schema) as writer:
+            writer.write_table(rows)
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
+    says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
+    assert "the same in too many rows" in says
+    assert mib < 100  # unpacked, it is 4 GB
 
 
 def test_batches_shrink_where_a_long_text_is_repeated(tmp_path: Path) -> None:
