@@ -100,9 +100,10 @@ def check_files(sources: Sources, settings: TrainSettings, *, own: Collection[st
     total = 0
     for source in given:
         files = files_of(source)
-        if isinstance(source, str | Path) and not files and not is_hub_name(source):
+        is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
+        if isinstance(source, str | Path) and not files and not is_on_hub:
             parts_of(source)  # says that it is not there
-        read_again &= bool(files) or source is sources.judged
+        read_again &= not is_on_hub or source is sources.judged
         for size, file in ((file.stat().st_size, file) for file in files):
             if not size:
                 raise DataError("is empty (0 bytes); expected rows", path=file)

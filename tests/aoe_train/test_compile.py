@@ -9,7 +9,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from transformers import AutoModel
 
-from aoe_train.model.packing import attention, run
+from aoe_train.model.packing import flash, sequences
 from tests.aoe_train.test_no_waiting import batch, pair_model
 
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [2, 7, 11, 12, 12])
@@ -40,8 +40,8 @@ def attended(
 
 
 def test_with_flash_attention_a_backbone_is_one_graph(shallow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "has_flash", lambda _: True)
-    monkeypatch.setattr(attention, "_kernel", attended)
+    monkeypatch.setattr(sequences, "has_flash", lambda _: True)
+    monkeypatch.setattr(flash, "_kernel", attended)
     counts = frames(shallow, autocast=True)
     assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
     assert counts[1] == counts[-1]

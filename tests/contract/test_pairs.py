@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.contract.conftest import Done, run_pairs
+from tests.contract.conftest import Done, environment, run_alone, run_pairs
 
 COMMANDS = ("audit", "report", "show", "export", "merge", "split", "push")
 
@@ -56,9 +56,8 @@ def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
     assert f"empty text1 in 1 (first: {tmp_path / 'a.tsv'}:3); fill them" in audited.error
     skipped = run_pairs("audit", str(tmp_path / "a.tsv"), "--bad-rows", "skip")
     assert (skipped.code, "empty text1" in skipped.out) == (0, True)
-    exported = run_pairs(
-        "export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "y"), "--bad-rows", "skip"
-    )
+    flags = ("--out", str(tmp_path / "y"), "--bad-rows", "skip")
+    exported = run_alone("pairkit", "export", str(tmp_path / "a.tsv"), *flags, environ=environment())
     assert f"rows left out: empty text1 in 1 ({tmp_path / 'a.tsv'}:3)" in exported.err
     assert (tmp_path / "y.bad-rows.jsonl").is_file()
     assert run_pairs("audit", str(tmp_path / "b.tsv")).code == 3
