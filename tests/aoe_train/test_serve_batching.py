@@ -111,6 +111,20 @@ def test_a_large_request_lets_small_ones_in_between() -> None:
     assert len(model.batches) == 21
 
 
+def test_small_requests_are_read_before_the_rest_of_a_large_one() -> None:
+    read: list[str] = []
+
+    class Counted(Words):
+        def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+            read.extend(texts)
+            return np.ones(len(texts), np.int64)
+
+    large = [f"{number} {'a' * 1000}" for number in range(500)]
+    encoded(Counted(), [(large, None), (["small"], None)], 1000)
+    assert read.index("small") < 100
+    assert [text for text in read if text != "small"] == large
+
+
 def test_what_is_too_much_is_refused_and_leaves_nothing_behind() -> None:
     async def ask() -> None:
         batcher = Batcher(Words(), batch_tokens=100, most_texts=3)

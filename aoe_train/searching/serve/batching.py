@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +21,7 @@ from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
+_CHARACTERS_READ = 50_000  # without a break
 R = TypeVar("R")
 
 
@@ -40,6 +41,19 @@ class _QueuedTexts(NamedTuple):
     job: _Job
 
 
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    """Texts in parts of so many characters as are read in some milliseconds, and at least a text."""
+    part, characters = list[str](), 0
+    for text in texts:
+        part.append(text)
+        characters += len(text)
+        if characters >= _CHARACTERS_READ:
+            yield part
+            part, characters = [], 0
+    if part:
+        yield part
+
+
 class Batcher:
     """A model with a queue. It belongs to one event loop."""
 
@@ -57,10 +71,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         came = loop.time()
         try:
-            lengths = await loop.run_in_executor(self._reading, count_tokens, self._model, texts, prompt)
+            lengths: list[int] = []
+            for part in _parts(texts):  # one by one, so that other requests come in between
+                found = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
+                lengths += found.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue, so_far = self._queues.setdefault(prompt, []), 0
-            for place, (text, tokens) in enumerate(zip(texts, lengths.tolist(), strict=True)):
+            for place, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 so_far += tokens
                 rank = came + so_far / _TOKENS_A_SECOND
                 heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, place, job))
