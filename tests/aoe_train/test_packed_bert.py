@@ -121,11 +121,13 @@ def test_it_is_not_saved(bert: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "saved").exists()
 
 
-def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path, precision: str) -> None:
     (tmp_path / "texts.txt").write_text("a dog\n")
     program = (
         "import sys; from aoe_train.cli import app\n"
-        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q'], standalone_mode=False)\n"
+        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q', '--precision', {precision!r}],"
+        " standalone_mode=False)\n"
         "print(*sys.modules)"
     )
     told = subprocess.run(
@@ -134,7 +136,8 @@ def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
-    assert np.array_equal(np.load(tmp_path / "v.npy"), encode(["a dog"], model=str(bert), progress=False))
+    again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), again)
 
 
 def test_little_work_is_done_on_one_thread(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
