@@ -126,8 +126,8 @@ def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path, precision: s
     (tmp_path / "texts.txt").write_text("a dog\n")
     program = (
         "import sys; from aoe_train.cli import app\n"
-        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q', '--precision', {precision!r}],"
-        " standalone_mode=False)\n"
+        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q',"
+        f" '--precision', {precision!r}], standalone_mode=False)\n"
         "print(*sys.modules)"
     )
     told = subprocess.run(

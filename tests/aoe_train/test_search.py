@@ -17,6 +17,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
 from aoe_train.searching import near_duplicates
+from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
@@ -236,6 +237,20 @@ def test_a_damaged_index_is_one_line(
     again = aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
     assert again.rows == 60
     assert aoe_train.search(tmp_path / "index", "a dog", by="words")
+
+
+def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
+    index = aoe_train.open_index(made, model=bert)
+    queries = [
+        SearchQuery(text, 3 + place, {"state": "open"} if place == 2 else {}, {}, by, None)
+        for place, (text, by) in enumerate(zip(sentences(4), ["both", "model", "both", "words"], strict=True))
+    ]
+    vectors = [None if query.by == "words" else index._vector(query.text) for query in queries]
+    found = index.search_together(queries, vectors)
+    for query, hits in zip(queries, found, strict=True):
+        alone = index.search(query.text, top=query.top, where=query.where, by=query.by)
+        assert [hit.place for hit in hits] == [hit.place for hit in alone]
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-6)
 
 
 def test_a_column_of_the_name_that_an_index_uses_is_not_lost(bert: Path, tmp_path: Path):
