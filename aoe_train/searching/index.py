@@ -155,7 +155,11 @@ class SearchIndex:
             if not query.text.strip():
                 raise DataError("the text is empty; give what to search for")
             rows.append(allowed(self._rows, query.where, query.before))
-        units = [None if vector is None else scaled_to_one(vector[None])[0] for vector in vectors]
+        units = {
+            place: scaled_to_one(vector[None])[0]
+            for place, vector in enumerate(vectors)
+            if vector is not None
+        }
         nearest: dict[int, RankedRows] = {}
         by_count: dict[int, list[int]] = {}
         for place, (query, way, allowed_rows) in enumerate(zip(queries, ways, rows, strict=True)):
@@ -168,7 +172,7 @@ class SearchIndex:
             self._hits(
                 self.ranker.ranked(
                     query.text,
-                    units[place],
+                    units.get(place),
                     query.top,
                     rows[place],
                     by=ways[place],

@@ -111,8 +111,8 @@ class NearDuplicates:
         if self.within:
             table = ResultTable("texts", "cosine", "row", "text")
             for group in self.groups[:rows]:
-                cosine = self.pairs.filter(pl.col("place1").is_in(group))["cosine"].min()
-                heads = [(f"{len(group):,}", f"{cosine:.3f}"), *[("", "")] * len(group)]
+                lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
+                heads = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
                 for head, text in zip(heads, _shown(self.asked, group[:_MEMBERS]), strict=False):
                     table.add_row(*head, *text)
                 if more := len(group[_MEMBERS:]):
@@ -169,8 +169,8 @@ def alike(
     show(Progress("compare texts", len(asked), len(asked), ended=True))
     one, other, cosine = _nearest_of_each([found, *new], neighbours, within=within)
     order = np.lexsort((other, one, -cosine))
-    pairs = {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
-    return pairs, int((counts > neighbours).sum())
+    ordered = {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
+    return ordered, int((counts > neighbours).sum())
 
 
 class _Pairs(NamedTuple):
@@ -215,8 +215,10 @@ def _searched(
         if queries is None:
             near &= found.places != rows
         one, other = rows[near], found.places[near]
-        ends = (one, other) if queries is not None else (np.minimum(one, other), np.maximum(one, other))
-        yield start + len(block), one, _Pairs(*ends, found.scores[near])
+        pairs = _Pairs(one, other, found.scores[near])
+        if queries is None:
+            pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), pairs.cosine)
+        yield start + len(block), one, pairs
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
@@ -233,4 +235,4 @@ def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _P
     ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
     kept = np.zeros(len(pairs.one), bool)
     kept[order[ranks < count] % max(len(kept), 1)] = True
-    return _Pairs(*(column[kept] for column in pairs))
+    return _Pairs(pairs.one[kept], pairs.other[kept], pairs.cosine[kept])

@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 # Hits of an index for each request and the vector of its text, which those by words lack.
-Search = Callable[[list[tuple[SearchRequest, np.ndarray | None]]], list[Sequence[Any]]]
+Search = Callable[[list[tuple[SearchRequest, np.ndarray | None]]], Sequence[Sequence[Any]]]
 
 
 class EmbeddingServer:
