@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
-from aoe_train import Encoder, encode
+from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_bert
@@ -138,6 +139,17 @@ def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path, precision: s
     assert loaded & HEAVY == set()
     again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
     assert np.array_equal(np.load(tmp_path / "v.npy"), again)
+
+
+@pytest.mark.parametrize("chosen", [None, "ACTIVE"])
+def test_commands_let_idle_threads_sleep(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+    monkeypatch.setattr(__main__, "start", lambda _: None)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", chosen)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    __main__.main()
+    assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
 
 
 def test_little_work_is_done_on_one_thread(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
