@@ -301,8 +301,8 @@ add_command(
 add_command(
     app,
     distill,
-    "aoe distill --model minilm --data sentences.txt --out static",
-    "aoe distill -m M --data corpus.parquet --dim 128 --out static-128",
+    "aoe distill sentences.txt --model minilm --out static",
+    "aoe distill corpus.parquet -m M --dim 128 --out static-128",
 )
 
 

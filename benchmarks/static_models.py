@@ -54,7 +54,7 @@ def main() -> None:
         for dim in dims:
             with tempfile.TemporaryDirectory() as folder:
                 out, begun = Path(folder) / "static", time.process_time()
-                aoe_train.distill(encoder, sentences[:count], out=out, dim=dim, progress=False)
+                aoe_train.distill(sentences[:count], model=encoder, out=out, dim=dim, progress=False)
                 seconds = time.process_time() - begun
                 from sentence_transformers import SentenceTransformer
 

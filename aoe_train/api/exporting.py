@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from aoe_train.api.parameters import MODEL, Data, Layers, Model
+from aoe_train.api.parameters import MODEL, Layers, Model
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.dataset.flags import Out
@@ -96,9 +96,9 @@ def export(
 
 
 def distill(
-    model: Annotated[str | Path | Encoder, Model],
-    texts: Annotated[Source, Data],
+    texts: Annotated[Source, Flag(metavar="INPUT", positional=True)],
     *,
+    model: Annotated[str | Path | Encoder, Model],
     out: Annotated[str | Path, Out],
     dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
     progress: bool | Listener = True,
@@ -112,10 +112,10 @@ def distill(
     vectors are kept below `$AOE_CACHE/vectors`, so that a killed call continues.
 
     Args:
-        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         texts: Texts without labels: a file, a folder or a Hub id. In Python also rows in memory. They should
             be of the kind that the static model is for; of rows with several texts, all are used. Some 20,000
             make a good model; more make a better one.
+        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: A folder that doesn't exist yet.
         dim: Size of a vector. Fewer numbers are the principal axes. Default: the model's.
         progress: Whether to show progress on stderr, or a function to be told of it.

@@ -189,7 +189,7 @@ def duplicates(
         folder: What `aoe index` made.
         least: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
         against: Look for the texts of this index instead of its own. It is of the same model.
-        neighbours: Number of neighbours of each text to look at. Default: 50.
+        neighbours: Number of near texts to keep of each text, the nearest. Default: 50.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:

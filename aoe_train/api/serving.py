@@ -98,14 +98,10 @@ def serve(
 
 
 def _searching(folder: Path, embedder: Embedder) -> Search:
-    from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.index import SearchIndex, SearchQuery
 
     index = SearchIndex(folder, embedder)
-    return lambda sought: index.search(
-        sought.text,
-        top=sought.top,
-        where=sought.where,
-        before=sought.before,
-        by=sought.by,
-        weight=sought.weight,
+    return lambda asked: index.search_together(
+        [SearchQuery(one.text, one.top, one.where, one.before, one.by, one.weight) for one, _ in asked],
+        [vector for _, vector in asked],
     )

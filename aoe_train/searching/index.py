@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
 from aoe_train.searching.folder import DIGEST, read_manifest, read_probe, read_rows_of, read_vectors
 from aoe_train.searching.nearest import IndexVectors, Searcher
-from aoe_train.searching.ranking import Ranker, allowed, checked
+from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
 from aoe_train.searching.text_rows import as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
@@ -56,6 +56,17 @@ class IndexHit:
         """As in the JSON of `aoe search --json`."""
         scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
         return {**scores, "row": as_json(self.row)}
+
+
+class SearchQuery(NamedTuple):
+    """What is searched for; see `SearchIndex.search`."""
+
+    text: str
+    top: int
+    where: Mapping[str, Any]
+    before: Mapping[str, Any]
+    by: str
+    weight: float | None
 
 
 class SearchIndex:
@@ -126,20 +137,59 @@ class SearchIndex:
             ConfigError: No such column or way, or a number out of its range.
             DataError: A text of blanks, or damaged vectors.
         """
-        way = checked(top, by, weight)
-        if not text.strip():
-            raise DataError("the text is empty; give what to search for")
-        rows = allowed(self._rows, where or {}, before or {})
-        if rows is not None and not len(rows):
-            return []
-        vector = None if way == "words" else self._vector(text)
-        found = self.ranker.ranked(text, vector, top, rows, by=way, weight=weight)
+        query = SearchQuery(text, top, where or {}, before or {}, by, weight)
+        vector = None if by == "words" or not text.strip() else self._vector(text)
+        return self.search_together([query], [vector])[0]
+
+    def search_together(
+        self, queries: Sequence[SearchQuery], vectors: Sequence[np.ndarray | None]
+    ) -> list[list[IndexHit]]:
+        """The hits of each query by its vector, which one by words lacks: one pass over the index for all.
+
+        Raises:
+            ConfigError, DataError: See `search`.
+        """
+        ways, rows = [], []
+        for query in queries:
+            ways.append(checked(query.top, query.by, query.weight))
+            if not query.text.strip():
+                raise DataError("the text is empty; give what to search for")
+            rows.append(allowed(self._rows, query.where, query.before))
+        units = {
+            place: scaled_to_one(vector[None])[0]
+            for place, vector in enumerate(vectors)
+            if vector is not None
+        }
+        nearest: dict[int, RankedRows] = {}
+        by_count: dict[int, list[int]] = {}
+        for place, (query, way, allowed_rows) in enumerate(zip(queries, ways, rows, strict=True)):
+            if way != "words" and allowed_rows is None:
+                by_count.setdefault(candidates(way, query.top), []).append(place)
+        for count, places in by_count.items():
+            found = self.ranker.nearest(np.stack([units[place] for place in places]), count, None)
+            nearest.update(zip(places, found, strict=True))
+        return [
+            self._hits(
+                self.ranker.ranked(
+                    query.text,
+                    units.get(place),
+                    query.top,
+                    rows[place],
+                    by=ways[place],
+                    weight=query.weight,
+                    nearest=nearest.get(place),
+                )
+            )
+            for place, query in enumerate(queries)
+        ]
+
+    def _hits(self, found: RankedRows) -> list[IndexHit]:
         frame = self._rows[found.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
         unknown = [None] * len(found.places)
         columns = [unknown if known is None else known.tolist() for known in (found.cosines, found.words)]
-        told_rows = frame.drop(DIGEST).iter_rows(named=True)
-        return list(map(IndexHit, found.places.tolist(), found.scores.tolist(), *columns, texts, told_rows))
+        own_rows = frame.drop(DIGEST).iter_rows(named=True)
+        return list(map(IndexHit, found.places.tolist(), found.scores.tolist(), *columns, texts, own_rows))
 
     def search_every(
         self,
@@ -186,6 +236,4 @@ class SearchIndex:
             raise ConfigError(
                 f"{self.folder}: opened without its model; search by words, or open it with the model"
             )
-        (vector,) = self._embedder.encode([text], self._embedder.prompts.query)
-        (unit,) = scaled_to_one(vector[None])
-        return np.asarray(unit)
+        return np.asarray(self._embedder.encode([text], self._embedder.prompts.query)[0])

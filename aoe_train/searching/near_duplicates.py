@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
     from pairkit.app.result_table import ResultTable
 
-_QUERIES = 512  # texts whose nearest are looked for at once
+_QUERIES, _COMPARED = 1024, 4096  # texts that are compared at once with so many others
+_WAITING = 1 << 20  # pairs, before only the nearest of each text are kept
 _WRITTEN = 4096  # pairs at once
-_SHOWN = 100  # characters of a text
+_SHOWN, _MEMBERS = 100, 5  # characters of a text, texts of a group
 NEIGHBOURS, LEAST = 50, 0.9
 
 
@@ -37,7 +38,7 @@ class NearDuplicates:
         pairs: `place1`, `place2` and `cosine`, the nearest first. Within one index place1 is the lower.
         asked: The index that has the first text of each pair.
         index: The one that has the second; the same where it was compared with itself.
-        full: Texts all of whose neighbours were near: they may have more than are looked for.
+        full: Texts with more near ones than were kept.
     """
 
     pairs: pl.DataFrame
@@ -77,7 +78,7 @@ class NearDuplicates:
     def notes(self) -> list[str]:
         """Counts of pairs and groups."""
         groups = f" in {len(self.groups):,} groups" if self.within else ""
-        more = f"; {self.full:,} texts may have more: raise --neighbours" if self.full else ""
+        more = f"; {self.full:,} texts have more: raise --neighbours" if self.full else ""
         return [f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups}{more}"]
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,27 +105,39 @@ class NearDuplicates:
             yield self.rows(start, _WRITTEN)
 
     def table(self, rows: int = 20) -> ResultTable:
-        """The first pairs, the beginnings of their two texts below each other."""
+        """The largest groups with their lowest cosine; between two indexes the first pairs."""
         from pairkit.app.result_table import ResultTable
 
+        if self.within:
+            table = ResultTable("texts", "cosine", "row", "text")
+            for group in self.groups[:rows]:
+                lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
+                heads = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
+                for head, text in zip(heads, _shown(self.asked, group[:_MEMBERS]), strict=False):
+                    table.add_row(*head, *text)
+                if more := len(group[_MEMBERS:]):
+                    table.add_row("", "", "…", f"{more:,} more")
+            return table
         shown = self.pairs.head(rows)
         table = ResultTable("cosine", "row", "text")
-        sides = _shown(self.asked, shown["place1"]), _shown(self.index, shown["place2"])
+        sides = (
+            _shown(self.asked, shown["place1"].to_list()),
+            _shown(self.index, shown["place2"].to_list()),
+        )
         for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
             table.add_row(f"{pair['cosine']:.3f}", *one)
             table.add_row("", *other)
         return table
 
 
-def _shown(index: SearchIndex, places: pl.Series) -> list[tuple[str, str]]:
+def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     """What tells each row from others, and the beginning of its text."""
-    own = places.to_list()
-    rows = index.rows[own]
+    rows = index.rows[places]
     name = naming_column(rows.columns)
-    known = own if name is None else rows[name].to_list()
+    known = places if name is None else rows[name].to_list()
     return [
         (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
-        for key, text in zip(known, index.texts(own), strict=True)
+        for key, text in zip(known, index.texts(places), strict=True)
     ]
 
 
@@ -137,39 +150,89 @@ def alike(
     neighbours: int = NEIGHBOURS,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
-    """Places and cosines of near texts, and how many texts may have more."""
+    """Places and cosines of near texts, and how many texts have more than `neighbours` of them."""
     asked = vectors if queries is None else queries
-    ones, others, cosines, full = [], [], [], 0
-    count = min(neighbours + (queries is None), len(vectors))
-    for start, block in _blocks(asked):
+    within = queries is None
+    near = _compared(vectors, queries, least)
+    if not searcher.is_exact:
+        near = _searched(vectors, queries, least, searcher, neighbours)
+    counts = np.zeros(len(asked), np.int64)
+    found, new = _NO_PAIRS, list[_Pairs]()
+    for done, texts, pairs in near:
+        show(Progress("compare texts", done, len(asked)))
+        if not len(texts):
+            continue
+        counts += np.bincount(texts, minlength=len(asked))
+        new.append(pairs)
+        if sum(len(some.cosine) for some in new) > len(found.cosine) + _WAITING:
+            found, new = _nearest_of_each([found, *new], neighbours, within=within), []
+    show(Progress("compare texts", len(asked), len(asked), ended=True))
+    one, other, cosine = _nearest_of_each([found, *new], neighbours, within=within)
+    order = np.lexsort((other, one, -cosine))
+    ordered = {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
+    return ordered, int((counts > neighbours).sum())
+
+
+class _Pairs(NamedTuple):
+    """Near texts; within one index `one` is the lower place."""
+
+    one: np.ndarray
+    other: np.ndarray
+    cosine: np.ndarray
+
+
+_NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+_Near = Iterator[tuple[int, np.ndarray, _Pairs]]  # texts done so far, each text with a near one, pairs
+
+
+def _compared(vectors: IndexVectors, queries: IndexVectors | None, least: float) -> _Near:
+    """All near pairs, each once: a threshold needs no search for the nearest of each text."""
+    asked = vectors if queries is None else queries
+    for start in range(0, len(asked), _QUERIES):
+        block = asked.rows(slice(start, start + _QUERIES))
+        for first in range(start if queries is None else 0, len(vectors), _COMPARED):
+            products = block @ vectors.rows(slice(first, first + _COMPARED)).T
+            if queries is None and first == start:
+                products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
+            hits = np.flatnonzero(products >= least)
+            rows, columns = np.divmod(hits, products.shape[1])
+            pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
+            texts = np.concatenate([pairs.one, pairs.other]) if queries is None else pairs.one
+            yield start + len(block), texts, pairs
+
+
+def _searched(
+    vectors: IndexVectors, queries: IndexVectors | None, least: float, searcher: Searcher, neighbours: int
+) -> _Near:
+    """The near pairs that an index of faiss finds; some of them twice."""
+    asked = vectors if queries is None else queries
+    count = min(neighbours + 1 + (queries is None), len(vectors))  # one more tells whether there are more
+    for start in range(0, len(asked), _QUERIES):
+        block = asked.rows(slice(start, start + _QUERIES))
         found = searcher.nearest(block, count)
-        rows = np.arange(start, start + len(block))[:, None]
+        rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], found.places.shape)
         near = (found.scores >= least) & (found.places >= 0)
         if queries is None:
-            itself = found.places == rows
-            full += int((near | itself).all(axis=1).sum()) if count < len(vectors) else 0
-            near &= ~itself
-        else:
-            full += int(near.all(axis=1).sum()) if count < len(vectors) else 0
-        ones.append(np.broadcast_to(rows, found.places.shape)[near])
-        others.append(found.places[near])
-        cosines.append(found.scores[near])
-        show(Progress("compare texts", start + len(block), len(asked)))
-    show(Progress("compare texts", len(asked), len(asked), ended=True))
-    pairs = np.concatenate(ones), np.concatenate(others), np.concatenate(cosines)
-    return _sorted(*pairs, queries is None), full
+            near &= found.places != rows
+        one, other = rows[near], found.places[near]
+        pairs = _Pairs(one, other, found.scores[near])
+        if queries is None:
+            pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), pairs.cosine)
+        yield start + len(block), one, pairs
 
 
-def _blocks(vectors: IndexVectors) -> Iterator[tuple[int, np.ndarray]]:
-    for start in range(0, len(vectors), _QUERIES):
-        yield start, vectors.rows(slice(start, start + _QUERIES))
-
-
-def _sorted(one: np.ndarray, other: np.ndarray, cosine: np.ndarray, within: bool) -> dict[str, np.ndarray]:
-    """Each pair once, the nearest first; ties in order of places."""
+def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
+    """The pairs, each once, in which one text is among the `count` nearest of the other; ties by place."""
+    one, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
+    _, first = np.unique(one * (other.max(initial=0) + 1) + other, return_index=True)
+    pairs = _Pairs(one[first], other[first], cosine[first])
+    texts, neighbours, cosines = pairs
     if within:
-        one, other = np.minimum(one, other), np.maximum(one, other)
-        _, first = np.unique(one * (other.max(initial=0) + 1) + other, return_index=True)
-        one, other, cosine = one[first], other[first], cosine[first]
-    order = np.lexsort((other, one, -cosine))
-    return {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
+        texts, neighbours = np.concatenate([texts, neighbours]), np.concatenate([neighbours, texts])
+        cosines = np.concatenate([cosines, cosines])
+    order = np.lexsort((neighbours, -cosines, texts))
+    ranked = texts[order]
+    ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
+    kept = np.zeros(len(pairs.one), bool)
+    kept[order[ranks < count] % max(len(kept), 1)] = True
+    return _Pairs(pairs.one[kept], pairs.other[kept], pairs.cosine[kept])

@@ -109,6 +109,11 @@ class Searcher:
     def __init__(self, vectors: IndexVectors, index: Any = None) -> None:
         self._vectors, self._index = vectors, index
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all vectors are compared."""
+        return self._index is None
+
     def nearest(
         self, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
     ) -> Neighbours:

@@ -51,8 +51,9 @@ class Ranker:
         *,
         by: By,
         weight: float | None = None,
+        nearest: RankedRows | None = None,
     ) -> RankedRows:
-        """What is found, best first; ties in order of place."""
+        """What is found, best first; ties in order of place. `nearest` are the vector's, if known."""
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
@@ -61,9 +62,21 @@ class Ranker:
             return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
         if vector is None:
             raise ValueError("a ranking by vectors needs one")
+        if nearest is None:
+            (nearest,) = self.nearest(vector[None], candidates(by, top), allowed)
         if by == "model":
-            return self._nearest(vector, top, allowed)
-        return self._by_both(text, vector, top, allowed, self._about.weight if weight is None else weight)
+            return nearest
+        return self._by_both(
+            text, vector, top, allowed, self._about.weight if weight is None else weight, nearest
+        )
+
+    def nearest(
+        self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
+    ) -> list[RankedRows]:
+        """The `count` nearest of each vector."""
+        found = self.searcher().nearest(vectors, min(count, self._about.rows), allowed)
+        rows = [(places[places >= 0], scores[places >= 0]) for scores, places in zip(*found, strict=True)]
+        return [RankedRows(places, cosines, cosines) for places, cosines in rows]
 
     def searcher(self) -> Searcher:
         """What finds the nearest of its vectors."""
@@ -73,23 +86,21 @@ class Ranker:
         return self._searcher
 
     def _by_both(
-        self, text: str, vector: np.ndarray, top: int, allowed: np.ndarray | None, weight: float
+        self,
+        text: str,
+        vector: np.ndarray,
+        top: int,
+        allowed: np.ndarray | None,
+        weight: float,
+        nearest: RankedRows,
     ) -> RankedRows:
-        # What neither ranking has among its first few hundred can't come first in both together.
-        wide = max(_CANDIDATES, 4 * top)
         scores = self._by_words(text, allowed)
-        candidates = np.union1d(self._nearest(vector, wide, allowed).places, best(scores, wide))
-        cosines = self._vectors.rows(candidates) @ vector
-        both = fused(cosines, scores[candidates], weight)
+        places = np.union1d(nearest.places, best(scores, candidates("both", top)))
+        cosines = self._vectors.rows(places) @ vector
+        both = fused(cosines, scores[places], weight)
         order = np.argsort(-both, kind="stable")[:top]
-        places = candidates[order]
+        places = places[order]
         return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
-
-    def _nearest(self, vector: np.ndarray, count: int, allowed: np.ndarray | None) -> RankedRows:
-        found = self.searcher().nearest(vector[None], min(count, self._about.rows), allowed)
-        there = found.places[0] >= 0
-        cosines = found.scores[0][there]
-        return RankedRows(found.places[0][there], cosines, cosines)
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
         scores = np.array(self._word_index().scores(text))
@@ -107,6 +118,11 @@ class Ranker:
         if self._words is None:
             self._words = Bm25.load(self._folder / WORDS)
         return self._words
+
+
+def candidates(by: By, top: int) -> int:
+    """How many are ranked: what both rankings have behind their first few hundred can't come first."""
+    return top if by == "model" else max(_CANDIDATES, 4 * top)
 
 
 def checked(top: int, by: str, weight: float | None) -> By:

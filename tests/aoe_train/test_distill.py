@@ -117,7 +117,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_path: Path):
-    done = aoe_train.distill(bert, texts, out=tmp_path / "static", progress=False)
+    done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", progress=False)
     assert (done.texts, done.held_out, done.dim) == (285, 15, 32)
     theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
     ours = aoe_train.Encoder.load(bert).encode(held_out(sentences(300))[0], normalize=True)
@@ -133,8 +133,8 @@ def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_
 
 def test_fewer_numbers_and_the_same_bytes_again(bert: Path, texts: Path, tmp_path: Path):
     encoder = aoe_train.Encoder.load(bert)
-    done = aoe_train.distill(encoder, texts, out=tmp_path / "one", dim=8, progress=False)
-    aoe_train.distill(encoder, texts, out=tmp_path / "two", dim=8, progress=False)
+    done = aoe_train.distill(texts, model=encoder, out=tmp_path / "one", dim=8, progress=False)
+    aoe_train.distill(texts, model=encoder, out=tmp_path / "two", dim=8, progress=False)
     assert (
         done.dim == SentenceTransformer(str(tmp_path / "one"), device="cpu").encode(["a dog"]).shape[1] == 8
     )
@@ -147,15 +147,15 @@ def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path
     few = tmp_path / "few.txt"
     few.write_text("\n".join(sentences(50)))
     with pytest.raises(DataError, match="found 50 texts; give at least 110"):
-        aoe_train.distill(bert, few, out=tmp_path / "static", progress=False)
+        aoe_train.distill(few, model=bert, out=tmp_path / "static", progress=False)
     with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 numbers"):
-        aoe_train.distill(bert, texts, out=tmp_path / "static", dim=33, progress=False)
+        aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=33, progress=False)
     static = str(tmp_path / "static")
-    run = CliRunner().invoke(app, ["distill", "-m", str(bert), "-d", str(texts), "-o", static, "--json"])
+    run = CliRunner().invoke(app, ["distill", str(texts), "-m", str(bert), "-o", static, "--json"])
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["texts"] == 285
     with pytest.raises(ConfigError, match="already exists"):
-        aoe_train.distill(bert, texts, out=static, progress=False)
+        aoe_train.distill(texts, model=bert, out=static, progress=False)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
     assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
 
@@ -165,7 +165,7 @@ def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
 ):
     monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
-    aoe_train.distill(bert, texts, out=tmp_path / "one", progress=False)
+    aoe_train.distill(texts, model=bert, out=tmp_path / "one", progress=False)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "killed"))
     encode, calls = Encoder.encode, 0
 
@@ -178,8 +178,8 @@ def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
 
     monkeypatch.setattr(Encoder, "encode", failing)
     with pytest.raises(KeyboardInterrupt):
-        aoe_train.distill(bert, texts, out=tmp_path / "two", progress=False)
+        aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
     assert not (tmp_path / "two").exists()
-    aoe_train.distill(bert, texts, out=tmp_path / "two", progress=False)
+    aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
     one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
     assert one == two

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
-from aoe_train import Encoder, encode
+from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_bert
@@ -121,11 +122,13 @@ def test_it_is_not_saved(bert: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "saved").exists()
 
 
-def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path, precision: str) -> None:
     (tmp_path / "texts.txt").write_text("a dog\n")
     program = (
         "import sys; from aoe_train.cli import app\n"
-        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q'], standalone_mode=False)\n"
+        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q',"
+        f" '--precision', {precision!r}], standalone_mode=False)\n"
         "print(*sys.modules)"
     )
     told = subprocess.run(
@@ -134,7 +137,19 @@ def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path) -> None:
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
-    assert np.array_equal(np.load(tmp_path / "v.npy"), encode(["a dog"], model=str(bert), progress=False))
+    again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), again)
+
+
+@pytest.mark.parametrize("chosen", [None, "ACTIVE"])
+def test_commands_let_idle_threads_sleep(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+    monkeypatch.setattr(__main__, "start", lambda _: None)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", chosen)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    __main__.main()
+    assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
 
 
 def test_little_work_is_done_on_one_thread(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,9 @@ from typer.testing import CliRunner
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
+from aoe_train.searching import near_duplicates
+from aoe_train.searching.index import SearchQuery
+from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
 from pairkit.app.errors import ConfigError, DataError
@@ -236,6 +239,20 @@ def test_a_damaged_index_is_one_line(
     assert aoe_train.search(tmp_path / "index", "a dog", by="words")
 
 
+def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
+    index = aoe_train.open_index(made, model=bert)
+    queries = [
+        SearchQuery(text, 3 + place, {"state": "open"} if place == 2 else {}, {}, by, None)
+        for place, (text, by) in enumerate(zip(sentences(4), ["both", "model", "both", "words"], strict=True))
+    ]
+    vectors = [None if query.by == "words" else index._vector(query.text) for query in queries]
+    found = index.search_together(queries, vectors)
+    for query, hits in zip(queries, found, strict=True):
+        alone = index.search(query.text, top=query.top, where=query.where, by=query.by)
+        assert [hit.place for hit in hits] == [hit.place for hit in alone]
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-6)
+
+
 def test_a_column_of_the_name_that_an_index_uses_is_not_lost(bert: Path, tmp_path: Path):
     how = {"model": bert, "cache": False, "progress": False}
     with pytest.raises(DataError, match="the column sha256 would be lost"):
@@ -260,23 +277,51 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
         place for pair in wanted for place in pair
     }
     assert found.full == 0
-    assert aoe_train.duplicates(made, least=least, neighbours=1, progress=False).full > 0
+    degrees = (cosines >= least).sum(axis=1) - 1
+    nearest = aoe_train.duplicates(made, least=least, neighbours=1, progress=False)
+    assert nearest.full == (degrees > 1).sum()
+    np.fill_diagonal(cosines, -1)
+    assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
+        tuple(sorted((place, int(cosines[place].argmax())))) for place in np.flatnonzero(degrees)
+    }
     found.write(tmp_path / "pairs.parquet")
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
     with pytest.raises(ConfigError, match="already exists"):
         found.write(tmp_path / "pairs.parquet")
 
 
-def test_the_table_shows_what_the_pairs_say(bert: Path, tmp_path: Path):
-    rows = [
-        {"key": "A-1", "text": "the dog\nis \x1b[31mrunning " + "far " * 60},
-        {"key": "A-2", "text": "the dog\nis \x1b[31mrunning " + "far " * 60},
-    ]
+def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch: pytest.MonkeyPatch):
+    random = np.random.default_rng(1)
+    vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
+    both = IndexVectors(vectors), IndexVectors(vectors[:30])
+    for neighbours in (2, 60):
+        found = []
+        for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
+            for name, size in zip(("_QUERIES", "_COMPARED", "_WAITING"), sizes, strict=True):
+                monkeypatch.setattr(near_duplicates, name, size)
+            for queries in (None, both[1]):
+                pairs, full = near_duplicates.alike(
+                    both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
+                )
+                found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
+        assert found[:2] == found[2:]
+        assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
+
+
+def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
+    long = "the dog\nis \x1b[31mrunning " + "far " * 60
+    rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
+    rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
     aoe_train.index(rows, model=bert, out=tmp_path / "index", cache=False, progress=False)
-    told = str(aoe_train.duplicates(tmp_path / "index", progress=False).table())
+    found = aoe_train.duplicates(tmp_path / "index", least=0.999999, progress=False)
+    assert [len(group) for group in found.groups] == [7, 2]
+    told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
-    assert [line.split()[:2] for line in lines] == [["1.000", "A-1"], ["A-2", "the"]]
+    assert [line.split()[:3] for line in lines[:2]] == [["7", "1.000", "A-1"], ["A-2", "the", "dog"]]
+    assert len(lines) == 5
+    assert "2 more" in told
     assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
+    assert [line.split()[:3] for line in told.splitlines() if "B-0" in line] == [["2", "1.000", "B-0"]]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,50 @@ def test_a_large_request_lets_small_ones_in_between() -> None:
     assert len(model.batches) == 21
 
 
+def test_small_requests_are_read_before_the_rest_of_a_large_one() -> None:
+    read: list[str] = []
+
+    class Counted(Words):
+        def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+            read.extend(texts)
+            return np.ones(len(texts), np.int64)
+
+    large = [f"{number} {'a' * 1000}" for number in range(500)]
+    encoded(Counted(), [(large, None), (["small"], None)], 1000)
+    assert read.index("small") < 100
+    assert [text for text in read if text != "small"] == large
+
+
+def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone() -> None:
+    model, batches = Held(), list[list[int]]()
+
+    def halves(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        if any(number % 2 for number in numbers):
+            raise ValueError("odd")
+        return [number // 2 for number in numbers]
+
+    async def ask() -> None:
+        batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
+        texts = asyncio.ensure_future(batcher.encode(["a"]))
+        while not batcher._running._work_queue.empty() or batcher._drain is None:
+            await asyncio.sleep(0.01)
+        calls = [asyncio.ensure_future(batcher.together(halves, number)) for number in (2, 4, 5, 6, 8)]
+        await asyncio.sleep(0.01)
+        calls[4].cancel()
+        model.let_go.set()
+        await texts
+        found = await asyncio.gather(*calls[:4], return_exceptions=True)
+        assert found[:2] + found[3:] == [1, 2, 3]
+        assert str(found[2]) == "odd"
+        assert await batcher.together(halves, 10) == 5
+        assert batcher.texts == batcher.requests == 0
+        batcher.close()
+
+    asyncio.run(ask())
+    assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
+
+
 def test_what_is_too_much_is_refused_and_leaves_nothing_behind() -> None:
     async def ask() -> None:
         batcher = Batcher(Words(), batch_tokens=100, most_texts=3)

@@ -227,6 +227,47 @@ def test_a_cache_that_cant_be_written(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair(tmp_path: Path, cached: bool) -> None:
     with pytest.raises(DataError, match="holds half a surrogate pair"):
         TokenStore.build(["a", "\ud800"], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
+    with pytest.raises(DataError, match="holds half a surrogate pair"):
+        TokenStore.build(["a cat " * 2000 + "\ud800"], wordpiece(), max_length=8)
+
+
+@pytest.mark.parametrize("maker", [wordpiece, bytelevel])
+@pytest.mark.parametrize("max_length", [8, 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the cat is running " * 5000,
+        "x" * 30_000 + " the cat" * 2000,  # one token of WordPiece, beyond which the text goes on
+        "x" * 4000 + " " + "y" * 150 + " a dog",  # cut within a word that is unknown as a whole
+        " " * 20_000 + "a dog" + " " * 20_000,
+        "\N{CJK UNIFIED IDEOGRAPH-5B57}" * 20_000,
+    ],
+    ids=["words", "long word", "cut word", "blanks", "no blanks"],
+)
+def test_a_long_text_has_the_tokens_of_the_whole(
+    text: str, max_length: int, maker: Callable[[], PreTrainedTokenizerFast]
+) -> None:
+    tokenizer = maker()
+    store = TokenStore.build([text, "a dog"], tokenizer, max_length=max_length, prompts="find: ")
+    whole = tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
+    assert texts_of(store, [0]) == [[whole]]
+
+
+@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+def test_only_the_beginning_of_a_long_text_is_read(
+    text: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    encode = tokens._encode
+
+    def counted(raw: object, texts: list[str]) -> object:
+        read.append(sum(map(len, texts)))
+        return encode(raw, texts)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tokens, "_encode", counted)
+    store = TokenStore.build([text], wordpiece(), max_length=256)
+    assert (store.lengths <= 256).all()
+    assert sum(read) < most
 
 
 IDS = list(range(10))

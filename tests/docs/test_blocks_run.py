@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from tests.docs.blocks import ROOT, RUN, to_run
+from tests.docs.blocks import ROOT, RUN, blocks_of, to_run
 from tests.forked import free_port
 from tests.test_documentation import lay_out
 
@@ -105,6 +106,31 @@ def test_searching_does_as_it_says_with_a_tiny_model(home: Path) -> None:
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
     assert len(names["found"]) == 2
+
+
+def test_a_reranker_teaches_a_model_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay_out(tmp_path / "clean", "aoe_train")
+    monkeypatch.chdir(tmp_path / "clean")
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
+    Path("gis").mkdir()
+    pl.read_csv("pairs.tsv", separator="\t").head(8).write_parquet("gis/train.parquet")
+    page = ROOT / "docs" / "howto" / "rerankers.md"
+    (text,) = (block.text for block in blocks_of(page) if block.language == "python")
+    for there, here in (
+        ('"cross-encoder/ms-marco-MiniLM-L6-v2"', '"./model"'),
+        ("num_train_epochs=1", "max_steps=2, use_cpu=True"),
+        ('backbone="minilm", out="model"', 'backbone="./model", out="trained", epochs=1'),
+        ('load_dataset("gis", ', 'load_dataset("gis", cache_dir="arrow", '),
+    ):
+        assert there in text
+        text = text.replace(there, here)
+    names: dict[str, Any] = {}
+    exec(text, names)
+    scored = pl.read_ndjson("scored.jsonl")
+    assert scored.columns == ["text1", "text2", "label", "teacher_scores"]
+    assert scored["teacher_scores"].is_between(0, 1).all()
+    assert scored["teacher_scores"].to_list() == pytest.approx(names["scores"].tolist())
+    assert (Path("trained") / "run.json").is_file()
 
 
 def in_shell(text: str, scripts: Path) -> str:

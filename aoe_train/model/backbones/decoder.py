@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,7 @@ def add_padding(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
-    if find_spec("peft") is None:
+    if "peft" not in sys.modules:  # then nothing has put adapters in, and importing it takes seconds
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
 

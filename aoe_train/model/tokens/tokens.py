@@ -163,6 +163,41 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - ends + counts, counts) + np.arange(total)
 
 
+# Characters of a text that are read for each token that is kept: at first, and at most. Most have 1 to 6.
+_CHARACTERS, _MORE, _MOST_CHARACTERS = 16, 8, 1024
+_FEWEST_TOKENS = 256  # more than a tokenizer makes of one word that was cut
+
+
+def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> list[Encoding]:
+    """Encode each text as far as needed for its first tokens, `kept` of them; None encodes all of it.
+
+    A text that was cut has to have twice as many, since the tokens beside the cut may differ from those of
+    the whole. Otherwise a longer beginning is encoded.
+    """
+    found: dict[int, Encoding] = {}
+    waiting, characters = list(range(len(texts))), _CHARACTERS
+    while waiting:
+        least = {place: max(most, _FEWEST_TOKENS) for place in waiting if (most := kept[place]) is not None}
+        starts = [
+            texts[place][: characters * least[place]] if place in least else texts[place] for place in waiting
+        ]
+        found.update(zip(waiting, _encode(raw, starts), strict=True))
+        cut = [place for place, start in zip(waiting, starts, strict=True) if len(start) < len(texts[place])]
+        if characters == _CHARACTERS and (
+            bad := next(filter(_SURROGATE.search, map(texts.__getitem__, cut)), None)
+        ):
+            raise _half_pair(bad)
+        waiting = [place for place in cut if len(found[place]) < 2 * least[place]]
+        if characters == _MOST_CHARACTERS:
+            break
+        characters *= _MORE
+    return [found[place] for place in range(len(texts))]
+
+
+def _half_pair(text: str) -> DataError:
+    return DataError(f"text {text[:60]!r} holds half a surrogate pair; fix or drop its rows")
+
+
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
     try:
         return raw.encode_batch_fast(texts, add_special_tokens=False)
@@ -170,7 +205,7 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
         bad = next((text for text in texts if _SURROGATE.search(text)), None)
         if bad is None:
             raise
-        raise DataError(f"text {bad[:60]!r} holds half a surrogate pair; fix or drop its rows") from error
+        raise _half_pair(bad) from error
     except BaseException as error:
         if not is_panic(error):
             raise
@@ -203,6 +238,13 @@ class _Cut:
         return [[*before, *piece, *special.after] for piece in cut], (
             self.long_text != "chunks" and len(own) > limit
         )
+
+    @property
+    def most_tokens(self) -> int | None:
+        """How many of the joined tokens are kept at most; None for all."""
+        if self.long_text == "chunks" or self.max_length >= UNLIMITED:
+            return None
+        return self.max_length + len(self.prompt_tokens.alone)
 
     def prompt_length(self, endings: Sequence[int] | None) -> int:
         """Tokens of the prompt by itself, as sentence-transformers counts: less a last one of `endings`."""
@@ -254,7 +296,8 @@ def _tokenise(work: _Work) -> Iterator[_Tokens]:
             cut.prompt_tokens.joined + text
             for cut, text in zip(own, texts[first : first + _AT_ONCE], strict=True)
         ]
-        for cut, encoding in zip(own, _encode(work.raw, joined), strict=True):
+        encodings = _encode_starts(work.raw, joined, [cut.most_tokens for cut in own])
+        for cut, encoding in zip(own, encodings, strict=True):
             whole, lost = cut.pieces(encoding.ids)
             truncated += lost
             counts.append(len(whole))
@@ -294,8 +337,8 @@ def _on_disk(work: _Work, folder: Path) -> TokenStore:
         for name in _MAPPED:
             np.save(partial / f"{name}.npy", getattr(store, name))
         np.save(partial / _TRUNCATED, store.truncated)
-        remove(folder)  # a damaged one
         try:
+            remove(folder)  # a damaged one
             partial.rename(folder)
         except OSError:  # another run was faster
             remove(partial)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
+_CHARACTERS_READ = 50_000  # without a break
+_MOST_CALLS = 64  # at once
+Q = TypeVar("Q")
 R = TypeVar("R")
 
 
@@ -40,6 +44,41 @@ class _QueuedTexts(NamedTuple):
     job: _Job
 
 
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    """Texts in parts of so many characters as are read in some milliseconds, and at least a text."""
+    part, characters = list[str](), 0
+    for text in texts:
+        part.append(text)
+        characters += len(text)
+        if characters >= _CHARACTERS_READ:
+            yield part
+            part, characters = [], 0
+    if part:
+        yield part
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    asked: Any
+    result: Any = None
+    error: Exception | None = None
+    is_done: bool = False
+
+
+def _answered(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> bool:
+    """Answer some calls; of several that fail none is answered."""
+    try:
+        results = work([call.asked for call in calls])
+    except Exception as error:  # noqa: BLE001 - each call raises its own
+        if len(calls) > 1:
+            return False
+        calls[0].error, calls[0].is_done = error, True
+        return True
+    for call, result in zip(calls, results, strict=True):
+        call.result, call.is_done = result, True
+    return True
+
+
 class Batcher:
     """A model with a queue. It belongs to one event loop."""
 
@@ -49,6 +88,7 @@ class Batcher:
         self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
         self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt, as a batch has one
         self._numbers = count()
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
 
     async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
@@ -57,10 +97,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         came = loop.time()
         try:
-            lengths = await loop.run_in_executor(self._reading, count_tokens, self._model, texts, prompt)
+            lengths: list[int] = []
+            for part in _parts(texts):  # one by one, so that other requests come in between
+                found = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
+                lengths += found.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue, so_far = self._queues.setdefault(prompt, []), 0
-            for place, (text, tokens) in enumerate(zip(texts, lengths.tolist(), strict=True)):
+            for place, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 so_far += tokens
                 rank = came + so_far / _TOKENS_A_SECOND
                 heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, place, job))
@@ -70,13 +113,26 @@ class Batcher:
         finally:
             self._leave(len(texts))
 
-    async def alone(self, work: Callable[[], R]) -> R:
-        """Run `work` between two batches."""
+    async def together(self, work: Callable[[list[Q]], Sequence[R]], asked: Q) -> R:
+        """Run `work`, the same in all calls, between two batches of texts for all calls that wait."""
         self._enter(1)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._running, work)
+            call = _Call(asked)
+            self._calls.put(call)
+            await asyncio.get_running_loop().run_in_executor(self._running, self._answer, work, call)
+            if call.error is not None:
+                raise call.error
+            return cast("R", call.result)
         finally:
             self._leave(1)
+
+    def _answer(self, work: Callable[[list[Q]], Sequence[Any]], own: _Call) -> None:
+        """Answer the calls that wait, if no earlier one has answered `own`."""
+        while not own.is_done:
+            calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MOST_CALLS))]
+            if not _answered(work, calls):
+                for call in calls:  # one that fails must not fail the others
+                    _answered(work, [call])
 
     def close(self) -> None:
         """Wait for the batch that runs, and end the threads."""

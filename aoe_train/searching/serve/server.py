@@ -48,7 +48,8 @@ _STOP_S = 30  # to finish requests when the server is stopped
 R = TypeVar("R")
 
 
-Search = Callable[[SearchRequest], Sequence[Any]]  # hits of an index
+# Hits of an index for each request and the vector of its text, which those by words lack.
+Search = Callable[[list[tuple[SearchRequest, np.ndarray | None]]], Sequence[Sequence[Any]]]
 
 
 class EmbeddingServer:
@@ -181,7 +182,10 @@ class EmbeddingServer:
         asked = decoded(body, SearchRequest)
         if not asked.text.strip():
             raise RefusalError(400, "the text is empty; give what to search for", param="text")
-        hits = await self._batcher.alone(lambda: search(asked))
+        vector = None
+        if asked.by != "words":
+            ((vector,), _) = await self._batcher.encode([asked.text], self._embedder.prompts.query)
+        hits = await self._batcher.together(search, (asked, vector))
         return msgspec.json.encode({"hits": [{**hit.to_dict(), "text": hit.text} for hit in hits]})
 
     def _model(self, name: str) -> dict[str, Any]:
