@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 import numpy as np
 
 from pairkit.app.errors import DataError
-from pairkit.dataset.bad_rows import by_reason
 from pairkit.dataset.labels import CONFLICT
 
 if TYPE_CHECKING:
@@ -127,6 +126,8 @@ class ReadingReport:
 
     def record(self) -> dict[str, Any]:
         """The same for a run's record: what labels count as, and counts by reason of what was left out."""
+        from pairkit.dataset.bad_rows import by_reason
+
         skipped = {} if self.labels is None else dict(self.labels.skipped)
         dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}
         bad = (

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
-
-import polars as pl
+from typing import IO, TYPE_CHECKING, Any
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.system.lines import FREE_BYTES, MAX_RATIO
 
+if TYPE_CHECKING:
+    import polars as pl
+
 MAX_COLUMNS = 10_000
 MAX_VALUES_PER_BYTE = 8  # one bit each, if values hardly differ
 FREE_VALUES = 1 << 22  # allowed in a column whatever the file's size
-_TEXT = pl.String | pl.Categorical | pl.Enum
 
 
 def check_parquet(file: IO[bytes], path: Path) -> Any:
@@ -109,6 +109,8 @@ def shared_bytes(column: Any) -> int:
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
     """Refuse a table that holds a long text once for very many rows."""
+    import polars as pl  # not for whoever reads Parquet in batches
+
     texts = sum(int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(table))
     check_size(texts, path, path.stat().st_size)
 
@@ -124,9 +126,12 @@ def check_size(texts: int, path: Path, size: int) -> None:
 
 def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
     """Its columns of texts, and the texts of its columns of lists."""
+    import polars as pl
+
+    text = pl.String | pl.Categorical | pl.Enum
     for column in table.iter_columns():
         dtype = column.dtype
-        if isinstance(dtype, _TEXT):
+        if isinstance(dtype, text):
             yield column
-        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, _TEXT):
+        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, text):
             yield column.explode()

@@ -121,7 +121,7 @@ def test_an_error_of_ones_own_function_ends_the_run_and_the_next_goes_on(tmp_pat
     assert "calls were cut off last time" in made.messages[1]
 
 
-def test_what_comes_back(tmp_path: Path) -> None:
+def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made = generate(TEXTS, tmp_path / "out")
     assert repr(made).startswith(
         f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts; 6 calls"
@@ -162,7 +162,7 @@ def test_what_comes_back(tmp_path: Path) -> None:
         unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [blank]}, schema=sheet.schema)
         half_read = llm_labeler.score(pl.concat([sheet, unread]), work=made.work)
         assert half_read.rows == score.rows
-        assert "labels: 0 and 1; rows left out: 1 without a label" in repr(half_read)
+        assert "rows left out: empty label in 1" in caplog.messages[-1]
     blank_words = words.head(1).with_columns(first=pl.lit("a"), says=pl.lit(""))
     half_read = llm_labeler.score(
         pl.concat([words, blank_words]),
@@ -171,7 +171,7 @@ def test_what_comes_back(tmp_path: Path) -> None:
         labels={"same": 1, "not": 0},
     )
     assert half_read.rows == score.rows
-    assert "rows left out: 1 without a label" in repr(half_read)
+    assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
 
