@@ -53,7 +53,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif is_hub_name(source):
-        return _held(fetch_dataset(source), source)
+        return _held(fetch_dataset(str(source)), str(source))
     else:
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split(
