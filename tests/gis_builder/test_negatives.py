@@ -56,12 +56,16 @@ def use(pairs: list[IssuePair]) -> Counter[IssueRef]:
     return Counter(chain.from_iterable((pair.first, pair.second) for pair in pairs))
 
 
+BOTH = pytest.mark.parametrize("match", ["time", "none"])
+
+
+@BOTH
 @pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
-def test_negatives_keep_every_promise(kind: str) -> None:
+def test_negatives_keep_every_promise(kind: str, match: str) -> None:
     parts = [tracker(60, singles=40, repo=f"o/{name}") for name in "abc"]
     clusters = [c for part, _ in parts for c in part]
     issues = [i for _, part in parts for i in part]
-    splits, made = draw(clusters, issues, negatives=kind)
+    splits, made = draw(clusters, issues, negatives=kind, match=match)
     assert made.missing == {"train": 0, "validation": 0, "test": 0}
     home = {member: c.id for c in clusters for member in c.members}
     seen = set()
@@ -80,10 +84,11 @@ def test_negatives_keep_every_promise(kind: str) -> None:
     assert abs(kinds["hard"] - expected.get("hard", 0)) <= 5
 
 
+@BOTH
 @pytest.mark.parametrize("kind", ["random", "hard"])
-def test_an_issue_is_used_for_both_labels_alike(kind: str) -> None:
+def test_an_issue_is_used_for_both_labels_alike(kind: str, match: str) -> None:
     clusters, issues = tracker(100, singles=200, size=3)
-    splits, made = draw(clusters, issues, negatives=kind)
+    splits, made = draw(clusters, issues, negatives=kind, match=match)
     positive, negative = use(list(chain(*splits.positives.values()))), use(everything(made))
     assert made.with_single == 0
     differences = [abs(positive[issue] - negative[issue]) for issue in positive]
@@ -100,18 +105,25 @@ def test_the_same_seed_draws_the_same_whatever_the_order() -> None:
     assert one.pairs != third.pairs
 
 
-def test_more_negatives_than_positives() -> None:
+@BOTH
+def test_more_negatives_than_positives(match: str) -> None:
     clusters, issues = tracker(40)
-    _, made = draw(clusters, issues, ratio=3.0)
+    _, made = draw(clusters, issues, ratio=3.0, match=match)
     assert len(everything(made)) == 120
     assert not any(made.missing.values())
+    assert made.with_single == 0
+    assert {3} <= {*use(everything(made)).values()} <= {2, 3, 4}
 
 
-def test_one_cluster_alone_takes_single_issues() -> None:
+@BOTH
+def test_one_cluster_alone_takes_single_issues(match: str) -> None:
     clusters, issues = tracker(1, singles=30)
-    _, made = draw(clusters, issues, sizes="1,0,0")
+    _, made = draw(clusters, issues, sizes="1,0,0", match=match)
     assert made.with_single == len(everything(made)) == 1
-    _, none = draw(*tracker(1), sizes="1,0,0")
+    _, several = draw(clusters, issues, sizes="1,0,0", ratio=10.0, match=match)
+    assert several.with_single == len({*everything(several)}) == 10
+    assert max(n for issue, n in use(everything(several)).items() if issue.number > 2) <= 2
+    _, none = draw(*tracker(1), sizes="1,0,0", match=match)
     assert none.missing == {"train": 1}
 
 

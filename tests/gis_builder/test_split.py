@@ -47,6 +47,24 @@ def test_fractions_are_met() -> None:
     assert sizes_of(split(clusters, issues, "0.8,0.1,0.1")) == {"train": 80, "validation": 10, "test": 10}
 
 
+@pytest.mark.parametrize(
+    ("clusters", "sizes", "expected"),
+    [
+        (7, "0.5,0.25,0.25", (3, 2, 2)),  # 3.5, 1.75 and 1.75: the largest remainders first
+        (11, "0.75,0.15,0.1", (8, 2, 1)),  # 8.25, 1.65 and 1.1
+        (5, "0.9,0.05,0.05", (3, 1, 1)),  # no split is empty, and the largest gives
+        (3, "1,0,0", (3,)),
+    ],
+)
+def test_whole_numbers_in_these_proportions(clusters: int, sizes: str, expected: tuple[int, ...]) -> None:
+    assert tuple(sizes_of(split(*tracker(clusters), sizes)).values()) == expected
+
+
+def test_the_largest_sizes_in_a_proportion_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"needs 30 positives, and there are 20; the largest .* is 32,4,4$"):
+        split(*tracker(20), "48,6,6")
+
+
 def test_the_default_is_the_papers_proportion() -> None:
     clusters, issues = tracker(11038 // 10)
     found = split(clusters, issues, ratio=PAPER_RATIO)
