@@ -155,6 +155,38 @@ def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone() -> None:
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
 
 
+class Panic(BaseException):
+    """As polars raises it: no Exception."""
+
+
+def test_a_panic_of_one_call_leaves_the_others_their_answers() -> None:
+    model, batches = Held(), list[list[int]]()
+
+    def same(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        assert numbers  # otherwise it would be asked for nothing, for ever
+        if 2 in numbers:
+            raise Panic
+        return numbers
+
+    async def ask() -> None:
+        batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
+        texts = asyncio.ensure_future(batcher.encode(["a"]))
+        while not batcher._running._work_queue.empty() or batcher._drain is None:
+            await asyncio.sleep(0.01)
+        calls = [asyncio.ensure_future(batcher.together(same, number)) for number in (1, 2, 3)]
+        await asyncio.sleep(0.01)
+        model.let_go.set()
+        await texts
+        first, second, third = await asyncio.gather(*calls, return_exceptions=True)
+        assert (first, third) == (1, 3)
+        assert isinstance(second, Panic)
+        batcher.close()
+
+    asyncio.run(ask())
+    assert batches == [[1, 2, 3], [1], [2], [3]]
+
+
 def test_what_is_too_much_is_refused_and_leaves_nothing_behind() -> None:
     async def ask() -> None:
         batcher = Batcher(Words(), batch_tokens=100, most_texts=3)

@@ -61,7 +61,7 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 class _Call:
     asked: Any
     result: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     is_done: bool = False
 
 
@@ -69,7 +69,7 @@ def _answered(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) ->
     """Answer some calls; of several that fail none is answered."""
     try:
         results = work([call.asked for call in calls])
-    except Exception as error:  # noqa: BLE001 - each call raises its own
+    except BaseException as error:  # noqa: BLE001 - each call raises its own; a panic of polars is no Exception
         if len(calls) > 1:
             return False
         calls[0].error, calls[0].is_done = error, True
