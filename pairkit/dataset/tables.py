@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,6 +37,7 @@ from pairkit.system.lines import (
 
 SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 _SEPARATED = (".csv", ".tsv")
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 def is_table(path: Path) -> bool:
@@ -62,8 +64,10 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(path: Path) -> str:
-    """What separates the columns: in CSV a comma, or a semicolon or tab if the header has more of them."""
-    return "\t" if _format(path) == ".tsv" else max(",;\t", key=_first_line(path).count)
+    """What separates the columns: in CSV a comma, or a semicolon or tab if the first line has more of it."""
+    if _format(path) == ".tsv":
+        return "\t"
+    return max(",;\t", key=_QUOTED.sub("", _first_line(path)).count)
 
 
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:

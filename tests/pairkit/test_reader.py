@@ -337,6 +337,12 @@ def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, n
     assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
 
 
+def test_marks_within_quotes_separate_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text('"a; b; c; d","e",1\n"f","g",0\n')
+    frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
+    assert frame.rows() == [("a; b; c; d", "e", 1), ("f", "g", 0)]
+
+
 def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
     with pytest.raises(DataError, match=r"pairs\.tsv:2: "):
