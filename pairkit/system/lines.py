@@ -83,7 +83,8 @@ def read_objects(
     """
     for row, line in read_lines(path):
         try:
-            value = _object(_decoded(line, path, row), path, row) if line.strip() else None
+            text = _decoded(line, path, row)
+            value = _object(text, path, row) if text.strip() else None
         except DataError as error:
             if broken is None:
                 raise

@@ -135,6 +135,13 @@ def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> Non
         next(found)
 
 
+@pytest.mark.parametrize("blank", ["\ufeff", "\u00a0", " "])
+def test_lines_without_an_object_are_passed_over(tmp_path: Path, blank: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{blank}\n{{"a": 1}}\n', encoding="utf-8")
+    assert list(read_objects(path)) == [(2, {"a": 1})]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
