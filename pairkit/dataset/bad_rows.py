@@ -46,6 +46,7 @@ def report_bad_rows(bad: pl.DataFrame) -> None:
 def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
     """Write the rows that were left out beside an output folder."""
     if bad is not None and bad.height:
+        out = out.resolve() if out.name in ("", "..") else out
         path = out.with_name(f"{out.name}.bad-rows.jsonl")
         write_text(path, bad.write_ndjson())
         _LOG.warning("rows left out are in %s", path)
