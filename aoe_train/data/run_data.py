@@ -102,12 +102,13 @@ def check_files(sources: Sources, settings: TrainSettings, *, own: Collection[st
         files = files_of(source)
         is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
         if isinstance(source, str | Path) and not files and not is_on_hub:
-            parts_of(source)  # says that it is not there
+            parts_of(source)  # says that it is not there, unless it has the name of a table
+            raise DataError("no such file", path=source)
         read_again &= not is_on_hub or source is sources.judged
-        for size, file in ((file.stat().st_size, file) for file in files):
-            if not size:
-                raise DataError("is empty (0 bytes); expected rows", path=file)
-            total += size
+        sizes = [file.stat().st_size for file in files]
+        if files and not any(sizes):  # of several, the empty ones may be of another split
+            raise DataError("is empty (0 bytes); expected rows", path=files[0])
+        total += sum(sizes)
     if read_again and total <= _SMALL:
         read_data(sources, settings, ranked=sources.data.keys() - own)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -69,6 +70,8 @@ for call, told in {
     lambda: aoe_train.train("nowhere.tsv"): "nowhere.tsv: no such file",
     lambda: aoe_train.train(good, dev_data="nowhere.tsv"): "nowhere.tsv: no such file",
     lambda: aoe_train.train(good, accept_on="empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.train(good, accept_on="nowhere.tsv"): "nowhere.tsv: no such file",
+    lambda: aoe_train.train("splits", columns="label=nothing"): "nothing",  # its empty split is not read
     lambda: aoe_train.train(good, columns="label=nothing"): "nothing",
     lambda: aoe_train.train(good, backbone="minilmm"): "minilmm: no such folder or packaged model",
     lambda: aoe_train.train(good, backbone="./m"): "./m: no such folder",
@@ -92,6 +95,9 @@ def test_names_folders_and_files_are_checked_before_torch_is_loaded(tmp_path: Pa
     (tmp_path / "empty.tsv").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits" / "test.tsv").touch()
+    shutil.copy(tmp_path / "pairs.tsv", tmp_path / "splits" / "train.tsv")
     environment = {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", WRONG_INPUTS], cwd=tmp_path, env=environment, capture_output=True, text=True
