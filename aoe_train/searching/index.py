@@ -138,7 +138,7 @@ class SearchIndex:
             DataError: A text of blanks, or damaged vectors.
         """
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
-        vector = None if by == "words" or not text.strip() else self._vector(text)
+        vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
         return self.search_together([query], [vector])[0]
 
     def search_together(

@@ -172,6 +172,8 @@ def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, tmp_path: Pat
         index.search(" ")
     with pytest.raises(ConfigError, match="opened without its model"):
         aoe_train.open_index(made, words_only=True).search("a dog")
+    with pytest.raises(ConfigError, match="expected both, model, words"):
+        aoe_train.open_index(made, words_only=True).search("a dog", by="luck")
     with pytest.raises(ConfigError, match="expected the folder that `aoe index` made"):
         aoe_train.search(tmp_path, "a dog")
 
