@@ -74,8 +74,9 @@ class AuditReport(Printed):
         return [f"{finding.count} {name}" for name, finding in found.items() if finding.count]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What to look at next."""
-        return [("see what is in it", ["pairs", "report", self.source])]
+        """What to look at next, without the rows that the report would refuse."""
+        skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
+        return [("see what is in it", ["pairs", "report", self.source, *skip])]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""

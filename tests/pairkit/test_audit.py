@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import pairkit
+from pairkit.app.commands import with_input_flags
 from pairkit.app.errors import ConfigError, DataError, LeakError
 from pairkit.dataset.audit import AuditFinding, AuditReport, audit_pairs
 from pairkit.dataset.reader import read_frames
@@ -147,8 +148,12 @@ def test_rows_that_other_commands_refuse(tmp_path: Path) -> None:
     assert "rows left out: empty label" in repr(report)
     with pytest.raises(DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
         report.check()
+    next_step = ["pairs", "report", str(path), "--bad-rows", "skip"]
+    assert report.next_steps()[0][1] == next_step
     skipped = pairkit.audit(path, bad_rows="skip")
     skipped.check()
+    ((_, again),) = skipped.next_steps()
+    assert with_input_flags(again, {"source": path, "bad_rows": "skip"}) == next_step  # not twice
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
 
 
