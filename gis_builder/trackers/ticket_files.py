@@ -327,8 +327,9 @@ def _words(tree: Any) -> Iterator[str]:
         if isinstance(node, list):
             stack += reversed(node)
         elif isinstance(node, dict):
-            yield _text(node.get("text") or _at(node, "attrs", "text") or _at(node, "attrs", "url"))
-            stack += ["\n" if node.get("type") in _BLOCKS else "", node.get("content")]
+            words = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
+            yield whole_text(next((one for one in words if one and isinstance(one, str)), ""))
+            stack += ["\n" if _text(node.get("type")) in _BLOCKS else "", node.get("content")]
         elif node == "\n":
             yield node
 

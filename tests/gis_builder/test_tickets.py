@@ -353,6 +353,30 @@ def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: 
         import_dump(root, store, ignore, ImportOptions(skip_broken=True))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ({"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}, "Seen."),
+        (
+            {"type": "doc", "content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]},
+            "https://a.b",
+        ),
+    ],
+)
+def test_a_text_of_jira_that_is_not_as_documented(root: Path, store: Store, text: Any, expected: str) -> None:
+    ticket = {"id": "1", "title": "x", "created_at": "2024-01-01", "body": text}
+    (root / "t.json").write_text(json.dumps(ticket))
+    import_dump(root, store, ignore)
+    assert next(store.issues("tickets/tickets")).body == expected
+
+
+def test_a_text_of_jira_may_be_deep(root: Path, store: Store) -> None:
+    start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
+    (root / "t.json").write_text(start + '{"text": ' * 700 + "0" + "}" * 701)
+    import_dump(root, store, ignore)
+    assert next(store.issues("tickets/tickets")).body == ""
+
+
 def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Store) -> None:
     rows = [*rows_of(["1", "2", "3"]), ["4", "", "", "", "", ""], ["5", "x", "", "soon", "", ""], ["6"] * 9]
     table(root / "t.csv", HEADER, rows)
