@@ -284,7 +284,7 @@ def _comment(cells: Cells, place: int) -> Comment:
 
 
 def _id(cells: Cells) -> str:
-    text = _one(cells, "id")
+    text = _plain_id(_one(cells, "id"))
     if not _ID.fullmatch(text):
         raise Malformed(f"id: empty, or not a line of up to 200 characters; fix it, {_OR_SKIP}")
     return text
@@ -293,7 +293,14 @@ def _id(cells: Cells) -> str:
 def _ids(cells: Cells, role: str) -> tuple[str, ...]:
     """The ids that references name: themselves, or the ends of addresses of pages."""
     found = _several(cells, role)
-    return tuple(re.split(r"[/=]", one)[-1] if "://" in one else one.removeprefix("#") for one in found)
+    ends = (re.split(r"[/=]", one.rstrip("/"))[-1] if "://" in one else one for one in found)
+    return tuple(map(_plain_id, ends))
+
+
+def _plain_id(text: str) -> str:
+    """An id without a `#`, and without the `.0` that tools write if a column has empty cells."""
+    text = text.removeprefix("#")
+    return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:

@@ -279,6 +279,25 @@ def test_several_links_of_a_ticket_all_count(root: Path, store: Store) -> None:
     assert [ref.number for ref in judge(store, ["tickets/t"])[1].targets] == [1, 3]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "link"),
+    [
+        ("#1", "#2", "#1"),
+        ("#1", "2", "1"),
+        ("1", "2", "1.0"),
+        ("1.0", "2.0", "1"),
+        ("v1.0", "v2.0", "v1.0"),
+        ("1", "2", "https://desk.example.com/tickets/1/"),
+    ],
+)
+def test_an_id_is_found_however_it_is_written(
+    root: Path, store: Store, first: str, second: str, link: str
+) -> None:
+    rows = [[*row, own] for row, own in zip(rows_of([first, second, "3"]), ("", link, ""), strict=True)]
+    import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
+    assert [verdict.outcome for verdict in judge(store, ["tickets/t"])].count("duplicate") == 1
+
+
 def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> None:
     """Even of older tickets; a number that an id tells is free for it unless it is taken."""
     path = root / "t.csv"
