@@ -43,6 +43,7 @@ _SEVERAL = ("labels", "duplicate_of")  # Jira repeats a column for each of its v
 _TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # what each needs
 _KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 _CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
+_UNRESOLVED = ("", "none", "unresolved")
 _DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
 _DUPLICATES = re.compile(r"duplicates|duplicate of", re.IGNORECASE)  # the link of a duplicate in Jira
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -256,7 +257,7 @@ def _ticket(cells: Cells) -> Ticket:
         raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
     created_at, closed_at = _needed_time(cells, "created_at"), _time(cells, "closed_at")
     updated_at = _time(cells, "updated_at") or closed_at or created_at
-    is_resolved = bool(resolution.strip("-"))
+    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
     is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if state else closed_at)
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     issue = Issue(

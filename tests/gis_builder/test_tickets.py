@@ -310,6 +310,14 @@ def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> 
     }  # fmt: skip
 
 
+def test_an_unresolved_ticket_is_open(root: Path, store: Store) -> None:
+    rows = [
+        [*row, own] for row, own in zip(rows_of(["1", "2", "3"]), ("Unresolved", "Fixed", "---"), strict=True)
+    ]
+    import_dump(table(root / "t.csv", [*HEADER, "Resolution"], rows), store, ignore)
+    assert [issue.state for issue in store.issues("tickets/t")] == ["open", "closed", "open"]
+
+
 def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
     rows = rows_of(["AB-1", "AB-2", "AB-3"])
     rows[0][2] = "As in AB-2, or https://jira.example.com/browse/AB-3, not as UTF-8 or AB-77."
