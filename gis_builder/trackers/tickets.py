@@ -32,6 +32,7 @@ from pairkit.app.printable import one_line
 
 _NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
 _TABLES = (".csv", ".tsv", ".parquet")  # which can hold nothing else
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
 _GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
 # An id such as ABC-12, or the address of its page.
@@ -64,6 +65,8 @@ PLAIN = ImportOptions()
 
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """The trackers of a folder or file: dumps, or tickets and what other tools saved."""
+    if source.is_file() and source.suffix.lower() in _SPREADSHEETS:
+        raise DataError("a spreadsheet, which is not read; save its sheet as CSV", path=source)
     every = [source] if source.is_file() else sorted(source.rglob("*"))
     links = options.links.resolve() if options.links else None
     files = [path for path in every if file_kind(path) and (path == source or path.resolve() != links)]

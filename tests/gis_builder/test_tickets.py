@@ -483,6 +483,12 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
 
 
+def test_a_spreadsheet_has_to_be_saved_as_csv(root: Path, store: Store) -> None:
+    (root / "t.XLSX").write_bytes(b"PK")
+    with pytest.raises(DataError, match="save its sheet as CSV"):
+        import_dump(root / "t.XLSX", store, ignore)
+
+
 def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:
     sample = Path(__file__).resolve().parents[2] / "data" / "sample_tickets.csv"
     crawled = gis_builder.import_tracker(sample, tmp_path / "work", progress=False)
