@@ -186,7 +186,7 @@ class TicketIndex:
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(own) for repo, own in known.items()}
         self.links: list[tuple[str, str, str]] = []  # duplicate, original, repository
-        self.marks: dict[IssueRef, list[IssueRef]] = {}
+        self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # the originals of each, in order
         self.unknown: list[tuple[str, str]] = []  # links of tickets that are not there
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
@@ -223,8 +223,8 @@ class TicketIndex:
             duplicate, original = self.ref(source, repo), self.ref(target, repo)
             if duplicate is None or original is None or duplicate == original:
                 self.unknown.append((source, target))
-            elif original not in self.marks.setdefault(duplicate, []):
-                self.marks[duplicate].append(original)
+            else:
+                self.marks.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """The ticket of an id: in a repository, and else in the only one that has it."""
