@@ -98,11 +98,12 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     text = render(issue).text
     if not has_word(text):
         raise DataError(f"{ref}: no word is left to search for")
+    site = store.site
     suggestions = tuple(
         Suggestion(
             hit.row.number,
             hit.text.partition("\n\n")[0],
-            IssueRef(hit.row.repo, hit.row.number).page(store.site),
+            IssueRef(hit.row.repo, hit.row.number).page(site),
             hit.cosine,
             hit.words,
         )

@@ -42,7 +42,7 @@ def import_dump(
         say(f"{one_line(str(path))}: holds no issues, comments or events; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
-    _check_found(folder, trackers)
+    _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_comments(dumps, trackers, store)
     _read_events(dumps, trackers, store)
@@ -90,10 +90,10 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
             store.save(page)
 
 
-def _check_found(folder: Path, trackers: Trackers) -> None:
+def _check_found(folder: Path, trackers: Trackers, left_out: Sequence[str]) -> None:
     rows = [tracker.row() for tracker in trackers]
     if not any(row.is_crawlable for row in rows):
-        reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5])
+        reasons = "; ".join([*(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5]), *left_out])
         words = f" ({reasons})" if reasons else ""
         raise DataError(f"holds no issue{words}; save the issues first, see gis import --help", path=folder)
 

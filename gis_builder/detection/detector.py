@@ -147,6 +147,7 @@ class Detector:
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]
         self._store, self._settings, self._site = store, settings, store.site
+        self._tickets = store.tickets()
         self._newest = {row.full_name: row.max_number for row in rows}
         self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
         self._names: dict[str, set[str]] = {}
@@ -236,8 +237,7 @@ class Detector:
         """A digest of what decides a verdict beside thread and tracker."""
         names = sorted(self.rules(repo).former_names)
         settings = self._settings.model_dump(mode="json")
-        pages = getattr(self._site, "pages", {})
-        own = sorted((ref.number, page) for ref, page in pages.items() if ref.repo == repo)
+        own = sorted(self._tickets.get(repo, {}).values())
         basis = json.dumps([repo, names, self._site, *own, settings, code_digest(*CODE)])
         return hashlib.sha256(basis.encode()).digest()
 

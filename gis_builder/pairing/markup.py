@@ -157,7 +157,9 @@ _BYLINE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 # Tags that importers write around texts and addresses; a tag in backticks is what the issue is about.
-_TAG = re.compile(r"(?<!`)</?(?:pre|a|p|br|div|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE)
+_TAG = re.compile(
+    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE
+)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
 _HOME = re.compile(r"(?P<root>/home/|/Users/|[A-Z]:\\Users\\)(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}")
 # Questions and instructions of Google Code's and GitHub's templates: not the author's words.
@@ -208,10 +210,16 @@ def html_to_text(text: str) -> tuple[str, int]:
     """Drop the tags that importers put around texts, and write out HTML's entities."""
     tags = entities = 0
     if "<" in text:
-        text, tags = _TAG.subn("", text)
+        text, tags = _TAG.subn(_in_place_of, text)
     if "&" in text:
         text, entities = _ENTITY.subn(lambda entity: unescape(entity[0]).replace("\xa0", " "), text)
     return text, tags + entities
+
+
+def _in_place_of(tag: re.Match[str]) -> str:
+    """A blank for a tag that begins a line and has no blank beside it, so that no words are joined."""
+    around = tag.string[max(0, tag.start() - 1) : tag.start()], tag.string[tag.end() : tag.end() + 1]
+    return " " if tag["breaks"] and all(one and not one.isspace() for one in around) else ""
 
 
 def without_home_folders(text: str) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from pairkit.system.lines import read_whole
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
-_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#].*)?$")
+_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name (repo=)"
 _NEVER = "0001-"  # how gh writes that an issue was not closed

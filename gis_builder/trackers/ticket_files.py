@@ -43,6 +43,7 @@ _SEVERAL = ("labels", "duplicate_of")  # Jira repeats a column for each of its v
 _TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # what each needs
 _KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 _CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
+_UNRESOLVED = ("", "none", "unresolved")
 _DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
 _DUPLICATES = re.compile(r"duplicates|duplicate of", re.IGNORECASE)  # the link of a duplicate in Jira
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -256,7 +257,7 @@ def _ticket(cells: Cells) -> Ticket:
         raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
     created_at, closed_at = _needed_time(cells, "created_at"), _time(cells, "closed_at")
     updated_at = _time(cells, "updated_at") or closed_at or created_at
-    is_resolved = bool(resolution.strip("-"))
+    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
     is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if state else closed_at)
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     issue = Issue(
@@ -284,7 +285,7 @@ def _comment(cells: Cells, place: int) -> Comment:
 
 
 def _id(cells: Cells) -> str:
-    text = _one(cells, "id")
+    text = _plain_id(_one(cells, "id"))
     if not _ID.fullmatch(text):
         raise Malformed(f"id: empty, or not a line of up to 200 characters; fix it, {_OR_SKIP}")
     return text
@@ -293,7 +294,14 @@ def _id(cells: Cells) -> str:
 def _ids(cells: Cells, role: str) -> tuple[str, ...]:
     """The ids that references name: themselves, or the ends of addresses of pages."""
     found = _several(cells, role)
-    return tuple(re.split(r"[/=]", one)[-1] if "://" in one else one.removeprefix("#") for one in found)
+    ends = (re.split(r"[/=]", one.rstrip("/"))[-1] if "://" in one else one for one in found)
+    return tuple(map(_plain_id, ends))
+
+
+def _plain_id(text: str) -> str:
+    """An id without a `#`, and without the `.0` that tools write if a column has empty cells."""
+    text = text.removeprefix("#")
+    return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
@@ -327,8 +335,9 @@ def _words(tree: Any) -> Iterator[str]:
         if isinstance(node, list):
             stack += reversed(node)
         elif isinstance(node, dict):
-            yield _text(node.get("text") or _at(node, "attrs", "text") or _at(node, "attrs", "url"))
-            stack += ["\n" if node.get("type") in _BLOCKS else "", node.get("content")]
+            words = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
+            yield whole_text(next((one for one in words if one and isinstance(one, str)), ""))
+            stack += ["\n" if _text(node.get("type")) in _BLOCKS else "", node.get("content")]
         elif node == "\n":
             yield node
 

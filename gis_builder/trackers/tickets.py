@@ -32,6 +32,7 @@ from pairkit.app.printable import one_line
 
 _NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
 _TABLES = (".csv", ".tsv", ".parquet")  # which can hold nothing else
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
 _GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
 # An id such as ABC-12, or the address of its page.
@@ -64,6 +65,8 @@ PLAIN = ImportOptions()
 
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """The trackers of a folder or file: dumps, or tickets and what other tools saved."""
+    if source.is_file() and source.suffix.lower() in _SPREADSHEETS:
+        raise DataError("a spreadsheet, which is not read; save its sheet as CSV", path=source)
     every = [source] if source.is_file() else sorted(source.rglob("*"))
     links = options.links.resolve() if options.links else None
     files = [path for path in every if file_kind(path) and (path == source or path.resolve() != links)]
@@ -183,7 +186,7 @@ class TicketIndex:
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(own) for repo, own in known.items()}
         self.links: list[tuple[str, str, str]] = []  # duplicate, original, repository
-        self.marks: dict[IssueRef, list[IssueRef]] = {}
+        self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # the originals of each, in order
         self.unknown: list[tuple[str, str]] = []  # links of tickets that are not there
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
@@ -220,8 +223,8 @@ class TicketIndex:
             duplicate, original = self.ref(source, repo), self.ref(target, repo)
             if duplicate is None or original is None or duplicate == original:
                 self.unknown.append((source, target))
-            elif original not in self.marks.setdefault(duplicate, []):
-                self.marks[duplicate].append(original)
+            else:
+                self.marks.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """The ticket of an id: in a repository, and else in the only one that has it."""

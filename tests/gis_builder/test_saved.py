@@ -14,7 +14,9 @@ from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.records import VerdictOutcome
+from gis_builder.trackers.saved import is_known
 from pairkit.app.errors import DataError
+from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, judge
 
@@ -157,3 +159,8 @@ def test_faults_are_named_with_file_and_row(text: str, words: str, tmp_path: Pat
         import_dump(tmp_path / "x.json", store, lambda _words: None)
     assert "x.json" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_address_takes_linear_time() -> None:
+    addresses = repeated("/repos/owner/name/issues/1", after="\n.")
+    assert_linear(lambda url: is_known({"number": 1, "title": "x", "url": url}), addresses)

@@ -48,6 +48,8 @@ def test_a_title_is_one_line() -> None:
         ("by **rob.p**:\n\n<pre>if a &lt; b &amp;&amp; c</pre>", "if a < b && c"),
         ('see <a href="http://e.x/cl/1">http://e.x/cl/1</a>', "see http://e.x/cl/1"),
         ("`<pre>` and Vec<T> stay; `&amp;` is written out", "`<pre>` and Vec<T> stay; `&` is written out"),
+        ("one.<br>two <br/> three<br>\nfour <a href='x'>five</a>s", "one. two  three\nfour fives"),
+        ("<p>one</p><div>two</div>", "one  two"),
         ("```html\n<pre>&lt;</pre>\n```", "```html\n<pre>&lt;</pre>\n```"),
         ("What steps will reproduce the problem?\n1. run it", "1. run it"),
         ("What is the expected output? What do you see instead?\nA crash", "A crash"),

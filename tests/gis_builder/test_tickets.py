@@ -279,6 +279,25 @@ def test_several_links_of_a_ticket_all_count(root: Path, store: Store) -> None:
     assert [ref.number for ref in judge(store, ["tickets/t"])[1].targets] == [1, 3]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "link"),
+    [
+        ("#1", "#2", "#1"),
+        ("#1", "2", "1"),
+        ("1", "2", "1.0"),
+        ("1.0", "2.0", "1"),
+        ("v1.0", "v2.0", "v1.0"),
+        ("1", "2", "https://desk.example.com/tickets/1/"),
+    ],
+)
+def test_an_id_is_found_however_it_is_written(
+    root: Path, store: Store, first: str, second: str, link: str
+) -> None:
+    rows = [[*row, own] for row, own in zip(rows_of([first, second, "3"]), ("", link, ""), strict=True)]
+    import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
+    assert [verdict.outcome for verdict in judge(store, ["tickets/t"])].count("duplicate") == 1
+
+
 def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> None:
     """Even of older tickets; a number that an id tells is free for it unless it is taken."""
     path = root / "t.csv"
@@ -289,6 +308,14 @@ def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> 
     assert {n: IssueRef("tickets/t", n).page(pages) for n in (7, 8, 9, 10, 11)} == {
         7: "7", 8: "b", 9: "a", 10: "0", 11: "8",
     }  # fmt: skip
+
+
+def test_an_unresolved_ticket_is_open(root: Path, store: Store) -> None:
+    rows = [
+        [*row, own] for row, own in zip(rows_of(["1", "2", "3"]), ("Unresolved", "Fixed", "---"), strict=True)
+    ]
+    import_dump(table(root / "t.csv", [*HEADER, "Resolution"], rows), store, ignore)
+    assert [issue.state for issue in store.issues("tickets/t")] == ["open", "closed", "open"]
 
 
 def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
@@ -349,8 +376,34 @@ def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: 
         import_dump(root, store, ignore)
     assert f"{name}:1: " in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(DataError, match="holds no issue"):
+    with pytest.raises(
+        DataError, match=r"holds no issue \([12] damaged rows or files were left out: .*t\.json"
+    ):
         import_dump(root, store, ignore, ImportOptions(skip_broken=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ({"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}, "Seen."),
+        (
+            {"type": "doc", "content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]},
+            "https://a.b",
+        ),
+    ],
+)
+def test_a_text_of_jira_that_is_not_as_documented(root: Path, store: Store, text: Any, expected: str) -> None:
+    ticket = {"id": "1", "title": "x", "created_at": "2024-01-01", "body": text}
+    (root / "t.json").write_text(json.dumps(ticket))
+    import_dump(root, store, ignore)
+    assert next(store.issues("tickets/tickets")).body == expected
+
+
+def test_a_text_of_jira_may_be_deep(root: Path, store: Store) -> None:
+    start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
+    (root / "t.json").write_text(start + '{"text": ' * 700 + "0" + "}" * 701)
+    import_dump(root, store, ignore)
+    assert next(store.issues("tickets/tickets")).body == ""
 
 
 def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Store) -> None:
@@ -430,6 +483,12 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
     with pytest.raises(ConfigError, match="holds no tickets"):
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
+
+
+def test_a_spreadsheet_has_to_be_saved_as_csv(root: Path, store: Store) -> None:
+    (root / "t.XLSX").write_bytes(b"PK")
+    with pytest.raises(DataError, match="save its sheet as CSV"):
+        import_dump(root / "t.XLSX", store, ignore)
 
 
 def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:
