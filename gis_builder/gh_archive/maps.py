@@ -29,6 +29,7 @@ from pairkit.system.files import write_bytes
 from pairkit.system.machine import cores
 
 _DIGITS = 20
+_LOOK_S = 0.2  # how long Ctrl-C may wait
 _MOST_RETRIES = 20  # of one task on Ray, as workers or machines were lost
 _AHEAD = 4  # tasks handed to Ray for each core, so that none waits for the driver
 _BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
@@ -127,7 +128,7 @@ class Pool:
             while left or running:
                 while left and len(running) < 2 * self._workers:
                     running.add(self._begin(left.popleft()))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                done, running = _first_done(running)
                 for future in done:
                     future.result()
                     yield
@@ -147,6 +148,18 @@ class Pool:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+def _first_done(running: set[Future[None]]) -> tuple[set[Future[None]], set[Future[None]]]:
+    """Those that are done, at least one, and the rest.
+
+    Ctrl-C is raised between two looks: within one it could leave a future locked, for which the pool waits.
+    """
+    while True:
+        with _interrupts_held():
+            done, left = wait(running, _LOOK_S, FIRST_COMPLETED)
+        if done:
+            return done, left
 
 
 @contextmanager

@@ -381,7 +381,7 @@ def test_ctrl_c_ends_in_one_line(source: Path, tmp_path: Path) -> None:
     while not list((tmp_path / "gis.work").glob("hours/*.parquet")) and driver.poll() is None:
         time.sleep(0.01)
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
-    assert driver.communicate()[1] == "interrupted; run the same command again to continue\n"
+    assert driver.communicate(timeout=300)[1] == "interrupted; run the same command again to continue\n"
     assert driver.returncode == 130
     assert not out.exists()
 
