@@ -194,31 +194,3 @@ def test_a_leaking_dataset_is_told(sample_build: tuple[Path, Done], tmp_path: Pa
     done = run_pairs("audit", str(tmp_path))
     assert done.code == 3
     assert re.search(r"leaks between splits: \d+ shared issues", done.error)
-
-
-def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n \tb\t0\n")
-    (tmp_path / "b.tsv").write_text("left\tright\nx\ty\n")
-    done = run_pairs("export", str(tmp_path / "a.tsv"), "--out", str(tmp_path / "x"))
-    assert done.code == 3
-    assert "a.tsv:3" in done.error
-    assert run_pairs("audit", str(tmp_path / "b.tsv")).code == 3
-    assert run_pairs("show", str(tmp_path / "a.tsv"), "--split", "nope").code in (2, 3)
-
-
-def test_other_columns_and_labels_in_words_can_be_mapped(tmp_path: Path) -> None:
-    path = str(tmp_path / "train.tsv")
-    Path(path).write_text("left\tright\tsays\na\tb\tsame\nc\td\tother\n")
-    columns = ("--columns", "text1=left,text2=right,label=says")
-    assert "sentence1" in run_pairs("audit", path).error
-    assert "map words to numbers" in run_pairs("audit", path, *columns).error
-    done = run_pairs("audit", path, *columns, "--labels", "same=1,other=0", "--json")
-    assert done.code == 0, done.err
-    assert done.result["splits"]["train"]["positive_share"] == 0.5
-    for flags in (
-        ("--labels", "yes"),
-        ("--labels", "yes=high"),
-        ("--columns", "text1="),
-        ("--columns", "x=y"),
-    ):
-        assert run_pairs("audit", path, *flags).code == 2

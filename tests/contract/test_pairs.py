@@ -2,47 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-import polars as pl
-import pytest
-
-from tests.contract.conftest import Done, environment, run_alone, run_pairs
-
-COMMANDS = ("audit", "report", "show", "export", "merge", "split", "push")
-
-
-@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
-def test_every_command_has_help_with_examples(command: tuple[str, ...]) -> None:
-    done = run_pairs(*command, "--help")
-    assert done.code == 0
-    assert not command or f"pairs {command[0]}" in done.out.split("Usage")[1].split("\n", 1)[1]
-
-
-def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
-    out, _ = sample_build
-    shown = run_pairs("show", str(out), "--label", "1", "--svg", str(tmp_path / "pair.svg"))
-    assert shown.code == 0, shown.err
-    assert "<svg" in (tmp_path / "pair.svg").read_text(encoding="utf-8")
-    exported = run_pairs("export", str(out), "--format", "csv", "--out", str(tmp_path / "csv"))
-    assert exported.code == 0, exported.err
-    assert (tmp_path / "csv" / "train.csv").is_file()
-    audited = run_pairs("audit", str(tmp_path / "csv" / "train.csv"))
-    assert audited.code == 0, audited.err
-    assert audited.out.endswith("no leaks\n")
-    assert audited.err.splitlines()[-1] == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
-
-
-def test_a_leaking_dataset_is_told(sample_build: tuple[Path, object], tmp_path: Path) -> None:
-    out, _ = sample_build
-    train = pl.read_parquet(out / "data" / "train-*.parquet")
-    (tmp_path / "data").mkdir()
-    train.write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    train.head(3).write_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
-    done = run_pairs("audit", str(tmp_path))
-    assert done.code == 3
-    assert re.search(r"leaks between splits: \d+ shared issues", done.error)
+from tests.contract.conftest import environment, run_alone, run_pairs
 
 
 def test_missing_and_malformed_datasets(tmp_path: Path) -> None:
