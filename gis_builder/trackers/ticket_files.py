@@ -20,7 +20,7 @@ from gis_builder.store.records import Comment, Issue
 from gis_builder.trackers.saved import is_known, values
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.tables import read_table
+from pairkit.dataset.tables import read_table, separator_of
 from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
 
 # The names of a role's columns and keys, in lower case, words only. The first name that is there is taken.
@@ -130,8 +130,7 @@ def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
 def _separated(path: Path, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
     """The rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
     csv.field_size_limit(MAX_LINE_BYTES)
-    _, first = next(read_text_lines(path), (1, ""))
-    mark = "\t" if is_tsv else max(",;\t", key=first.count)  # spreadsheets of some countries write ;
+    mark = separator_of(path)
     lines = (line for _, line in read_text_lines(path))
     quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
     reader = csv.reader(lines, delimiter=mark, quoting=quoting, strict=True)

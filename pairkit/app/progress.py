@@ -41,10 +41,6 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-def unwatched(_: Progress) -> None:
-    """Takes progress that is shown nowhere."""
-
-
 @contextmanager
 def stage(name: str, show: Listener) -> Iterator[None]:
     """Tell that a stage without steps is under way, such as loading a model."""

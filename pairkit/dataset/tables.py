@@ -55,7 +55,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
         return True
-    names = _first_line(path).split(_separator(path))
+    names = _first_line(path).split(separator_of(path))
     return given <= {name.strip('"') for name in names}
 
 
@@ -63,7 +63,7 @@ def _first_line(path: Path) -> str:
     return next(read_text_lines(path), (1, ""))[1].strip()
 
 
-def _separator(path: Path) -> str:
+def separator_of(path: Path) -> str:
     """What separates the columns: in CSV a comma, or a semicolon or tab if the first line has more of it."""
     if _format(path) == ".tsv":
         return "\t"
@@ -82,7 +82,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         )
     try:
         source = _source(path, suffix)
-        mark = _separator(path) if suffix in _SEPARATED else ""
+        mark = separator_of(path) if suffix in _SEPARATED else ""
         table = (
             _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, mark, header=header)
         )

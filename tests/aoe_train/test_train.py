@@ -38,7 +38,6 @@ from aoe_train.training.plan import plan
 from aoe_train.training.train import train
 from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import unwatched
 from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
@@ -100,7 +99,7 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
 
 
 def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
-    loaded = load(sources, given, set(), args.device, print, unwatched)
+    loaded = load(sources, given, set(), args.device, print, lambda _: None)
     return build(loaded, resolve(sources, loaded, args), args, {}, {})
 
 
@@ -487,7 +486,7 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     given = settings(preset="sbert-paper")
     sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
     args = start_processes(given, tmp_path)
-    loaded = load(sources, given, set(), args.device, print, unwatched)
+    loaded = load(sources, given, set(), args.device, print, lambda _: None)
     elsewhere: Any = SimpleNamespace(
         device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
     )
@@ -573,7 +572,7 @@ def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str
 def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
     given = settings(**{"run.shard": True})
     sources = Sources(data["data"], str(ran), tmp_path / "m")
-    loaded = load(sources, given, set(), torch.device("cpu"), print, unwatched)
+    loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
     resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
     args: Any = SimpleNamespace(optim="adamw")
     with pytest.raises(ConfigError, match=r"run.shard: a Recurrent Attention Network"):

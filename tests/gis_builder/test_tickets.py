@@ -329,6 +329,10 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
     ("text", "message"),
     [
         ("id,title\n1,a\n", "t.csv: no column for created_at; there are id, title: rename one, or give"),
+        (
+            'id,"a; b; c; d",created_at\n1,a,2024-01-01\n',
+            "t.csv: no column for title; there are id, a; b; c; d,",
+        ),
         ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
         (
             "id,title,created_at\n1,a,12/31/2024\n",
