@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from multiprocessing import get_context
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 # Not polars, which must not be forked.
@@ -32,6 +32,13 @@ LIBRARIES = [
 ]
 
 
+def context() -> ForkServerContext:
+    """Begins processes that have the libraries, but not the threads and locks of this process."""
+    found = get_context("forkserver")
+    found.set_forkserver_preload(LIBRARIES)
+    return found
+
+
 def begin(
     module: str,
     *arguments: str,
@@ -41,9 +48,7 @@ def begin(
     err: str = os.devnull,
 ) -> ForkServerProcess:
     """Begin a module."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(LIBRARIES)
-    process = context.Process(
+    process = context().Process(
         target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
     )
     process.start()

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Iterator
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,7 @@ from tests.aoe_train.tiny import write_texts
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that need not load torch anew."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(forked.LIBRARIES)
-    monkeypatch.setattr(workers, "CONTEXT", context)
+    monkeypatch.setattr(workers, "CONTEXT", forked.context())
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from itertools import chain, pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
 from aoe_train.model.tokens.tokens import LongText, TokenStore, pieces, windows
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
+from tests import forked
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
@@ -209,7 +209,7 @@ def _in_another_process(folder: Path) -> int:
 
 
 def test_processes_may_build_the_same_at_once(tmp_path: Path) -> None:
-    with multiprocessing.get_context("fork").Pool(4) as pool:
+    with forked.context().Pool(4) as pool:
         sizes = pool.map(_in_another_process, [tmp_path] * 12)
         pool.close()
         pool.join()  # else a signal ends its processes, and under coverage they may hang

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import time
@@ -14,6 +13,7 @@ import pytest
 from llm_labeler.clients.provider import CallFailed
 from llm_labeler.records import Ask, LlmReply, StoredAnswer
 from llm_labeler.store.answers import AnswerStore
+from tests import forked
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in
 
@@ -27,33 +27,25 @@ def script(ask: Ask, attempt: int) -> LlmReply | Exception:
     return answer_at_once(ask, attempt)
 
 
-def ask_all_in(path: Path, journal: Path, ready: int) -> None:
+def ask_all_in(path: Path, journal: Path) -> None:
     """All that the child process does."""
     with AnswerStore.open(path, create=True) as store:
         store.recover()
-        os.write(ready, b"1")
         provider = Scripted(script, latency_s=0.02, concurrency=16, journal=journal)
         asyncio.run(ask_in(store, provider, count=COUNT))
 
 
-def label(path: Path, journal: Path, kill_after_s: float | None) -> bool:
-    """Ask all in a process of its own, forked, as imports take longer; whether it came to its end."""
-    reader, writer = os.pipe()
-    if not (child := os.fork()):
-        try:
-            ask_all_in(path, journal, writer)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    os.close(writer)
-    assert os.read(reader, 1) == b"1"
-    os.close(reader)
-    if kill_after_s is not None:
-        time.sleep(kill_after_s)
-        os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, -signal.SIGKILL)
-    return code == 0
+def label(path: Path, journal: Path, kill_at: int | None) -> bool:
+    """Ask all in a process, killed at a number of lines of the journal; whether it came to its end."""
+    child = forked.context().Process(target=ask_all_in, args=(path, journal))
+    child.start()
+    while kill_at is not None and child.is_alive() and len(asked(journal)) < kill_at:
+        time.sleep(0.001)
+    if kill_at is not None:
+        child.kill()
+    child.join(300)
+    assert child.exitcode in (0, -signal.SIGKILL)
+    return child.exitcode == 0
 
 
 def kept(path: Path) -> list[StoredAnswer]:
@@ -66,9 +58,7 @@ def asked(journal: Path) -> list[str]:
 
 
 def check(tmp_path: Path, kills: int) -> None:
-    start = time.monotonic()
     assert label(tmp_path / "undisturbed", tmp_path / "its journal", None)
-    whole_s = time.monotonic() - start
     expected = kept(tmp_path / "undisturbed")
     assert len(expected) == COUNT
     draw, was_killed, cut_off = random.Random(11), 0, 0
@@ -77,7 +67,7 @@ def check(tmp_path: Path, kills: int) -> None:
     for round_ in range(kills + 1):
         before = len(asked(journal))
         last = round_ == kills
-        ended = label(path, journal, None if last else draw.uniform(0, whole_s / max(2, kills / 3)))
+        ended = label(path, journal, None if last else before + draw.randrange(COUNT // kills))
         was_killed += not ended
         assert not answered & set(asked(journal)[before:]), "asked again for what was answered"
         answered = {answer.key.text_id for answer in kept(path)}
