@@ -23,6 +23,7 @@ DOCUMENTS = {
     "CONTRIBUTING.md": "about/contributing.md",
     "benchmarks/README.md": "about/benchmarks.md",
     "data/README.md": "about/data.md",
+    "papers/README.md": "about/papers.md",
 }
 PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
 # A file of the repository outside of `docs/`, and the page that the site shows in its place.

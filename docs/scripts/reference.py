@@ -3,24 +3,22 @@
 The pages of commands and settings are made as a whole. In any page, a line `<!-- WHAT: PLACE -->` is followed
 by what the code says, up to a line `<!-- end -->`. WHAT is one of
 
-- `settings`: the table of a model of settings, `package.module:Model`,
-- `docstring`: what `package.module` says at its top, less the title,
-- `table`: only the table in there,
-- `schema`: the tables of the store that `package.module` describes.
+- `docstring`: the docstring of `package.module` without its title,
+- `table`: only the table in it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from command_pages import ROOT, command_page, scripts
-from setting_pages import Settings, sections, setting_page, setting_table
+from setting_pages import setting_page
 
 DOCS = ROOT / "docs"
 # Settings by console script and heading: where the model is, and the table of its flags.
@@ -55,17 +53,6 @@ def _filled(part: re.Match[str]) -> str:
     return f"{begin}\n\n{SAYS[what](place).strip()}\n\n{end}"
 
 
-def _settings(place: str) -> str:
-    return "\n".join(_tables(_at(place)))
-
-
-def _tables(model: type[Settings]) -> Iterator[str]:
-    for section in sections(model, {}):
-        if section.prefix:
-            yield from ("", f"**`[{section.prefix}]`** {section.purpose}", "")
-        yield from setting_table(section)
-
-
 def _docstring(place: str) -> str:
     return (inspect.getdoc(import_module(place)) or "").partition("\n\n")[2]
 
@@ -74,21 +61,14 @@ def _table(place: str) -> str:
     return "\n".join(line for line in _docstring(place).splitlines() if line.startswith("|"))
 
 
-def _schema(place: str) -> str:
-    schema = import_module(place).SCHEMA
-    return f"Version {schema.version}.\n\n```sql\n{schema.tables.strip()}\n```"
-
-
 def _at(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name) if find_spec(module) else {}
 
 
 SAYS: dict[str, Callable[[str], str]] = {
-    "settings": _settings,
     "docstring": _docstring,
     "table": _table,
-    "schema": _schema,
 }
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 | found | read as |
 |---|---|
-| 0 and 1 | 1 is alike; but beside the texts of NLI, where 0 often is entailment, refused |
-| true, false; yes, no; duplicate, not_duplicate; and the like | 1 and 0, see `_CERTAIN` |
-| entailment, contradiction, neutral, as words or as the names of classes | 1, 0, and left out |
-| numbers in [0, 5], some of them fractions, or in a column such as `score`, or 32-bit floats | scores |
-| whole numbers from 0 to 5, of which one is 5 | scores |
+| 0 and 1 | 1 is similar; refused beside NLI columns, where 0 is often entailment |
+| true, false; yes, no; duplicate, not_duplicate and the like | 1 and 0 |
+| entailment, contradiction, neutral (words or class names) | 1, 0, left out |
+| numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
+| whole numbers from 0 to 5, if 5 occurs | scores |
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
-| anything else | refused, with the first row of it |
+| anything else | refused, with its first row |
 
 A person decides otherwise with `labels` (a number, or skip, for a word or number; others keep theirs) and
 `label_range` (the scale of scores, which becomes 0 to 1). That neutral pairs are left out is how the papers

@@ -22,7 +22,7 @@ def reference() -> Iterator[Any]:
 
 def test_it_is_up_to_date(reference: Any) -> None:
     made = reference.pages()
-    assert {page.stem for page in made} >= {"gis", "label-settings", "dump", "stores", "training"}
+    assert {page.stem for page in made} >= {"gis", "label-settings", "dataset", "python", "training"}
     for page, text in made.items():
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
 

@@ -17,6 +17,7 @@ PAGES = (
     *(ROOT / "docs").rglob("*.md"),
     ROOT / "benchmarks" / "README.md",
     ROOT / "data" / "README.md",
+    ROOT / "papers" / "README.md",
 )
 # What is not said, and what is said instead.
 INSTEAD = {
