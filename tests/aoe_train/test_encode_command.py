@@ -13,23 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train.cli import app
 from aoe_train.encoding.record import record_path
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
-
-
-def aoe(*arguments: str | Path, stdin: str | None = None) -> str:
-    """What a command prints on stdout; its error is raised."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def write_texts(path: Path, count: int) -> list[str]:
@@ -44,23 +34,13 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
     flags = ("--text-column", "body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
-    printed = aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags)
-    result = json.loads(printed)
-    assert {**result, "seconds": 0, "texts_per_s": 0} == {
-        "out": str(out),
-        "texts": 9,
-        "dim": 32,
-        "quantize": "float32",
-        "resumed": 0,
-        "seconds": 0,
-        "texts_per_s": 0,
-    }
+    result = json.loads(aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags))
+    expected = {"out": str(out), "texts": 9, "dim": 32, "quantize": "float32", "resumed": 0}
+    assert result == {**expected, "seconds": result["seconds"], "texts_per_s": result["texts_per_s"]}
     found = pl.read_parquet(out)
     assert found.columns == ["body", "n", "vector"]
-    assert np.linalg.norm(found["vector"].to_numpy(), axis=1) == pytest.approx(1, abs=1e-5)
-    assert found["vector"].to_numpy() == pytest.approx(
-        Encoder.load(bert).encode(texts, normalize=True), abs=1e-6
-    )
+    wanted = Encoder.load(bert).encode(texts, normalize=True)
+    assert found["vector"].to_numpy() == pytest.approx(wanted, abs=1e-6)
 
 
 def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -> None:
@@ -93,19 +73,19 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -
     assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
 
 
-def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
-    same, again = Encoder.load(bert).identity(), Encoder.load(bert).identity()
-    assert same == again
-    others = [
+def test_identities_differ_by_what_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
+    encoders = [
+        *(Encoder.load(bert) for _ in range(3)),
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
-        Encoder.load(bert, pooling="max"),
-        Encoder.load(bert, precision="bf16"),
-        Encoder.load(bert, **around("the {text} of")),
-        Encoder.load(bert),
+        *(
+            Encoder.load(bert, **how)
+            for how in ({"pooling": "max"}, {"precision": "bf16"}, around("the {text} of"))
+        ),
     ]
-    others[-1].model.backbone.config.layer_norm_eps *= 2
-    origins = [json.dumps(other.identity(), sort_keys=True) for other in others]
-    assert len({json.dumps(same, sort_keys=True), *origins}) == 6
+    encoders[2].model.backbone.config.layer_norm_eps *= 2
+    same, again, *others = (json.dumps(encoder.identity(), sort_keys=True) for encoder in encoders)
+    assert same == again
+    assert len({same, *others}) == 6
 
 
 def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
@@ -141,22 +121,17 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_pa
     pairs.write_text("\n".join(["score\tsentence1\tsentence2", *rows]))
     prompts = {"query": "the man is not in the city: ", "t": "a car "}
     for similarity in ("cosine", "euclidean"):
-        Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity).save(tmp_path / similarity)
+        encoder = Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity)
+        encoder.save(tmp_path / similarity)
 
     def pearson(model: str, *flags: str) -> float:
-        found = json.loads(
-            aoe(
-                "evaluate", "--model", tmp_path / model, "--data", pairs, "--resamples", "0", "--json", *flags
-            )
-        )
-        return float(found["pairs.tsv"]["pearson"])
+        given = ("--model", tmp_path / model, "--data", pairs, "--resamples", "0", "--json")
+        return float(json.loads(aoe("evaluate", *given, *flags))["pairs.tsv"]["pearson"])
 
     def expected(**asked: Any) -> dict[str, float]:
-        texts = ["a dog is running", "a car", "a red car", "the", "cat"]
-        same, car, red, the, cat = (
-            Encoder.load(bert, prompts=prompts).encode(texts, **asked).astype(np.float64)
-        )
-        found = [(same, same), (car, red), (the, cat)]
+        texts = ["a dog is running", "a dog is running", "a car", "a red car", "the", "cat"]
+        vectors = encoder.encode(texts, **asked).astype(np.float64)
+        found = list(zip(vectors[::2], vectors[1::2], strict=True))
         by = {
             "cosine": [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in found],
             "euclidean": [-np.linalg.norm(a - b) for a, b in found],

@@ -97,7 +97,10 @@ def texts(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "in.txt")
 
 
-def orders(bert: Path, device: str | None = None) -> WorkerSpec:
+GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
+
+
+def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
     return WorkerSpec(str(bert), "fp32", EncodingRequest(), [device])
 
 
@@ -107,7 +110,7 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> 
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
     ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "described"), (2, "vectors")})
-    actors = ActorPool(Cluster(ray), orders(bert), None, pytest.fail)
+    actors = ActorPool(Cluster(ray), worker_spec(bert), None, pytest.fail)
     assert actors.described.settings == settings
     done = encode_file(texts, out, actors.vectors, actors.described.dim, settings, part_texts=8)
     assert (done.texts, done.resumed) == (90, 0)
@@ -117,60 +120,54 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> 
 
 def test_what_ends_a_run(bert: Path, tmp_path: Path) -> None:
     always = InOneProcess([2], lambda _, name: name == "vectors")
-    actors = ActorPool(Cluster(always), orders(bert), 2, pytest.fail)
+    actors = ActorPool(Cluster(always), worker_spec(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match="lost again and again while they encoded the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
     loading = InOneProcess([2], lambda _, name: name == "described")
-    with pytest.raises(ConfigError, match="lost again and again while they loaded the model"):
-        ActorPool(Cluster(loading), orders(bert), 2, pytest.fail)
-    with pytest.raises(ConfigError, match=r"no config\.json"):
-        ActorPool(Cluster(InOneProcess([2])), orders(tmp_path), None, pytest.fail)
-    with pytest.raises(ConfigError, match="--device cuda: the cluster has no GPU"):
-        ActorPool(Cluster(InOneProcess([2])), orders(bert, "cuda"), None, pytest.fail)
-    with pytest.raises(ConfigError, match="has no core"):
-        ActorPool(Cluster(InOneProcess([0])), orders(bert), None, pytest.fail)
+    for ray, spec, words in (
+        (loading, worker_spec(bert), "lost again and again while they loaded the model"),
+        (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
+        (InOneProcess([2]), worker_spec(bert, "cuda"), "--device cuda: the cluster has no GPU"),
+        (InOneProcess([0]), worker_spec(bert), "has no core"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            ActorPool(Cluster(ray), spec, 2, pytest.fail)
 
 
 @pytest.mark.parametrize(
-    ("cores", "workers", "expected"),
+    ("nodes", "device", "workers", "expected"),
     [
-        ([4, 4], None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
-        ([1, 64, 64], None, (3, {"num_cpus": 32})),
-        ([4, 4], 4, (4, {"num_cpus": 2})),
-        ([4, 4], 9, (9, {"num_cpus": 1})),  # one waits
+        ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
+        ([1, 64, 64], None, None, (3, {"num_cpus": 32})),
+        ([4, 4], None, 4, (4, {"num_cpus": 2})),
+        ([4, 4], None, 9, (9, {"num_cpus": 1})),  # one waits
+        ([GPUS, GPUS, {**GPUS, "Alive": False}], None, None, (4, {"num_gpus": 1})),
+        ([GPUS, GPUS], "cuda", 3, (3, {"num_gpus": 1})),
+        ([GPUS, GPUS], "cpu", None, (2, {"num_cpus": 8})),
     ],
 )
-def test_how_many_cores_an_actor_has(
-    cores: list[int], workers: int | None, expected: tuple[int, dict[str, int]]
+def test_what_an_actor_has(
+    nodes: list[Any], device: str | None, workers: int | None, expected: tuple[int, dict[str, int]]
 ) -> None:
-    assert _places(InOneProcess(cores), None, workers) == expected
-
-
-def test_an_actor_for_each_gpu() -> None:
-    nodes = [{"Alive": alive, "Resources": {"CPU": 8.0, "GPU": 2.0}} for alive in (True, True, False)]
-    ray = SimpleNamespace(nodes=lambda: nodes)
-    assert _places(ray, None, None) == (4, {"num_gpus": 1})
-    assert _places(ray, "cuda", 3) == (3, {"num_gpus": 1})
-    assert _places(ray, "cpu", None) == (2, {"num_cpus": 8})
+    listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
+    assert _places(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
 def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path) -> None:
-    def encode(**given: Any) -> None:
-        aoe_train.encode(texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given})
-
-    with pytest.raises(ConfigError, match="needs --address"):
-        encode(engine="ray")
-    with pytest.raises(ConfigError, match="is for --engine ray"):
-        encode(address="127.0.0.1:1")
-    with pytest.raises(ConfigError, match="expected local or ray"):
-        encode(engine="spark")
-    with pytest.raises(ConfigError, match="no Ray cluster answers there"):
-        encode(engine="ray", address="127.0.0.1:1")
-    with pytest.raises(ConfigError, match="--device cuda:0,cuda:1: on a cluster each actor gets one"):
-        encode(engine="ray", address="127.0.0.1:1", device="cuda:0,cuda:1")
-    with pytest.raises(ConfigError, match="--engine ray: each loads the model"):
-        encode(engine="ray", address="127.0.0.1:1", model=Encoder.load(bert))
+    nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
+    for given, words in (
+        ({"engine": "ray"}, "needs --address"),
+        ({"address": "127.0.0.1:1"}, "is for --engine ray"),
+        ({"engine": "spark"}, "expected local or ray"),
+        (nobody, "no Ray cluster answers there"),
+        ({**nobody, "device": "cuda:0,cuda:1"}, "--device cuda:0,cuda:1: on a cluster each actor gets one"),
+        ({**nobody, "model": Encoder.load(bert)}, "--engine ray: each loads the model"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe_train.encode(
+                texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given}
+            )
     with pytest.raises(ConfigError, match="engine ray: for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
 

@@ -18,13 +18,10 @@ VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 NEAR_THE_FIRST = np.array([1, 0], np.float32)
 
 
-def test_each_side_is_brought_to_its_own_range_and_weighed() -> None:
+def test_each_side_is_scaled_to_its_own_range_and_weighted() -> None:
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
-
-
-def test_scores_that_are_all_alike_decide_nothing() -> None:
-    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]
+    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
 
 
@@ -59,16 +56,16 @@ def test_vectors_are_compared_as_their_model_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
+    ("options", "message"),
     [
         ({"weight": 1.5}, "weight = 1.5: "),
-        ({"words": "bm42"}, "words = 'bm42': "),
-        ({"similarity": "angle"}, "similarity = 'angle': "),
+        ({"words": "bm42"}, "'bm42': "),
+        ({"similarity": "angle"}, "'angle': "),
     ],
 )
-def test_a_wrong_argument_is_one_line(given_: dict[str, Any], message: str) -> None:
+def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Hybrid(TEXTS, VECTORS, **given_)
+        Hybrid(TEXTS, VECTORS, **options)
 
 
 def test_texts_and_vectors_must_fit() -> None:
@@ -90,9 +87,6 @@ def test_a_cosine_by_hand() -> None:
     twice = (1 + log(2)) * red
     by_hand = [red / sqrt(red**2 + rare**2), twice / sqrt(twice**2 + rare**2), 0, 0]
     assert TfIdf(BOATS).scores("RED") == pytest.approx(by_hand, abs=1e-6)
-
-
-def test_unknown_words_score_nothing() -> None:
     for text in ("green", "", "!"):
         assert TfIdf(BOATS).scores(text).tolist() == [0, 0, 0, 0]
     assert TfIdf([]).scores("red").tolist() == []

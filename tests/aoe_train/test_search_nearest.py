@@ -21,7 +21,7 @@ def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.data())
 def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
