@@ -94,30 +94,22 @@ def test_openai_s_client_gets_the_vectors_of_encode(
     server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
 ) -> None:
     texts = [*sentences(20), LONG]
-    more: dict[str, Any] = {} if encoding is None else {"encoding_format": encoding}
-    if dimensions is not None:
-        more["dimensions"] = dimensions
+    given = {"encoding_format": encoding, "dimensions": dimensions}
+    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     reply = client(server).embeddings.create(input=texts, model="m", **more)
-    found = np.array([_numbers(entry.embedding) for entry in reply.data], np.float32)
-    np.testing.assert_allclose(found, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    vectors: list[Any] = [entry.embedding for entry in reply.data]
+    if encoding == "base64":  # which the client decodes itself only by default
+        vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
+    np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
     assert [entry.index for entry in reply.data] == list(range(len(texts)))
     tokens = int(encoder.tokens(texts).lengths.sum())
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (tokens, tokens, "m")
-
-
-def _numbers(embedding: Any) -> Any:
-    """The client reads base64 itself where nobody asked for it."""
-    return np.frombuffer(base64.b64decode(embedding), "<f4") if isinstance(embedding, str) else embedding
-
-
-def test_one_text_its_prompt_and_the_models(server: EmbeddingServer, encoder: Encoder) -> None:
-    asked = client(server)
-    reply = asked.embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
-    np.testing.assert_allclose(reply.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
-    assert [model.id for model in asked.models.list()] == ["m"]
-    assert asked.models.retrieve("m").id == "m"
+    one = client(server).embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
+    np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert [model.id for model in client(server).models.list()] == ["m"]
+    assert client(server).models.retrieve("m").id == "m"
     with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
-        asked.embeddings.create(input="a dog", model="text-embedding-3-small")
+        client(server).embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
 @pytest.mark.parametrize(
@@ -192,13 +184,8 @@ def test_a_key_is_asked_of_all_but_health(encoder: Encoder) -> None:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
         with pytest.raises(openai.AuthenticationError, match="a key is needed"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
-        for given in (
-            {},
-            {"Authorization": KEY},
-            {"Authorization": "Bearer "},
-            {"Authorization": "Bearer \xff"},
-        ):
-            answer = post(server, {"input": "a dog"}, **given)
+        for value in (None, KEY, "Bearer ", "Bearer \xff"):
+            answer = post(server, {"input": "a dog"}, **({} if value is None else {"Authorization": value}))
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
@@ -222,15 +209,13 @@ def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pyt
 
 
 def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
-    aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
-    with aoe_train.serve(bert, index=tmp_path / "index", port=0, progress=False) as server:
-        asked = {"text": sentences(60)[7], "top": 3, "where": {"state": "open"}, "before": {"number": 40}}
-        hits = post(server, asked, "/search").json()["hits"]
-        wanted = aoe_train.search(
-            tmp_path / "index", asked["text"], top=3, where={"state": "open"}, before={"number": 40}
-        )  # type: ignore[arg-type]
-        assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
-        assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
+    out = tmp_path / "index"
+    aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
+    with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
+        how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
+        hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
+        wanted = aoe_train.search(out, sentences(60)[7], **how)
+        assert [(hit["place"], hit["text"]) for hit in hits] == [(hit.place, hit.text) for hit in wanted]
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
             ({"text": " "}, "the text is empty"),
@@ -259,28 +244,17 @@ class Held(EmbedderWrapper):
         return self._embedder.encode(texts, prompt)
 
 
-def test_a_full_queue_says_when_to_come_again(encoder: Encoder) -> None:
+@pytest.mark.parametrize(("limits", "texts"), [({"queue": 4}, 6), ({"body_mib": 1, "held_mib": 1}, 1)])
+def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str, int], texts: int) -> None:
     held = Held(LocalEmbedder(encoder, "m"))
-    with serving(held, queue=4) as server, ThreadPoolExecutor(4) as pool:
-        first = pool.submit(post, server, {"input": ["a dog"] * 6})  # more than the queue, but nothing waits
+    with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, {"input": ["a dog"] * texts})  # more than the queue; nothing waits
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
-        assert answer.json()["error"]["code"] == "queue_full"
         with pytest.raises(openai.RateLimitError):
             client(server).embeddings.create(input="a cat", model="m")
-        held.let.set()
-        assert first.result().status_code == 200
-        assert alive(server)
-
-
-def test_bodies_together_are_bounded(encoder: Encoder) -> None:
-    held = Held(LocalEmbedder(encoder, "m"))
-    with serving(held, body_mib=1, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        held.begun.wait(60)
-        assert post(server, {"input": "a cat"}).status_code == 429
         held.let.set()
         assert first.result().status_code == 200
         assert alive(server)
