@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -19,7 +18,7 @@ from aoe_train.evaluation.pair_metrics import Binary, Correlation
 from aoe_train.evaluation.resample import Comparison, Interval
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.judges import CLASSES, fit_judges
-from llm_labeler.records import JudgeVote, Vote
+from llm_labeler.records import JudgeVote
 from llm_labeler.settings import EnsembleSettings
 from tests.aoe_train.tiny import save_bert
 
@@ -45,26 +44,20 @@ def test_the_word_is_by_the_interval() -> None:
 
 
 def test_a_gain_by_hand() -> None:
-    found = gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
-    assert found is not None
-    assert (found.before, found.after, found.reliability) == (0.75, 1, 1)
-    assert found.ahead.difference == 0.25
-    assert found.word == "ship"
-    back = gain(Binary(HALF, LABELS), Binary(RIGHT, LABELS), **HOW)
-    assert back is not None
-    assert back.word == "worse"
-    same = gain(Binary(HALF, LABELS), Binary(2 * HALF, LABELS), **HOW)  # ranks all pairs alike
-    assert same is not None
-    assert (same.word, same.ahead.difference) == ("not shown", 0)
-
-
-def test_scores_are_compared_by_spearman() -> None:
+    for after, before, word, difference in (
+        (RIGHT, HALF, "ship", 0.25),
+        (HALF, RIGHT, "worse", -0.25),
+        (HALF, 2 * HALF, "not shown", 0),  # ranks all pairs alike
+    ):
+        found = gain(Binary(after, LABELS), Binary(before, LABELS), **HOW)
+        assert found is not None
+        assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
+        assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
-    found = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
-    assert found is not None
-    assert found.metric == "spearman"
-    assert found.after == pytest.approx(1)
-    assert str(found).startswith("Spearman ")
+    by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
+    assert by_rank is not None
+    assert (by_rank.metric, by_rank.after) == ("spearman", pytest.approx(1))
+    assert str(by_rank).startswith("Spearman ")
 
 
 def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none() -> None:
@@ -81,29 +74,23 @@ def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_giv
     assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
 
 
-def test_a_handful_of_pairs_shows_nothing() -> None:
-    few = gain(Binary(RIGHT[:28], LABELS[:28]), Binary(HALF[:28], LABELS[:28]), **HOW)
-    enough = gain(Binary(RIGHT[:32], LABELS[:32]), Binary(HALF[:32], LABELS[:32]), **HOW)
-    assert few is not None
-    assert enough is not None
-    assert few.ahead.interval.low > 0
-    assert (few.word, enough.word) == ("not shown", "ship")
-    assert str(few).endswith("], 28 pairs: too few to tell)")
-    assert str(enough).endswith("], 32 pairs)")
-
-
-def test_a_handful_of_one_label_shows_nothing() -> None:
+def test_a_handful_of_pairs_or_of_one_label_shows_nothing() -> None:
     """Three pairs of the same among 200 are ranked better by chance in one case of seven."""
+    for pairs, word, end in (
+        (28, "not shown", "], 28 pairs: too few to tell)"),
+        (32, "ship", "], 32 pairs)"),
+    ):
+        found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), **HOW)
+        assert found is not None
+        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (True, word, True)
     labels = np.array([1.0] * 3 + [0] * 197)
     better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
     better[50:60], worse[50:60] = 0.2, 0.5
-    found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
-    assert found is not None
-    assert (found.rarer, found.ahead.interval.low > 0, found.word) == (3, True, "not shown")
-    labels[3:10], better[3:10], worse[3:10] = 1, 0.9, 0.3
-    enough = gain(Binary(better, labels), Binary(worse, labels), **HOW)
-    assert enough is not None
-    assert (enough.rarer, enough.word) == (10, "ship")
+    for positives, word in ((3, "not shown"), (10, "ship")):
+        labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
+        found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
+        assert found is not None
+        assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
 
 
 TRUE_GAIN = NormalDist().cdf(1.6 / 2**0.5) - NormalDist().cdf(1.3 / 2**0.5)  # of the models below
@@ -117,47 +104,23 @@ def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
     one, other = (mean * truth + 0.8 * shared + 0.6 * draw.normal(size=pairs) for mean in (1.6, 1.3))
     right = draw.random((pairs, 3)) < accuracy
     wrong = draw.integers(2, size=(pairs, 3))  # which of the other two words
-    votes: list[list[JudgeVote]] = []
-    for pair in range(pairs):
-        true = CLASSES.index("same" if truth[pair] else "unrelated")
-        words: list[Vote] = [
-            CLASSES[true if right[pair, judge] else (true + 1 + wrong[pair, judge]) % 3] for judge in range(3)
-        ]
-        votes.append([JudgeVote(f"{pair}", "abc"[judge], word) for judge, word in enumerate(words)])
+    true = np.where(truth, CLASSES.index("same"), CLASSES.index("unrelated"))[:, None]
+    words = np.where(right, true, (true + 1 + wrong) % 3)
+    votes = [
+        [JudgeVote(f"{pair}", judge, CLASSES[word]) for judge, word in zip("abc", row, strict=True)]
+        for pair, row in enumerate(words)
+    ]
     judges = fit_judges((vote for cast in votes for vote in cast), EnsembleSettings())
     likely = np.array([judges.belief(cast_votes(cast))[CLASSES.index("same")] for cast in votes])
-    labels = (likely > 0.5).astype(float)
-    found = gain(
-        *(Binary(cosines, labels, likely=likely) for cosines in (one, other)), resamples=200, seed=seed
-    )
+    after, before = (Binary(cosines, (likely > 0.5).astype(float), likely=likely) for cosines in (one, other))
+    found = gain(after, before, resamples=200, seed=seed)
     assert found is not None
     return found
 
 
-def covered(runs: int, pairs: int, accuracy: float) -> float:
-    intervals = [judged_models(seed, pairs, accuracy).ahead.interval for seed in range(runs)]
-    return float(np.mean([low <= TRUE_GAIN <= high for low, high in intervals]))
-
-
 def test_the_interval_holds_the_true_gain_about_as_often_as_it_says() -> None:
-    assert covered(40, 200, 0.75) >= 0.85  # of 40, 95 % +- 3.4
-
-
-def test_no_gain_is_seldom_taken_for_one() -> None:
-    """Two models that are equally good are shipped in 2.5 % of the cases, whatever the judges."""
-    words: Counter[str] = Counter()
-    for seed in range(60):
-        draw = np.random.default_rng(seed)
-        truth = draw.random(200) < 0.5
-        likely = np.clip(np.where(truth, 0.8, 0.2) + 0.15 * draw.normal(size=200), 0, 1)
-        one, other = (truth + draw.normal(size=200) for _ in range(2))
-        found = gain(
-            *(Binary(side, likely.round(), likely=likely) for side in (one, other)), resamples=200, seed=seed
-        )
-        assert found is not None
-        words[found.word] += 1
-    assert words["ship"] <= 5
-    assert words["worse"] <= 5
+    intervals = [judged_models(seed, 200, 0.75).ahead.interval for seed in range(40)]
+    assert np.mean([low <= TRUE_GAIN <= high for low, high in intervals]) >= 0.85  # of 40, 95 % +- 3.4
 
 
 def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +173,7 @@ def test_an_area_by_hand() -> None:
     assert judged.scores()["roc_auc"] == pytest.approx(0.5 + (measured - 0.5) / 0.64)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.floats(-1, 1, width=16), st.booleans(), st.integers(0, 3)), min_size=2, max_size=12)
 )

@@ -25,15 +25,10 @@ def test_pairs_and_texts_are_counted() -> None:
     found = overlap(task(("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")), digests(["a", "b", "c"]))
     assert found == Overlap(texts=4, of_texts=7, rows=2, of_rows=4)
     assert str(found) == "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
-
-
-def test_case_and_white_space_make_no_difference_and_all_else_does() -> None:
-    known = digests(["The  Straße\tis\nwet."])
+    known = digests(["The  Straße\tis\nwet."])  # case and white space make no difference, and all else does
     assert overlap(task(("the strasse is wet.", "the strasse is wet")), known).texts == 1
 
-
-def test_tasks_of_single_inputs_have_a_row_for_each() -> None:
-    class Other:
+    class Other:  # a task of single inputs has a row for each
         name, texts = "other", ["a", ("a", "b"), ("b", "c")]
 
     assert overlap(Other(), digests(["a", "b"])) == Overlap(2, 3, 2, 3)  # type: ignore[arg-type]
@@ -46,12 +41,9 @@ def test_the_file_has_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:
     assert (tmp_path / "one" / DIGESTS_FILE).read_bytes() == (tmp_path / "other" / DIGESTS_FILE).read_bytes()
     found = read_digests(tmp_path / "one")
     assert found is not None
-    assert found.tolist() == sorted(set(found.tolist()))
+    assert found.tolist() == sorted({*found.tolist()})
     assert len(found) == 3
     assert read_digests(tmp_path) is None
-
-
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / DIGESTS_FILE).write_bytes(b"half")
     with pytest.raises(DataError, match=r"training_texts\.npy: not readable"):
         read_digests(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from aoe_train.evaluation.pair_metrics import correlation
-from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare, intervals
+from aoe_train.evaluation.resample import MeanMetrics, compare, intervals
 from aoe_train.evaluation.tasks import TaskMetrics, summarise
 from pairkit.app.errors import DataError
 
@@ -52,9 +52,10 @@ def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
-def test_intervals_are_scipys() -> None:
+def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = noisy(150, seed=3, noise=0.4)
-    ours = intervals(correlation(x, y, "task"), resamples=2000, seed=1)
+    judged = correlation(x, y, "task")
+    ours = intervals(judged, resamples=2000, seed=1)
     for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
         theirs = stats.bootstrap(
             (x, y),
@@ -66,6 +67,11 @@ def test_intervals_are_scipys() -> None:
             random_state=2,
         ).confidence_interval
         assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+    assert intervals(judged, resamples=2000, seed=8) != ours
+    monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
+    assert intervals(judged, resamples=2000, seed=1) == ours
+    with pytest.raises(DataError, match="150 examples against 49"):
+        compare(judged, correlation(*noisy(49, 0, 0.3), "task"), resamples=100, seed=0)
 
 
 def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
@@ -91,17 +97,3 @@ def test_pairing_sees_a_difference_that_intervals_alone_do_not() -> None:
     bounds = [intervals(each, resamples=500, seed=0)["accuracy"] for each in (one, other)]
     assert bounds[0].low < bounds[1].high
     assert compare(one, other, resamples=500, seed=0)["accuracy"].p < 0.02
-
-
-def test_the_seed_decides_and_the_order_of_blocks_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: Metrics = correlation(*noisy(50, 0, 0.3), "task")
-    found = intervals(judged, resamples=300, seed=7)
-    assert intervals(judged, resamples=300, seed=7) == found
-    assert intervals(judged, resamples=300, seed=8) != found
-    monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
-    assert intervals(judged, resamples=300, seed=7) == found
-
-
-def test_only_the_same_examples_can_be_compared() -> None:
-    with pytest.raises(DataError, match="50 examples against 49"):
-        compare(*(correlation(*noisy(n, 0, 0.3), "task") for n in (50, 49)), resamples=100, seed=0)

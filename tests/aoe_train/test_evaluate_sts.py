@@ -59,23 +59,19 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name, splits in suites._FILES.items()
     }
     monkeypatch.setattr(suites, "_FILES", files)
-    year = ["year\tsubset\tline\tscore\tsentence1\tsentence2"]
+    year = ["year\tsubset\tline\tscore\tsentence1\tsentence2\n"]
     year += [
-        f"12\t{subset}\t{row}\t{score}\t{one}\t{other}"
+        f"12\t{subset}\t{row}\t{score}\t{one}\t{other}\n"
         for row, (subset, score, one, other) in enumerate(YEAR)
     ]
-    (tmp_path / "sts").mkdir()
-    (tmp_path / "sts" / "STS12.tsv").write_text("\n".join(year) + "\n")
-    (tmp_path / "sts" / "STS12.senteval-tok.tsv").write_text("\n".join(year).lower() + "\n")
-    (tmp_path / "stsb").mkdir()
+    for folder in ("sts", "stsb"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "sts" / "STS12.tsv").write_text("".join(year))
+    (tmp_path / "sts" / "STS12.senteval-tok.tsv").write_text("".join(year).lower())
+    head = "score\tsentence1\tsentence2\n5.0\train falls\train fell\n"
     for split, score in (("test", 3), ("dev", 1)):
-        lines = [
-            "score\tsentence1\tsentence2",
-            "5.0\train falls\train fell",
-            f"{score}\tdogs bark\tcats sleep",
-            "0\ta\tz",
-        ]
-        (tmp_path / "stsb" / f"stsb-{split}.tsv").write_text("\n".join(lines) + "\n")
+        rows = f"{score}\tdogs bark\tcats sleep\n0\ta\tz\n"
+        (tmp_path / "stsb" / f"stsb-{split}.tsv").write_text(head + rows)
     return tmp_path
 
 
@@ -120,24 +116,19 @@ def test_another_number_of_rows_than_the_published_one_is_refused(data: Path) ->
     assert read_sts(data)[0]  # the test half is as it was
 
 
-def test_any_file_of_pairs_is_a_task(data: Path) -> None:
+def test_any_file_or_folder_of_pairs_is_a_task(data: Path, tmp_path: Path) -> None:
     task = read_pair_task(str(data / "sts" / "STS12.tsv"))
     assert task.name == "STS12.tsv"
     assert evaluate(Letters(), [task])["STS12.tsv"].n == 5
     with pytest.raises(ConfigError, match="all rows of a file are used"):
         read_pair_task(str(data / "sts" / "STS12.tsv"), "dev")
-
-
-def test_a_folder_of_pairs_gives_its_test_or_dev_split(tmp_path: Path) -> None:
+    folder = tmp_path / "splits"
+    folder.mkdir()
     for split, label in (("train", 1), ("validation", 0), ("test", 1)):
-        rows = f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
-        (tmp_path / f"{split}.csv").write_text(rows)
-    figures = {
-        split: evaluate(Letters(), [read_pair_task(str(tmp_path), split)]) for split in (None, "test", "dev")
-    }
-    assert [next(iter(found.values())).scores["spearman"] for found in figures.values()] == pytest.approx(
-        [1, 1, -1]
-    )
+        (folder / f"{split}.csv").write_text(f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n")
+    for name, spearman in ((None, 1), ("test", 1), ("dev", -1)):
+        (result,) = evaluate(Letters(), [read_pair_task(str(folder), name)]).values()
+        assert result.scores["spearman"] == pytest.approx(spearman)
 
 
 @pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])

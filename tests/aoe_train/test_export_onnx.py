@@ -66,7 +66,7 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
 
 
 @needs_packages
-def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch) -> None:
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -80,26 +80,25 @@ def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
-    monkeypatch.chdir(folder.parent)
-    code = (folder / "README.md").read_text().split("```python\n")[2].split("```")[0]
-    found: dict[str, Any] = {}
-    exec(code, found)
-    expected = encoder.encode(["A man is playing a flute."], prompt="")
-    np.testing.assert_allclose(found["vectors"], expected, atol=1e-5)
-
-
-@needs_packages
-def test_a_graph_has_each_prompt(exported: tuple[Encoder, Path]) -> None:
-    encoder, folder = exported
     saved = json.loads((folder / "config_sentence_transformers.json").read_text())
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode = onnx_encoder(folder, encoder.settings.named_prompts)
+    encode, card = onnx_encoder(folder, encoder.settings.named_prompts), (folder / "README.md").read_text()
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
-    card = (folder / "README.md").read_text()
     assert "| `document` | `a road ` |" in card
-    assert "Whoever runs the graph alone puts it before the text." in card
+    monkeypatch.chdir(folder.parent)
+    np.testing.assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
+
+
+FLUTE = "A man is playing a flute."
+
+
+def vectors_of_card(card: str) -> np.ndarray:
+    """Vectors of FLUTE, by the code that a card shows."""
+    found: dict[str, Any] = {}
+    exec(card.split("```python\n")[2].split("```")[0], found)
+    return np.asarray(found["vectors"])
 
 
 @pytest.mark.slow
@@ -211,15 +210,12 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_packages
-def test_int8_beside_the_model(
-    exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch) -> None:
     """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
     encoder, folder = exported
     monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
-    monkeypatch.setattr(
-        exports, "write_onnx", lambda out, *_: shutil.copytree(folder, out, dirs_exist_ok=True)
-    )
+    copy = shutil.copytree
+    monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
     encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
@@ -231,18 +227,19 @@ def test_int8_beside_the_model(
     assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-    run = json.loads((tmp_path / "x/run.json").read_text())["export"]
-    assert run["loss"]["pairs"] == 780
+    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 780
     monkeypatch.chdir(tmp_path)
-    found: dict[str, Any] = {}
-    exec(card.split("```python\n")[2].split("```")[0], found)
-    expected = encoder.encode(["A man is playing a flute."], prompt="")
-    assert difference(np.asarray(found["vectors"]), expected) < 0.3
+    assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
 
 
 @needs_packages
-def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="exported in fp32"):
-        aoe_train.export("minilm", out=tmp_path / "x", format="onnx", dtype="bf16", progress=False)
-    with pytest.raises(ConfigError, match="--data is what the loss of int8 is measured on"):
-        aoe_train.export("minilm", out=tmp_path / "x", data=PAIRS, progress=False)
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"format": "onnx", "dtype": "bf16"}, "exported in fp32"),
+        ({"data": PAIRS}, "--data is what the loss of int8 is measured on"),
+    ],
+)
+def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)

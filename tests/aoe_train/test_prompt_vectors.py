@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from transformers import AutoTokenizer
 
 from aoe_train.exporting.export import difference
 from aoe_train.model.encoder import Encoder
@@ -17,7 +18,6 @@ from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 NAMED = {"query": "the man: ", "document": "a road, ", "title": "is a cat on the road"}
-_HOME = "sentence_transformers.models"
 TEXTS = ["a cat", " {text} or {0}", "", "bread.", "the man: is not in the city " * 9, "{", "a{text}b"]
 PAPERS = "the {text} in one word:"
 
@@ -26,21 +26,14 @@ def theirs(
     source: Path, folder: Path, *, pooling: str = "mean", include_prompt: bool = True, **model: Any
 ) -> SentenceTransformer:
     """A folder as sentence-transformers writes it."""
-    from transformers import AutoTokenizer
-
     shutil.copytree(source, folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.save_pretrained(folder)
-    kinds = ["Transformer", "Pooling"]
+    home = "sentence_transformers.models"
     listed = [
-        {
-            "idx": number,
-            "name": str(number),
-            "path": f"{number}_{kind}" if number else "",
-            "type": f"{_HOME}.{kind}",
-        }
-        for number, kind in enumerate(kinds)
+        {"idx": 0, "name": "0", "path": "", "type": f"{home}.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{home}.Pooling"},
     ]
     own = {"embedding_dimension": 32, "pooling_mode": pooling, "include_prompt": include_prompt}
     (folder / "1_Pooling").mkdir()
@@ -58,40 +51,29 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     """Both give one vector a text for each name, in batches of mixed length."""
     assert ours.prompts == model.prompts
     assert ours.settings.default_prompt_name == model.default_prompt_name
-    for name in (None, *model.prompts):
-        expected = model.encode(texts, prompt_name=name, batch_size=3)
-        assert difference(ours.encode(texts, prompt_name=name), expected) < 1e-6
-    for prompt in ("", "a dog. ", "is"):
-        assert difference(ours.encode(texts, prompt=prompt), model.encode(texts, prompt=prompt)) < 1e-6
-    assert difference(ours.encode_query(texts), model.encode_query(texts)) < 1e-6
+    names = [{"prompt_name": name} for name in (None, *model.prompts)]
+    for how in (*names, *({"prompt": prompt} for prompt in ("", "a dog. ", "is"))):
+        assert difference(ours.encode(texts, **how), model.encode(texts, **how, batch_size=3)) < 1e-6
+    for how in ({}, names[-1]):
+        assert difference(ours.encode_query(texts, **how), model.encode_query(texts, **how)) < 1e-6
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
-    title = {"prompt_name": list(model.prompts)[-1]}
-    assert difference(ours.encode_query(texts, **title), model.encode_query(texts, **title)) < 1e-6
 
 
-SOME = [
-    ("bert", "mean", True),
-    ("bert", "mean", False),
-    ("llama", "cls", False),
-    ("llama", "lasttoken", True),
-    ("llama", "weightedmean", False),
-]
-
-
-@pytest.mark.parametrize(("which", "pooling", "include_prompt"), SOME)
+@pytest.mark.parametrize(
+    ("which", "pooling", "include_prompt"),
+    [
+        ("bert", "mean", False),
+        ("llama", "cls", False),
+        ("llama", "lasttoken", True),
+        ("llama", "weightedmean", False),
+    ],
+)
 def test_each_name_loaded_and_saved_and_loaded_by_them(
     which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    source = request.getfixturevalue(which)
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
-    model = theirs(
-        source,
-        tmp_path / "theirs",
-        prompts=NAMED,
-        default_prompt_name="title",
-        similarity_fn_name="dot",
-        **options,
-    )
+    named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
+    model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
     # Of an empty text some of their poolings of no token at all make infinity.
     texts = TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
     ours = Encoder.load(tmp_path / "theirs", device="cpu")
@@ -116,24 +98,20 @@ def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path) ->
 def test_a_prompt_around_the_text_is_the_tokenizers_for_others(
     which: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    encoder = Encoder.load(request.getfixturevalue(which), device="cpu", max_length=40, **around(PAPERS))
+    source = request.getfixturevalue(which)
+    encoder = Encoder.load(source, device="cpu", max_length=40, **around(PAPERS))
     encoder.save(tmp_path / "m")
-    ours, model = (
-        Encoder.load(tmp_path / "m", device="cpu"),
-        SentenceTransformer(str(tmp_path / "m"), device="cpu"),
-    )
+    ours = Encoder.load(tmp_path / "m", device="cpu")
+    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     for name in (None, "default", "query", "document"):
         expected = encoder.encode(TEXTS, prompt_name=name)
         assert difference(ours.encode(TEXTS, prompt_name=name), expected) < 1e-6
         assert difference(model.encode(TEXTS, prompt_name=name), expected) < 1e-6
-    assert difference(ours.encode_query(TEXTS), model.encode_query(TEXTS)) < 1e-6
-    assert difference(ours.encode_document(TEXTS), model.encode_document(TEXTS)) < 1e-6
-    plain = Encoder.load(request.getfixturevalue(which), device="cpu", max_length=40)
+    plain = Encoder.load(source, device="cpu", max_length=40)
     np.testing.assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
-    model.save(str(tmp_path / "again"))  # which knows nothing of our settings
-    assert (
-        difference(Encoder.load(tmp_path / "again", device="cpu").encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
-    )
+    model.save(str(tmp_path / "again"))  # without our settings
+    again = Encoder.load(tmp_path / "again", device="cpu")
+    assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
 def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path, tmp_path: Path) -> None:
