@@ -17,6 +17,7 @@ from pairkit.app.errors import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
+from papers.figures.style import drawing, image
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -140,8 +141,8 @@ def test_halves_of_the_pairs_in_the_zone() -> None:
     fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
     assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)
     points = np.array([[0.0, 0], [3, 4]])
-    apart_once = distances(points, 2 * points, np.array([[0, 1]]))
-    assert (apart_once.real.mean, apart_once.imaginary.mean, apart_once.imaginary_larger) == (5, 10, 1)
+    once = distances(points, 2 * points, np.array([[0, 1]]))
+    assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,22 @@ def test_halves_of_the_pairs_in_the_zone() -> None:
 def test_what_can_not_be_drawn(make: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         make()
+
+
+def test_a_figure_is_the_same_bytes_whatever_the_machine_is_set_to() -> None:
+    mpl = pytest.importorskip("matplotlib")
+
+    def drawn() -> list[bytes]:
+        from matplotlib.figure import Figure
+
+        with drawing({"font.size": 7, "svg.hashsalt": "x"}):
+            assert mpl.rcParams["font.size"] == 7
+            figure = Figure(figsize=(2, 1))
+            figure.subplots().plot([1, 3, 2])
+            return [image(figure, kind, dpi=50) for kind in ("png", "svg")]
+
+    expected = drawn()
+    assert expected[0].startswith(b"\x89PNG")
+    assert b"<dc:date>" not in expected[1]
+    with mpl.rc_context({"lines.linewidth": 9, "savefig.dpi": 300}):
+        assert drawn() == expected

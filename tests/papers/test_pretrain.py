@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import settings as settings_
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import load_file
@@ -19,6 +20,7 @@ from papers.ran.masking import MaskedSequences, Vocabulary
 from papers.ran.pretrain import _arguments, _batch, pretrain
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.settings import MaskSettings, PretrainSettings, RanSizes
+from tests.aoe_train.conftest import Killed
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
@@ -26,10 +28,8 @@ SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     choose = random.Random(0)
-    rows = []
-    for _ in range(60):
-        animal, size = choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])
-        rows.append(f"the {size} {animal} is eating the {size} apple and the {animal} is running")
+    drawn = [(choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])) for _ in range(60)]
+    rows = [f"the {size} {who} is eating the {size} apple and the {who} is running" for who, size in drawn]
     path = tmp_path / "texts.txt"
     path.write_text("\n".join([*rows, " ".join(rows[:6])]))
     return path
@@ -94,6 +94,7 @@ def test_epochs_read_every_sequence(texts: Path, bert: Path):
     assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
 
 
+@settings_(max_examples=20)
 @given(st.integers(0, 40))
 def test_tokens_are_those_of_the_examples(examples: int):
     corpus = Corpus(np.arange(30), np.array([0, 4, 9, 10, 30]), 3, 0, 0)
@@ -107,10 +108,6 @@ def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, mo
     args = _arguments(settings(texts, bert), tmp_path)
     assert args._n_gpu == 1
     assert _batch(args) == 8
-
-
-class Killed(BaseException):
-    pass
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -144,20 +141,16 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
-    pretrain(settings(texts, bert, steps=1), progress=False)
+def test_begins_with_another_encoders_embeddings_and_a_folder_is_replaced_only_if_fresh(
+    texts: Path, bert: Path
+):
+    sizes = SIZES.model_copy(update={"dim": 999})
+    how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
+    model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"])
+    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
     with pytest.raises(ConfigError, match="already exists"):
         pretrain(settings(texts, bert, steps=1), progress=False)
     assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
-
-
-def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
-    sizes = SIZES.model_copy(update={"dim": 999})
-    begun = settings(
-        texts, bert, tokenizer=None, init_from=bert, sizes=sizes, steps=1, lr=1e-9, weight_decay=0
-    )
-    model = AutoModel.from_pretrained(pretrain(begun, progress=False)["out"])
-    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
 
 
 def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):
