@@ -74,9 +74,8 @@ def written(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
 def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path) -> None:
-    path = written(
-        tmp_path / name, "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
-    )
+    text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
+    path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
     vectors, places = read_word_vectors(path)
     assert (vectors.shape, places[". ."]) == ((4, 2), 3)  # a word may hold spaces; of two the first counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ backbone = "somebody/bert"
 source = { train = "somebody/pairs" }
 evaluate = [{ suite = "sts" }]
 """
+PLACES = Places(Path("d"), Path("w"))
 NONE = 'name = "none"\ntrain = false'
 
 
@@ -108,19 +110,19 @@ def changed(place: Path, old: str, new: str) -> Recipe:
     return read_recipe(str(place / "changed.toml"))
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_our_recipes_are_sound(name: str) -> None:
-    found = read_recipe(name)
-    assert "full" in found.scales
-    for scale in found.scales:
-        runs, _ = plan(found, scale, Places(Path("data"), Path("work")))
-        assert runs
-        assert all("{" not in run.backbone for run in runs)
+def test_our_recipes_are_sound() -> None:
+    for name in recipe_names():
+        found = read_recipe(name)
+        assert "full" in found.scales
+        for scale in found.scales:
+            runs, _ = plan(found, scale, PLACES)
+            assert runs
+            assert all("{" not in run.backbone for run in runs)
 
 
-def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
+def test_rows_come_seed_by_seed_and_layers_in_order(place: Path, recipe: Recipe) -> None:
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
-    runs, skipped = plan(recipe, "small", Places(Path("d"), Path("w")), assignments=given)
+    runs, skipped = plan(recipe, "small", PLACES, assignments=given)
     rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
     assert [(run.row, run.seed) for run in runs] == rows
     assert not skipped
@@ -134,51 +136,42 @@ def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
     assert [run.train for run in runs] == [False, True, True, True, True]
     below = {"a": {"x": 1, "y": 2}, "b": 1}
     assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {"a": {"x": 1, "y": 3}, "b": {"z": 1}}
-
-
-def test_a_method_brings_its_learning_rate_unless_it_is_given(place: Path) -> None:
-    places = Places(Path("d"), Path("w"))
-    runs, _ = plan(changed(place, "optim.lr = 1e-3\n", ""), "small", places, only=["CT"])
-    assert runs[0].settings["optim"]["lr"] == 1e-5
-
-
-def test_a_row_may_be_left_out_and_smoke_is_small_with_little_of_everything(recipe: Recipe) -> None:
-    runs, skipped = plan(recipe, "full", Places(None, Path("w")))
+    runs, skipped = plan(recipe, "full", PLACES)
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
-    at = recipe.at("smoke")
+    at = recipe.at("smoke")  # small, with little of everything
     assert (at.seeds, at.source.rows) == ((0,), 16)
-    runs, _ = plan(recipe, "smoke", Places(Path("d"), Path("w")))
+    runs, _ = plan(recipe, "smoke", PLACES)
     assert runs[1].settings["optim"]["epochs"] == 1
+    runs, _ = plan(changed(place, "optim.lr = 1e-3\n", ""), "small", PLACES, only=["CT"])
+    assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
+
+
+def table(path: Path, *rows: str) -> None:
+    path.write_text("\n".join(rows) + "\n")
 
 
 def test_some_rows_and_bare_texts(place: Path) -> None:
-    places = Places(place / "data", place / "work")
+    data, places = place / "data", Places(place / "data", place / "work")
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
     found = material(source, places)
     rows = pl.read_parquet(found.train)
     assert (rows.columns, rows.height) == (["text1", "text2", "label"], 10)
-    assert found.dev == str(place / "data" / "dev.tsv")
+    assert found.dev == str(data / "dev.tsv")
     assert material(source, places) == found
     whole = source.model_copy(update={"rows": None})
-    assert material(whole, places) == Material(str(place / "data/train.tsv"), str(place / "data/dev.tsv"))
+    assert material(whole, places) == Material(str(data / "train.tsv"), str(data / "dev.tsv"))
     assert pl.read_parquet(material(whole, places, Texts()).train)["text"].is_unique().all()
-    (place / "data" / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
-    texts = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
-    chosen = material(whole, places, texts).train
+    table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
+    chosen = material(whole, places, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)).train
     assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    negatives = [{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}]
-    (place / "data" / "triplets.jsonl").write_text("\n".join(map(json.dumps, negatives)))
+    table(data / "triplets.jsonl", json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}))
     bare = material(Source(train="{data}/triplets.jsonl"), places, Texts()).train
     assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
-
-
-def test_words_for_labels_are_replaced_in_held_out_rows_too(place: Path) -> None:
-    for name in ("words", "held"):
-        rows = "".join(f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8))
-        (place / "data" / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + rows)
+    for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
+        rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
+        table(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
-    places = Places(place / "data", place / "work")
     assert material(source, places).labels == {"yes": 1, "no": 0}
     cut = material(source.model_copy(update={"rows": 4}), places)
     assert cut.labels is None
@@ -187,8 +180,9 @@ def test_words_for_labels_are_replaced_in_held_out_rows_too(place: Path) -> None
 
 def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path) -> None:
     for split in ("train", "validation", "test"):
-        rows = "".join(f"{split} {n},b {n},{n % 2}\n" for n in range(6))
-        (tmp_path / f"{split}.csv").write_text("text1,text2,label\n" + rows)
+        table(
+            tmp_path / f"{split}.csv", "text1,text2,label", *(f"{split} {n},b {n},{n % 2}" for n in range(6))
+        )
     places = Places(tmp_path, tmp_path / "work")
     assert material(Source(train="{data}"), places) == Material(str(tmp_path), None)
     assert material(Source(train="{data}", rows=3), places).dev == str(tmp_path)
@@ -265,15 +259,15 @@ def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe
 @pytest.mark.parametrize(
     ("row", "differs"),
     [
-        ('name = "other"\ntrain = false\nwhiten = { dim = 4 }', True),
-        ('name = "other"\ntrain = false\nflow = {}', True),
-        ('name = "other"\ntrain = false\nmethod = "promptbert"\nsettings.encoder.max_length = 40', True),
-        ('name = "other"\ntrain = false\nsettings.encoder.pooling = "max"', True),
-        ('name = "other"\ntrain = false\nsettings.encoder.pooling = "cls"', False),  # as it is in any case
+        ("whiten = { dim = 4 }", True),
+        ("flow = {}", True),
+        ('method = "promptbert"\nsettings.encoder.max_length = 40', True),
+        ('settings.encoder.pooling = "max"', True),
+        ('settings.encoder.pooling = "cls"', False),  # as it is in any case
     ],
 )
 def test_rows_may_read_the_backbone_otherwise(place: Path, row: str, differs: bool) -> None:
-    made = changed(place, NONE, f"{NONE}\n\n[[runs]]\n{row}")
+    made = changed(place, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, wanted(place, only=("none", "other")), say=silent)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
@@ -370,35 +364,24 @@ def papers(*arguments: object) -> None:
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 
 
-def test_the_command_lists_recipes_and_shows_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_recipes_and_shows_runs(place: Path, monkeypatch, capsys) -> None:
     papers("--list", "--json")
     assert list(json.loads(capsys.readouterr().out)) == recipe_names()
-    papers(place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out", "--dry-run")
+    given = (place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out")
+    papers(*given, "--dry-run")
     assert "CoSENT, seed 1: " in capsys.readouterr().out
-    papers(
-        place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out", "--only", "none", "--json"
-    )
-    told = json.loads(capsys.readouterr().out)
-    assert [row["row"] for row in told["rows"]] == ["none"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+    papers(*given, "--only", "none", "--json")
+    assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
+    monkeypatch.chdir(place)
+    for arguments, words in (
         ((), "name a recipe; `python -m papers reproduce --list` lists them"),
         (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small, full"),
         (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
         (("nothing",), "nothing: no such recipe"),
         (("stsb",), "needs --data-dir"),
-    ],
-)
-def test_bad_flags_are_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError) as caught:
-        papers(*arguments)
-    assert says in str(caught.value)
+    ):
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            papers(*arguments)
 
 
 def test_a_recipe_of_others_shows_what_it_runs_and_loads_and_waits_for_consent(
