@@ -60,16 +60,6 @@ def test_rarity_by_hand():
     assert rarity(shares) == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
-def test_what_texts_say_of_tokens_is_found_exactly():
-    # Text 1 is token 1, text 2 half of each: token 2 has to be twice the second vector less the first.
-    shares = sparse.csr_matrix(np.array([[1, 0, 0], [0.5, 0.5, 0]], np.float32))
-    wanted = np.array([[1, 0], [1, 1]], np.float32)
-    prior = np.array([[1, 0], [1, 0], [0, 2]], np.float32)
-    found = fit(shares, wanted, prior, ridge=1e-6)
-    assert found[:2] == pytest.approx(np.array([[1, 0], [1, 2]]), abs=1e-2)
-    assert found[2] == pytest.approx([0, 2])  # no text has it; the prior's best scale is 1
-
-
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3))
 def test_a_fit_is_the_dense_solution(seed, texts, tokens, ridge):

@@ -188,17 +188,23 @@ def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> Non
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
-def test_a_dataset_of_gis_names_reports_by_repository_and_number() -> None:
-    reports = pl.DataFrame(
-        {
-            "id": ["ann/boat#1", "ann/boat#2", "bob/car#2"],
-            "text": ["slow", "slow boat", "slow car"],
-            "created_at": ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"],
-        }
-    )
+def test_ids_are_those_of_gis_or_of_named_columns() -> None:
+    created = ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"]
+    ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
-    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], reports)
+    of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
+    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
     assert [(query.report, query.targets) for query in task.queries] == [(1, (0,))]
+    reports, pairs = (
+        pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]}),
+        pl.DataFrame({"bug": [1], "dup_of": ["2"]}),
+    )
+    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
+    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
+    with pytest.raises(
+        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
+    ):
+        read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 
 def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
@@ -248,14 +254,3 @@ def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc() -> None:
     task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
     assert task.tracker.reports.ids == ["4", "2", "3", "1"]
     assert task.queries == [DuplicateQuery(3, 3, (1,), ())]
-
-
-def test_columns_name_the_sides() -> None:
-    reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
-    pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
-    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
-    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(
-        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
-    ):
-        read_duplicates(pairs, reports, columns={"text1": "bug"})

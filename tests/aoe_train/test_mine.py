@@ -17,7 +17,7 @@ import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.searching.mining.dataset import KnownPositives, MineSettings
 from aoe_train.searching.mining.mine import CandidateRanking, NegativeChooser
-from aoe_train.searching.mining.rank import ByModel, MiningVectors, VectorTable
+from aoe_train.searching.mining.rank import ByModel
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_rows
 from tests.aoe_train.shell import aoe
@@ -222,17 +222,6 @@ def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str) -> No
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
         assert row["scores"] == pytest.approx(cosines, abs=1e-5)
-
-
-def test_a_models_ranking_is_by_cosine() -> None:
-    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
-    table = VectorTable(vectors, np.arange(100, 150))  # texts 100 to 149
-    candidates, texts = np.arange(105, 150), np.arange(100, 105)
-    places, scores = ByModel(MiningVectors(table, table), candidates).best(texts, 46)
-    full = vectors[:5] @ vectors[5:].T
-    assert (places[:, :45] == 105 + np.argsort(-full, axis=1)).all()
-    assert (places[:, 45] == -1).all()
-    assert scores[:, :45] == pytest.approx(-np.sort(-full, axis=1), abs=1e-5)
 
 
 @pytest.fixture

@@ -177,30 +177,26 @@ def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, other_bert: P
         aoe_train.open_index(made, model=other_bert)
 
 
-def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path):
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path, quantize: str):
     out, whole = tmp_path / "index", tmp_path / "whole"
-    first = aoe_train.index(sentences(40), model=bert, out=out, **QUIET)
+    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
+    first = aoe_train.index(sentences(40), out=out, **how)
     assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
     texts = [*sentences(50)[5:], "the dog the dog"]
-    again = aoe_train.index(texts, model=bert, out=out, **QUIET)
-    assert (again.rows, again.encoded) == (46, 11)
-    aoe_train.index(texts, model=bert, out=whole, **QUIET)
+    again = aoe_train.index(texts, out=out, **how)
+    assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
+    aoe_train.index(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
     assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
-    same = aoe_train.index(texts, model=bert, out=out, **QUIET)
-    assert same.encoded == 0
+    assert np.load(out / "vectors.npy").dtype == quantize
+    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
+    assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
 
 
 @pytest.fixture(scope="module")
 def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
-
-
-def test_int8_takes_a_quarter_and_finds_the_same_first_text(bert: Path, tmp_path: Path):
-    aoe_train.index(sentences(80), model=bert, out=tmp_path / "index", quantize="int8", **QUIET)
-    assert np.load(tmp_path / "index" / "vectors.npy").dtype == np.int8
-    text = sentences(80)[11]
-    assert aoe_train.search(tmp_path / "index", text, model=bert)[0].text == text
 
 
 def test_neither_another_folder_nor_a_column_is_replaced(bert: Path, tmp_path: Path):
@@ -408,13 +404,9 @@ def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, dated_
             assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
+    everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
+    assert everything.group_by("place1").len()["len"].to_list() == [39] * 40  # all others, never itself
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
-
-
-def test_each_text_finds_all_others_and_never_itself_without_a_column(dated_index: Path):
-    hits = aoe_train.search_every(dated_index, top=100, by="model", progress=False).hits
-    assert hits.group_by("place1").len()["len"].to_list() == [39] * 40
-    assert hits.filter(pl.col("place1") == pl.col("place2")).height == 0
 
 
 def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path: Path):

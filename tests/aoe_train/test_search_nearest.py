@@ -1,19 +1,24 @@
-"""The nearest vectors: beside sorting all of them, and by the indexes of faiss."""
+"""The nearest vectors, by comparing all and by faiss; vectors and words together."""
 
 from __future__ import annotations
 
+from math import log, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aoe_train import Hybrid
+from aoe_train.model.hybrid import TfIdf, fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching.build import measure
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.similarity.bm25 import Bm25
 
 
 def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
@@ -41,14 +46,6 @@ def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, co
         assert found.scores[row, : len(order)].tolist() == scores[order].tolist()
 
 
-def test_int8_stands_for_the_middle_of_its_steps():
-    vectors = unit(50, 16)
-    ranges = value_ranges([vectors])
-    stored = IndexVectors(quantized(vectors, "int8", ranges), ranges)
-    assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
-    assert nearest(stored, vectors[:5], 1).places[:, 0].tolist() == [0, 1, 2, 3, 4]
-
-
 def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_path: Path):
     pytest.importorskip("faiss")
     random = np.random.default_rng(3)
@@ -70,19 +67,97 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_pat
     assert found.scores == pytest.approx(exact, abs=1e-6)
 
 
-def test_a_filter_is_kept_by_an_index_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_filter_is_kept_by_an_index_too_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setattr(module, "_FEW", 100)
     vectors = unit(2000, 16)
-    searcher = Searcher(IndexVectors(vectors), build(IndexVectors(vectors), "hnsw", tmp_path))
-    for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and by comparing with all
-        found = searcher.nearest(vectors[:5], 10, allowed)
-        assert np.isin(found.places, allowed).all()
-        assert found.places[0, 0] == 0
-
-
-def test_a_damaged_index_is_refused(tmp_path: Path):
-    pytest.importorskip("faiss")
+    ranges = value_ranges([vectors])
+    for stored in (IndexVectors(vectors), IndexVectors(quantized(vectors, "int8", ranges), ranges)):
+        searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
+        for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and comparing all
+            found = searcher.nearest(vectors[:5], 10, allowed)
+            assert np.isin(found.places, allowed).all()
+            assert found.places[0, 0] == 0
+    assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
         read(tmp_path, "hnsw")
+
+
+TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
+VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+NEAR_THE_FIRST = np.array([1, 0], np.float32)
+
+
+def test_each_side_is_scaled_to_its_own_range_and_weighted() -> None:
+    by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
+    assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
+    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
+    assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
+
+
+@pytest.mark.parametrize(("words", "index"), [("bm25", Bm25), ("tfidf", TfIdf)])
+def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: Any) -> None:
+    text = "E0277 when the window"
+    by_words = index(TEXTS).scores(text)
+    alone = Hybrid(TEXTS, VECTORS, weight=0, words=words).scores(text, NEAR_THE_FIRST)
+    low, high = by_words.min(), by_words.max()
+    assert alone == pytest.approx((by_words - low) / (high - low), abs=1e-6)
+    near = Hybrid(TEXTS, VECTORS, weight=1, words=words).scores(text, NEAR_THE_FIRST)
+    assert near == pytest.approx([1, 0, 0.6])  # cosines
+
+
+def test_what_neither_side_finds_alone_comes_first_together() -> None:
+    index = Hybrid(TEXTS, VECTORS, weight=0.5)
+    assert len(index) == 3
+    (best, score), (second, _) = index.best("E0277", NEAR_THE_FIRST, count=2)
+    assert (best, second) == (2, 0)
+    assert score == pytest.approx(0.5 * 0.6 + 0.5)
+    assert [place for place, _ in index.best("nothing known", NEAR_THE_FIRST)] == [0, 2, 1]
+
+
+def test_vectors_are_compared_as_their_model_says() -> None:
+    vectors = np.array([[2, 0], [1, 0]], np.float32)
+    texts = ["one", "two"]
+    found = {
+        how: Hybrid(texts, vectors, weight=1, similarity=how).scores("", NEAR_THE_FIRST).tolist()
+        for how in ("cosine", "dot", "euclidean")
+    }
+    assert found == {"cosine": [0, 0], "dot": [1, 0], "euclidean": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": 1.5}, "weight = 1.5: "),
+        ({"words": "bm42"}, "'bm42': "),
+        ({"similarity": "angle"}, "'angle': "),
+    ],
+)
+def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Hybrid(TEXTS, VECTORS, **options)
+
+
+def test_texts_and_vectors_must_fit() -> None:
+    with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
+        Hybrid(TEXTS, VECTORS[:2])
+    with pytest.raises(DataError, match="not numbers"):
+        Hybrid(TEXTS, np.full((3, 2), np.nan, np.float32))
+    with pytest.raises(
+        DataError, match=r"shape \(3,\), those of the index \(2,\); encode both with one model"
+    ):
+        Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
+
+
+BOATS = ["red boat", "red car red", "blue", "..."]
+
+
+def test_a_cosine_by_hand() -> None:
+    red, rare = 1 + log(5 / 3), 1 + log(5 / 2)
+    twice = (1 + log(2)) * red
+    by_hand = [red / sqrt(red**2 + rare**2), twice / sqrt(twice**2 + rare**2), 0, 0]
+    assert TfIdf(BOATS).scores("RED") == pytest.approx(by_hand, abs=1e-6)
+    for text in ("green", "", "!"):
+        assert TfIdf(BOATS).scores(text).tolist() == [0, 0, 0, 0]
+    assert TfIdf([]).scores("red").tolist() == []

@@ -4,19 +4,13 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import settings as settings_
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
 from pairkit.app.errors import ConfigError, DataError
-from papers.ran.corpus import Corpus
-from papers.ran.masking import MaskedSequences, Vocabulary
 from papers.ran.pretrain import _arguments, _batch, pretrain
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.settings import MaskSettings, PretrainSettings, RanSizes
@@ -92,15 +86,6 @@ def test_epochs_read_every_sequence(texts: Path, bert: Path):
     tokens = sum(len(tokenizer(line).input_ids) for line in texts.read_text().split("\n"))
     assert result["tokens"] == 2 * tokens
     assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
-
-
-@settings_(max_examples=20)
-@given(st.integers(0, 40))
-def test_tokens_are_those_of_the_examples(examples: int):
-    corpus = Corpus(np.arange(30), np.array([0, 4, 9, 10, 30]), 3, 0, 0)
-    vocabulary = Vocabulary(1, np.zeros(30, bool), np.arange(30) < 2)
-    sequences = MaskedSequences(corpus, vocabulary, MaskSettings(), seed=1, examples=40)
-    assert sequences.tokens(examples) == sum(len(sequences[n]["input_ids"]) for n in range(examples))
 
 
 def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):

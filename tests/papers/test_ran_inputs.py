@@ -204,10 +204,3 @@ def test_the_loss_is_the_mean_over_the_labelled_tokens():
     nothing = lm(IDS, MASK, labels=torch.full_like(IDS, -100)).loss
     nothing.backward()
     assert nothing.item() == 0
-
-
-def test_embeddings_serve_twice():
-    lm = model()
-    assert lm.get_output_embeddings().weight is lm.get_input_embeddings().weight
-    lm.resize_token_embeddings(40)
-    assert lm(IDS, MASK).logits.shape == (3, 12, 40)
