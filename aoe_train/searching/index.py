@@ -84,13 +84,13 @@ class SearchIndex:
         self.folder, self.about = folder, read_manifest(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
-            if not same_model(vector, read_probe(folder, self.about)):
+            if not same_model(vector, read_probe(folder)):
                 raise ConfigError(
                     f"{folder}: its vectors are those of {one_line(self.about.model)} as it was then, and"
                     f" not of {embedder.name} as it is here; build the index again, or name its model"
                 )
         self._embedder = embedder
-        self._rows = read_rows_of(folder, self.about)
+        self._rows = read_rows_of(folder)
         self.vectors: IndexVectors = read_vectors(folder, self.about)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
