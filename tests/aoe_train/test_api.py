@@ -76,7 +76,7 @@ class Scaled(nn.Module):
 
 def test_rows_in_memory_train_what_their_file_trains(
     train_file: Path, dev_file: Path, bert: Path, tmp_path: Path
-) -> None:
+):
     kept = aoe_train.train(train_file, backbone=bert, dev_data=dev_file, out=tmp_path / "file", **HOW)
     run = aoe_train.train(
         rows(train_file), backbone=bert, dev_data=pl.DataFrame(rows(dev_file)), out=tmp_path / "rows", **HOW
@@ -154,9 +154,7 @@ def test_keyword_arguments_are_over_settings_and_those_over_a_file(
         aoe_train.plan(train_file, backbone=bert, settings={"optim.speed": 3})
 
 
-def test_a_loss_of_ones_own_is_trained_by_and_recorded(
-    train_file: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: Path, tmp_path: Path, capsys):
     how = {**HOW, "progress": True}
     run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
@@ -211,9 +209,7 @@ def test_a_precision_that_is_slow_on_this_machine_is_reported(
 
 
 @pytest.mark.parametrize("suite", ["sts", "gis"])
-def test_pairs_to_judge_by_are_read_as_those_to_train_on(
-    suite: str, train_file: Path, bert: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairs_to_judge_by_are_read_as_those_to_train_on(suite: str, train_file: Path, bert: Path, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "gis":
@@ -232,7 +228,7 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(
 
 
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
-def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: Path) -> None:
+def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: Path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
@@ -305,21 +301,19 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path):
         ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
     ],
 )
-def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str, Any], message: str) -> None:
+def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=message):
         aoe_train.evaluate(str(bert), **({"data": dev_file, "cache": False, "progress": False} | given))
 
 
-def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path) -> None:
+def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path):
     splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
     how: dict[str, Any] = {"data": splits, "resamples": 0, "cache": False, "progress": False}
     assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
 
 
-def test_rows_that_were_left_out_are_kept_beside_the_model(
-    train_file: Path, bert: Path, tmp_path: Path
-) -> None:
+def test_rows_that_were_left_out_are_kept_beside_the_model(train_file: Path, bert: Path, tmp_path: Path):
     data, out = tmp_path / "train.tsv", tmp_path / "model"
     lines = train_file.read_text().splitlines()
     data.write_text("\n".join([lines[0], "\t".join(" " * len(lines[0].split("\t"))), *lines[1:9], ""]))
@@ -331,7 +325,7 @@ def test_rows_that_were_left_out_are_kept_beside_the_model(
     assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
 
 
-def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path) -> None:
+def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=bert, progress=False)
     column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(bert), progress=False)

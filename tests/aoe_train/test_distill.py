@@ -128,7 +128,7 @@ def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path
 
 
 def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
-    bert: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: Path, texts: Path, tmp_path: Path, monkeypatch
 ):
     monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))

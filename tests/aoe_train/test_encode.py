@@ -61,7 +61,7 @@ def leftovers(out: Path) -> list[str]:
     return sorted(name for name in names if name.startswith((out.name, f".{out.name}")))
 
 
-def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path) -> None:
+def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     encode, seen = Fake(), []
     done = run(lines, out, encode, advance=lambda *counts: seen.append(counts))
@@ -98,7 +98,7 @@ def table_file(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", [".csv.gz", ".tsv", ".jsonl", ".parquet"])
-def test_a_table_keeps_its_columns(tmp_path: Path, kind: str) -> None:
+def test_a_table_keeps_its_columns(tmp_path: Path, kind: str):
     path = table_file(tmp_path, kind)
     run(path, tmp_path / "out.parquet", text_column="body")
     found = pl.read_parquet(tmp_path / "out.parquet")
@@ -109,7 +109,7 @@ def test_a_table_keeps_its_columns(tmp_path: Path, kind: str) -> None:
     assert np.array_equal(found["vector"].to_numpy(), Fake()(TABLE["body"].to_list()))
 
 
-def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
+def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
     rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -120,7 +120,7 @@ def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
     assert found.row(5000)[:3] == ("u", 0.5, {"a": 1})
 
 
-def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
     class Stdin:
         buffer = io.BytesIO(lines.read_bytes())
 
@@ -139,7 +139,7 @@ def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wherever_it_is_stopped_the_bytes_are_the_same(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int], suffix: str
-) -> None:
+):
     folder = tmp_path_factory.mktemp("encode")
     path, whole, out = folder / "in.txt", folder / f"whole{suffix}", folder / f"out{suffix}"
     path.write_text("\n".join("y" * length for length in lengths))
@@ -180,7 +180,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
     assert run(lines, removed).resumed == 0
 
 
-def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path) -> None:
+def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(stop_before=1))
@@ -193,7 +193,7 @@ def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: 
     assert run(lines, out, settings=other, fresh=True).texts == 11
 
 
-def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path) -> None:
+def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     out.write_text("precious")
     with pytest.raises(ConfigError, match="already exists; give --fresh"):
@@ -210,7 +210,7 @@ def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path:
         run(lines, out)
 
 
-def test_only_one_process_at_a_time(lines: Path, tmp_path: Path) -> None:
+def test_only_one_process_at_a_time(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -243,7 +243,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str) -> None:
+def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str):
     data, says = BAD[name]
     (tmp_path / name).write_bytes(data)
     encode = Fake()
@@ -253,7 +253,7 @@ def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name:
     assert leftovers(tmp_path / "out") == []
 
 
-def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> None:
+def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
     with pytest.raises(DataError, match="no type in common"):
@@ -278,13 +278,13 @@ def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> No
         ("in.txt", "folder.npy", {}, "is a folder"),
     ],
 )
-def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str], says: str) -> None:
+def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str], says: str):
     (lines.parent / "folder.npy").mkdir()
     with pytest.raises(ConfigError, match=says):
         run(lines.parent / path, lines.parent / out, **kwargs)
 
 
-def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path) -> None:
+def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
     def no_number(texts: list[str]) -> np.ndarray:
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
@@ -301,7 +301,7 @@ def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> None:
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any):
     def ones(texts: list[str]) -> np.ndarray:
         return np.ones((len(texts), 64), np.float32)
 
@@ -329,7 +329,7 @@ def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: 
     assert encode.calls == [2, 2, 1]
 
 
-def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path) -> None:
+def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
     out, given = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
 
     def record(path: Path) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path) -> None:
         (None, "no such file"),
     ],
 )
-def test_what_is_no_calibration_set(made: Any, message: str, tmp_path: Path) -> None:
+def test_what_is_no_calibration_set(made: Any, message: str, tmp_path: Path):
     path = tmp_path / "given.npy"
     if isinstance(made, bytes):
         path.write_bytes(made)

@@ -29,7 +29,7 @@ def write_texts(path: Path, count: int) -> list[str]:
     return texts
 
 
-def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
+def test_flags_and_the_json_object(bert: Path, tmp_path: Path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
@@ -43,7 +43,7 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
     assert found["vector"].to_numpy() == pytest.approx(wanted, abs=1e-6)
 
 
-def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -> None:
+def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path):
     texts = write_texts(tmp_path / "in.txt", 40)
     vectors = Encoder.load(bert).encode(texts)[:, :12]
     out, query = tmp_path / "out.npy", tmp_path / "query.npy"
@@ -73,7 +73,7 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -
     assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
 
 
-def test_identities_differ_by_what_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
+def test_identities_differ_by_what_vectors_depend_on(bert: Path, tmp_path: Path):
     encoders = [
         *(Encoder.load(bert) for _ in range(3)),
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
@@ -88,34 +88,29 @@ def test_identities_differ_by_what_vectors_depend_on(bert: Path, tmp_path: Path)
     assert len({same, *others}) == 6
 
 
-def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
-    texts = write_texts(tmp_path / "in.txt", 9)
+def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path):
+    texts, out = write_texts(tmp_path / "in.txt", 9), tmp_path / "out.npy"
     encoder = Encoder.load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
     encoder.save(tmp_path / "m")
-
-    def made(*flags: str) -> np.ndarray:
-        out = tmp_path / "out.npy"
-        aoe("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out, *flags, "--fresh", "-q")
-        return np.load(out)
-
+    command = ("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out)
     for flags, asked in (
-        ((), {}),
         (("--prompt-name", "query"), {"prompt_name": "query"}),
         (("--prompt", "the {text} or"), {"prompt": "the {text} or"}),
         (("--prompt", ""), {"prompt": ""}),
+        ((), {}),
     ):
-        np.testing.assert_allclose(made(*flags), encoder.encode(texts, **asked), atol=1e-6)
-    with pytest.raises(ConfigError, match="no prompt 'q'; this model has 'query', 'document', 't'"):
-        made("--prompt-name", "q")
-    with pytest.raises(ConfigError, match="--prompt and --prompt-name: give one of them"):
-        made("--prompt-name", "query", "--prompt", "x")
-    made()
-    again = ("--model", tmp_path / "m", "--out", tmp_path / "out.npy", "--prompt-name", "query")
-    with pytest.raises(ConfigError, match=r"which differs in prompt \(a car there, the man: now\)"):
-        aoe("encode", tmp_path / "in.txt", *again)
+        aoe(*command, *flags, "--fresh", "-q")
+        np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
+    for flags, words in (
+        (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
+        (("--prompt-name", "query", "--prompt", "x"), "--prompt and --prompt-name: give one of them"),
+        (("--prompt-name", "query"), r"which differs in prompt \(a car there, the man: now\)"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe(*command, *flags)
 
 
-def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_path: Path) -> None:
+def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_path: Path):
     pairs = tmp_path / "pairs.tsv"
     rows = ["5\ta dog is running\ta dog is running", "3\ta car\ta red car", "0\tthe\tcat\n"]
     pairs.write_text("\n".join(["score\tsentence1\tsentence2", *rows]))
@@ -156,7 +151,7 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_pa
         (("--data", "a.tsv", "--task", "STS-B"), "--data replaces the test sets"),
     ],
 )
-def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str) -> None:
+def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str):
     with pytest.raises(ConfigError, match=says):
         aoe("evaluate", "--model", bert, *flags)
 
@@ -177,7 +172,7 @@ if len(sys.argv) > 1:
 """
 
 
-def test_a_killed_process_leaves_what_another_goes_on_with(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_what_another_goes_on_with(tmp_path: Path):
     texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
     write_texts(texts, 300)
     names: dict[str, Any] = {}

@@ -53,7 +53,7 @@ def team(bert: Path, count: int = 2) -> WorkerPool:
 
 def test_workers_give_the_bytes_of_one_and_one_that_is_killed_is_named(
     bert: Path, texts: Path, tmp_path: Path
-) -> None:
+):
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -77,7 +77,7 @@ def test_workers_give_the_bytes_of_one_and_one_that_is_killed_is_named(
     assert not [worker for worker in both._workers if worker._process.is_alive()]
 
 
-def test_a_worker_ends_with_its_parent_and_says_what_is_wrong(bert: Path) -> None:
+def test_a_worker_ends_with_its_parent_and_says_what_is_wrong(bert: Path):
     with team(bert, 1) as one:
         (worker,) = one._workers
         worker.pipe.close()  # as when the parent is killed
@@ -87,7 +87,7 @@ def test_a_worker_ends_with_its_parent_and_says_what_is_wrong(bert: Path) -> Non
         WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(prompt_name="nothing"), [None, None]))
 
 
-def test_a_device_for_each_worker() -> None:
+def test_a_device_for_each_worker():
     assert workers_devices(None, []) == [None]
     assert workers_devices(3, []) == [None, None, None]
     assert workers_devices(None, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1"]
@@ -98,7 +98,7 @@ def test_a_device_for_each_worker() -> None:
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
-def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path) -> None:
+def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8", progress=False)
     aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
@@ -117,7 +117,7 @@ def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_parent_leaves_no_worker_and_what_another_goes_on_with(
     bert: Path, texts: Path, tmp_path: Path
-) -> None:
+):
     texts.write_text(texts.read_text() * 200)
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     command = ("encode", str(texts), "--model", str(bert), "--workers", "2", "--out")
@@ -212,7 +212,7 @@ def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
     return WorkerSpec(str(bert), "fp32", EncodingRequest(), [device])
 
 
-def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> None:
+def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path):
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -226,7 +226,7 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path) -> 
     assert (ray.begun, ray.killed) == (5, 2)
 
 
-def test_what_ends_a_run(bert: Path, tmp_path: Path) -> None:
+def test_what_ends_a_run(bert: Path, tmp_path: Path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
     actors = ActorPool(Cluster(always), worker_spec(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match="lost again and again while they encoded the same texts"):
@@ -257,12 +257,12 @@ def test_what_ends_a_run(bert: Path, tmp_path: Path) -> None:
 )
 def test_what_an_actor_has(
     nodes: list[Any], device: str | None, workers: int | None, expected: tuple[int, dict[str, int]]
-) -> None:
+):
     listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
     assert _places(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
-def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path) -> None:
+def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path):
     nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
     for given, words in (
         ({"engine": "ray"}, "needs --address"),
@@ -281,7 +281,7 @@ def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path) -> None:
+def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path):
     """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
     texts.write_text(texts.read_text() * 200)
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"

@@ -30,13 +30,13 @@ def examples(kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None
 
 
 @pytest.mark.parametrize(("kind", "labels"), [("graded", [5, 3, 0]), ("binary", [1, 1, 0])])
-def test_labelled_pairs_give_spearman(kind: Kind, labels: list[float]) -> None:
+def test_labelled_pairs_give_spearman(kind: Kind, labels: list[float]):
     metric = dev_metric(on_circle, examples(kind, [("a", "b"), ("b", "d"), ("a", "e")], labels))
     # the binary labels tie two rows: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
     assert metric == ("spearman", pytest.approx(1 if kind == "graded" else 1.5 / 3**0.5))
 
 
-def test_triplets_give_the_share_whose_positive_is_nearer_than_every_negative() -> None:
+def test_triplets_give_the_share_whose_positive_is_nearer_than_every_negative():
     rows = [("a", "b", "d"), ("a", "d", "c"), ("a", "c", "c"), ("e", "d", "a")]  # a tie is wrong
     assert dev_metric(on_circle, examples("triplet", rows)) == ("triplet_accuracy", 0.5)
     rows = [("a", "b", "d", "c"), ("a", "c", "d", "b"), ("e", "d", "a", "b"), ("d", "e", "a", "c")]
@@ -47,7 +47,7 @@ def test_triplets_give_the_share_whose_positive_is_nearer_than_every_negative() 
     assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
 
 
-def test_positives_give_the_mean_reciprocal_rank() -> None:
+def test_positives_give_the_mean_reciprocal_rank():
     # candidates b, d, e; from a: b is first; from c (40): b (30 away), d (50), e (130): d is second
     rows = [("a", "b"), ("c", "d"), ("d", "e")]
     # from d itself (80 to b, 80 to e): d does not compete, b is level with e and so before it: second
@@ -69,7 +69,7 @@ def test_positives_give_the_mean_reciprocal_rank() -> None:
         ),
     ],
 )
-def test_what_can_not_be_scored(encode: Any, rows: Examples, error: type[Exception], words: str) -> None:
+def test_what_can_not_be_scored(encode: Any, rows: Examples, error: type[Exception], words: str):
     with pytest.raises(error, match=words):
         dev_metric(encode, rows)
 
@@ -91,12 +91,12 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     arrays(np.float64, (300, 3), elements=st.integers(-4, 4)),
     arrays(np.int64, (200, 2), elements=st.integers(0, 299)),
 )
-def test_mean_reciprocal_rank_as_row_by_row(vectors: np.ndarray, pairs: np.ndarray) -> None:
+def test_mean_reciprocal_rank_as_row_by_row(vectors: np.ndarray, pairs: np.ndarray):
     vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
     assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
 
 
-def test_a_collapsed_model_scores_low() -> None:
+def test_a_collapsed_model_scores_low():
     pairs = np.arange(20).reshape(10, 2)
     same = np.linspace(1, 2, 20)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction, different lengths
     assert reciprocal_ranks(same, pairs).mean() == pytest.approx(0.1)
@@ -120,7 +120,7 @@ def flipped(texts: list[str], **_: str) -> np.ndarray:
 )
 def test_a_gain_on_held_out_rows_has_an_interval(
     kind: Kind, labels: list[float] | None, rows: int, is_few: bool
-) -> None:
+):
     each: list[tuple[str, ...]] = [("a", "b", "d"), ("e", "c", "d")]
     wide = [row if kind == "triplet" else row[:2] for row in each] * (rows // 2)
     sets = {"dev": examples(kind, wide, labels and labels * (rows // 2))}

@@ -51,20 +51,20 @@ def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]])
 )
 def test_only_older_reports_are_candidates_and_the_younger_one_asks(
     days: list[float] | None, pairs: list[tuple[str, str]], queries: list[DuplicateQuery]
-) -> None:
+):
     tracker = tracker_of(days, test=pairs)
     assert tracker.queries["test"] == queries
     assert sum(tracker.dropped["test"].values()) == (days == [1, 2, 2, 3])
     assert tracker.reports.ids == (["b", "d", "c", "a"] if days == [5, 1, 3, 2] else tracker.reports.ids)
 
 
-def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand() -> None:
+def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand():
     tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
     assert tracker.queries["test"] == [DuplicateQuery(3, 3, (1,), (0,))]  # f says the same but is younger
     assert tracker.queries["train"] == [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(5, 5, (3,), (0, 1))]
 
 
-def test_figures_by_hand() -> None:
+def test_figures_by_hand():
     """Six candidates; 5 is the target, 2 a relative, 0 the query itself (there are no times)."""
     query = DuplicateQuery(0, 6, (5,), (2,))
     # Best first: 0 (itself), 1, 2 (a relative), 4, then the target together with 3, which goes before it.
@@ -86,7 +86,7 @@ def test_figures_by_hand() -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject) -> None:
+def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
     """Against ranks by sorting, ties to the disadvantage of what is looked for."""
     size = len(scores)
     alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
@@ -102,7 +102,7 @@ def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObje
     assert found["map"][0] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
 
 
-def test_parts_are_by_length_and_by_age() -> None:
+def test_parts_are_by_length_and_by_age():
     texts = ["short", "short too", "long " * 300]
     reports = TrackerReports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
     queries = [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(2, 2, (0, 1), ())]
@@ -115,7 +115,7 @@ def test_parts_are_by_length_and_by_age() -> None:
     }
 
 
-def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
+def test_a_weight_is_chosen_by_the_known_split_alone():
     """Vectors are right in validation and words in test, which must not be looked at."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
     reports = TrackerReports([*"abcdef"], texts, None)
@@ -159,7 +159,7 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
-def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path):
     said: list[str] = []
     task = read_duplicates(**write_tracker(tmp_path), say=said.append)
     assert task.texts[0] == "the car panics\n\nwhen opening a file"
@@ -176,7 +176,7 @@ def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path) -> No
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
 
 
-def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> None:
+def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path):
     files = write_tracker(tmp_path, created=False)
     said: list[str] = []
     task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
@@ -188,7 +188,7 @@ def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> Non
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
-def test_ids_are_those_of_gis_or_of_named_columns() -> None:
+def test_ids_are_those_of_gis_or_of_named_columns():
     created = ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"]
     ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
@@ -207,7 +207,7 @@ def test_ids_are_those_of_gis_or_of_named_columns() -> None:
         read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 
-def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
+def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path):
     said: list[str] = []
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
@@ -240,15 +240,13 @@ def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
         ({}, {"duplicate": [1], "canonical": [7]}, "no pair of reports is left to be judged"),
     ],
 )
-def test_what_is_no_tracker_is_refused(
-    reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str
-) -> None:
+def test_what_is_no_tracker_is_refused(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
         read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 
-def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc() -> None:
+def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc():
     times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
     reports = pl.DataFrame({"id": [1, 2, 3, 4], "title": [*"abcd"], "created": times})
     task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)

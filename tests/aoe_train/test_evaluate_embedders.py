@@ -58,7 +58,7 @@ def store(folder: Path) -> VectorStore:
     return VectorStore(folder, Counting.identity)
 
 
-def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch):
     encoder = Encoder.load(bert, device="cpu")
     local = LocalEmbedder(encoder, str(bert))
     assert local.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
@@ -66,17 +66,13 @@ def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch: pytest.Mon
     before = local.identity
     monkeypatch.setattr(embedder, "versions", lambda: {"torch": "0"})
     assert LocalEmbedder(encoder, str(bert)).identity != before
-
-
-def test_separators_are_the_tokenizers() -> None:
-    assert find_separator(wordpiece()) == " [SEP] "
-    assert find_separator(bytelevel()) == " </s> "
     without = bytelevel()
     without.eos_token = None
-    assert find_separator(without) == "\n"
+    found = [find_separator(tokenizer) for tokenizer in (wordpiece(), bytelevel(), without)]
+    assert found == [" [SEP] ", " </s> ", "\n"]
 
 
-def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
+def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path):
     first, again = Counting(), Counting()
     made = CachedEmbedder(first, store(tmp_path), progress=False).encode(TEXTS)
     assert made.dtype == np.float32
@@ -89,7 +85,7 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
     assert first.calls[0] == again.calls[0]
 
 
-def test_a_killed_run_goes_on_and_long_texts_go_in_smaller_batches(tmp_path: Path, monkeypatch) -> None:
+def test_a_killed_run_goes_on_and_long_texts_go_in_smaller_batches(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]
     with pytest.raises(KeyboardInterrupt):
@@ -112,14 +108,14 @@ class Longer(Counting):
 
 
 @pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
-def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting) -> None:
+def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting):
     CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
     found = CachedEmbedder(other, store(tmp_path), progress=False).encode(TEXTS[:2])
     assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
-def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path) -> None:
+def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path):
     kept, texts = store(tmp_path), [f"{place}" for place in range(1201)] + ["\ud800 half"]
     vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
     vectors[1000, 1] = np.nan
@@ -137,7 +133,7 @@ def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path) -> None:
     assert not store(tmp_path / "other").find(["new"])
 
 
-def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
+def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
     ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
     ours._connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
@@ -149,7 +145,7 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
     ours.keep(["a"], np.ones((1, 2), np.float32))
 
 
-def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
+def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path):
     (tmp_path / f"{Counting.identity}.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(DataError, match=r"the cache of vectors can't be used .*--no-cache"):
         store(tmp_path)
@@ -158,7 +154,7 @@ def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
         store(tmp_path / "file" / "below")
 
 
-def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
+def test_a_text_is_kept_with_each_of_its_prompts(cache: Path):
     counting = Counting()
     embedder = CachedEmbedder(counting, store(cache), progress=False)
     asked = {prompt: embedder.encode(["aa", "b"], prompt) for prompt in (None, "", "a", "aa")}
@@ -184,7 +180,7 @@ class Fixed(Counting):
         return self.vectors[: len(texts)]
 
 
-def test_small_vectors_by_hand() -> None:
+def test_small_vectors_by_hand():
     model = Fixed([[3, -4, 12], [0, 8, -1]])
     assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
     assert QuantizedEmbedder(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
@@ -200,7 +196,7 @@ def test_small_vectors_by_hand() -> None:
     assert unit.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
 
 
-def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
+def test_all_sizes_of_a_model_encode_its_texts_once():
     model = Fixed([[3, -4, 12], [0, 8, -1]])
     once = MemoizedEmbedder(model, "shown")
     sizes = [QuantizedEmbedder(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
@@ -212,7 +208,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
     assert model.calls == [["a", "b"], ["a"]]
 
 
-def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
+def test_all_texts_get_the_prompt_that_was_asked_for():
     named = PromptedEmbedder(Counting(), prompt=None, prompt_name="query")
     assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
     assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
@@ -222,7 +218,7 @@ def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 
-def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:
+def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path):
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0, len(text)] for text in texts]
 

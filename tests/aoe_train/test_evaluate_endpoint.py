@@ -39,7 +39,7 @@ def server() -> Iterator[Server]:
         yield found
 
 
-def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server) -> None:
+def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server):
     texts = [f"a{'b' * place}" for place in range(300)]
     found = embedder("m", server.url).encode(texts)
     assert found.dtype == np.float32
@@ -55,7 +55,7 @@ def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server) ->
     assert asyncio.run(notebook()).shape == (1, 3)
 
 
-def test_a_key_goes_to_its_own_host_only_and_into_no_message(server: Server, monkeypatch) -> None:
+def test_a_key_goes_to_its_own_host_only_and_into_no_message(server: Server, monkeypatch):
     monkeypatch.setenv("MINE", "sk-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
@@ -70,13 +70,13 @@ def test_a_key_goes_to_its_own_host_only_and_into_no_message(server: Server, mon
     embedder("m", "http://host.example/v1", api_key_env="MINE", plain_http=True)
 
 
-def test_identity_is_model_and_address(server: Server) -> None:
+def test_identity_is_model_and_address(server: Server):
     found = {embedder(model, server.url + end).identity for model in "mn" for end in ("", "/")}
     assert len(found) == 2
     assert embedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
 
 
-def test_a_failure_that_passes_is_retried(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_that_passes_is_retried(server: Server, monkeypatch):
     monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts, dim=max(n, 3)))
     asked = embedder("m", server.url)
@@ -124,8 +124,8 @@ def refused(status: int, **said: str) -> Answer:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_faults_become(
-    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, error: type[PairkitError], words: str
-) -> None:
+    server: Server, monkeypatch, answer: Answer, error: type[PairkitError], words: str
+):
     monkeypatch.setattr(endpoint, "_TRIES", 2)
     monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
     server.answer = lambda *_: answer
@@ -139,7 +139,7 @@ def test_what_faults_become(
 @pytest.mark.parametrize(
     ("text", "words"), [("", "an empty text"), (" \n", "an empty"), ("\ud800", "surrogate")]
 )
-def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str) -> None:
+def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str):
     with pytest.raises(DataError, match=words):
         embedder("m", server.url).encode(["a", text])
     assert not server.asked
@@ -152,7 +152,7 @@ def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str
         ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
     ],
 )
-def test_addresses_that_are_refused(url: str, words: str) -> None:
+def test_addresses_that_are_refused(url: str, words: str):
     with pytest.raises(ConfigError) as caught:
         embedder("m", url)
     assert words in str(caught.value)

@@ -31,7 +31,7 @@ def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     return labels / 5 + generator.normal(0, noise, n), labels
 
 
-def test_a_draw_of_one_value_only_has_no_correlation() -> None:
+def test_a_draw_of_one_value_only_has_no_correlation():
     judged = correlation(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 2.0]), "task")
     found = judged.figures(np.array([[0, 1, 1], [2, 0, 1]], float))
     assert np.isnan(found["spearman"]).tolist() == [True, False]
@@ -39,7 +39,7 @@ def test_a_draw_of_one_value_only_has_no_correlation() -> None:
     assert all(-1 <= low <= high <= 1 for low, high in bounds.values())
 
 
-def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
+def test_what_no_resample_defines_has_no_interval_and_no_comparison():
     class Never(MeanMetrics):
         def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
             return {**super().figures(counts), "never": np.full(len(counts), np.nan)}
@@ -54,7 +54,7 @@ def test_what_no_resample_defines_has_no_interval_and_no_comparison() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
-def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch):
     x, y = noisy(150, seed=3, noise=0.4)
     judged = correlation(x, y, "task")
     ours = intervals(judged, resamples=2000, seed=1)
@@ -76,7 +76,7 @@ def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch: pytest.Mo
         compare(judged, correlation(*noisy(49, 0, 0.3), "task"), resamples=100, seed=0)
 
 
-def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
+def test_a_clear_difference_has_a_small_p_and_none_a_large_one():
     labels = noisy(300, 1, 0.1)[1]
     good, bad, alike = (
         correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
@@ -92,7 +92,7 @@ def test_a_clear_difference_has_a_small_p_and_none_a_large_one() -> None:
     assert compare(good, good, resamples=999, seed=0)["spearman"].p == 1
 
 
-def test_pairing_sees_a_difference_that_intervals_alone_do_not() -> None:
+def test_pairing_sees_a_difference_that_intervals_alone_do_not():
     hard = np.random.default_rng(0).random(400) < 0.5  # both models miss the same half
     one = MeanMetrics({"accuracy": (~hard).astype(float)})
     other = MeanMetrics({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
@@ -113,7 +113,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
     )
 
 
-def test_the_word_is_by_the_interval() -> None:
+def test_the_word_is_by_the_interval():
     assert [some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))] == [
         *("ship", "not shown", "not shown", "worse")
     ]
@@ -122,7 +122,7 @@ def test_the_word_is_by_the_interval() -> None:
     assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
 
 
-def test_a_gain_by_hand() -> None:
+def test_a_gain_by_hand():
     for after, before, word, difference in (
         (RIGHT, HALF, "ship", 0.25),
         (HALF, RIGHT, "worse", -0.25),
@@ -139,7 +139,7 @@ def test_a_gain_by_hand() -> None:
     assert str(by_rank).startswith("Spearman ")
 
 
-def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none() -> None:
+def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none():
     def width(sure: float) -> float:
         likely = np.where(LABELS == 1, sure, 1 - sure)
         found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), **HOW)
@@ -153,7 +153,7 @@ def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_giv
     assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
 
 
-def test_a_handful_of_pairs_or_of_one_label_shows_nothing() -> None:
+def test_a_handful_of_pairs_or_of_one_label_shows_nothing():
     """Three pairs of the same among 200 are ranked better by chance in one case of seven."""
     for pairs, word, end in (
         (28, "not shown", "], 28 pairs: too few to tell)"),
@@ -197,12 +197,12 @@ def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
     return found
 
 
-def test_the_interval_holds_the_true_gain_about_as_often_as_it_says() -> None:
+def test_the_interval_holds_the_true_gain_about_as_often_as_it_says():
     intervals = [judged_models(seed, 200, 0.75).ahead.interval for seed in range(40)]
     assert np.mean([low <= TRUE_GAIN <= high for low, high in intervals]) >= 0.85  # of 40, 95 % +- 3.4
 
 
-def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys):
     """By labels 0 and 1 without a flag, and by the doubts that `label judge` writes."""
     rows: list[dict[str, Any]] = [
         {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
@@ -234,7 +234,7 @@ def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.Capture
 once = np.ones((1, 4))
 
 
-def test_reliability_by_hand() -> None:
+def test_reliability_by_hand():
     assert reliability(np.array([1.0, 1, 0, 0]), once) == [1]
     assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == pytest.approx(
         [0.16 / 0.25]
@@ -244,7 +244,7 @@ def test_reliability_by_hand() -> None:
     assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx([0.0625 / (0.75 * 0.25)])
 
 
-def test_an_area_by_hand() -> None:
+def test_an_area_by_hand():
     judged = Silver(np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1]))
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2

@@ -49,7 +49,7 @@ def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
 
 @settings(max_examples=25)
 @given(BINARY, st.integers(-6, 6))
-def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int) -> None:
+def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int):
     cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))
     limit = tenth / 10
     judged = Binary(cosines, labels.astype(float), Thresholds(limit, limit))
@@ -77,7 +77,7 @@ def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int
     assert scores["accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
 
 
-def test_cross_validation_by_hand() -> None:
+def test_cross_validation_by_hand():
     """Six pairs are a fold each; each is judged by the threshold that suits the other five best."""
     cosines, labels = np.array([0.1, 0.2, 0.6, 0.5, 0.8, 0.9]), np.array([0, 0, 0, 1, 1, 1])
     # All pairs: 0.55, 0.7 and 0.35 are one mistake each; the highest is taken, 0.7, and 0.5 is missed: 5/6.
@@ -87,7 +87,7 @@ def test_cross_validation_by_hand() -> None:
     assert Binary(cosines, labels).scores()["best_accuracy"] == pytest.approx(4 / 6)
 
 
-def test_binary_metrics_by_hand() -> None:
+def test_binary_metrics_by_hand():
     # from the top: 1, 0, 1, 0
     judged = binary(np.array([0.2, 0.9, 0.6, 0.8]), np.array([0, 1, 1, 0]), "four pairs")
     assert judged.scores() == pytest.approx(
@@ -107,7 +107,7 @@ def test_binary_metrics_by_hand() -> None:
     assert (nothing.accuracy > 0.9, nothing.f1) == (True, 0.1)  # nothing should be accepted
 
 
-def test_draws_of_one_label_are_undefined_and_left_out_of_intervals() -> None:
+def test_draws_of_one_label_are_undefined_and_left_out_of_intervals():
     judged = Binary(np.array([0.9, 0.1]), np.array([1, 0]), Thresholds(0.5, 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -132,7 +132,7 @@ def test_draws_of_one_label_are_undefined_and_left_out_of_intervals() -> None:
         ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected 0 and 1 only"),
     ],
 )
-def test_what_allows_no_figure_is_refused(judge: Any, cosines: Any, labels: Any, message: str) -> None:
+def test_what_allows_no_figure_is_refused(judge: Any, cosines: Any, labels: Any, message: str):
     if judge is correlation and 2.5 in labels:
         assert judge(np.array(cosines), np.array(labels, float), "mine").n == 3
         return
@@ -147,7 +147,7 @@ ROWS = st.lists(
 ).filter(lambda rows: all(len(set(side)) > 1 for side in zip(*rows, strict=True)))
 
 
-def test_numbers_worked_by_hand() -> None:
+def test_numbers_worked_by_hand():
     # x: mean 2, deviations -1 0 1; y: mean 3, deviations -1 -2 3: 4 / sqrt(2 * 14)
     x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 6.0])
     assert correlation(x, y, "task").scores()["pearson"] == pytest.approx(4 / 28**0.5)
@@ -161,7 +161,7 @@ def test_numbers_worked_by_hand() -> None:
 
 @settings(max_examples=25)
 @given(ROWS)
-def test_as_scipy(rows: list[tuple[float, float]]) -> None:
+def test_as_scipy(rows: list[tuple[float, float]]):
     x, y = np.array(rows, float).T
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
     found = correlation(x, y, "task").scores()
@@ -169,7 +169,7 @@ def test_as_scipy(rows: list[tuple[float, float]]) -> None:
     assert found["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
 
 
-def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero() -> None:
+def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero():
     vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
     cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
     assert cosines.dtype == np.float64
@@ -188,7 +188,7 @@ def lengths(texts: list[str]) -> np.ndarray:
     return np.array([[len(text), 1] for text in texts], np.float32)
 
 
-def test_each_distinct_input_has_one_row() -> None:
+def test_each_distinct_input_has_one_row():
     asked: list[list[str]] = []
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -213,7 +213,7 @@ def no_number(texts: list[str]) -> np.ndarray:
         (no_number, ["a", "cc", "b", "dc"], r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"),
     ],
 )
-def test_broken_vectors_are_refused(broken: Any, texts: list[str], words: str) -> None:
+def test_broken_vectors_are_refused(broken: Any, texts: list[str], words: str):
     with pytest.raises(DataError, match=words):
         TaskVectors(broken, [texts])
 
@@ -231,7 +231,7 @@ POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
         ("manhattan", [-7, -4, 0]),
     ],
 )
-def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: list[float]) -> None:
+def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: list[float]):
     from sentence_transformers.util import SimilarityFunction
 
     np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
@@ -242,7 +242,7 @@ def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: 
     np.testing.assert_allclose(every, theirs, atol=1e-5)
 
 
-def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
+def test_held_out_rows_and_tasks_are_scored_by_it():
     def encode(texts: list[str]) -> np.ndarray:
         return POINTS[[int(text) for text in texts]]
 
@@ -267,7 +267,7 @@ def test_held_out_rows_and_tasks_are_scored_by_it() -> None:
 
 
 @pytest.mark.parametrize("similarity", get_args(Similarity))
-def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity) -> None:
+def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity):
     points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]

@@ -41,7 +41,7 @@ def adapted(llama: Path, folder: Path) -> Encoder:
     return encoder
 
 
-def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, tmp_path: Path) -> None:
+def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, tmp_path: Path):
     encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
     plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
@@ -61,7 +61,7 @@ def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, 
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
-def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float) -> None:
+def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float):
     encoder = Encoder.load(bert, device="cpu", precision="fp32")
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS, dtype=dtype)  # type: ignore[arg-type]
     assert done.difference < 1e-5
@@ -70,7 +70,7 @@ def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: 
     assert stored == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
 
 
-def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path) -> None:
+def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path):
     encoder = Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}"))
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
     card = (tmp_path / "x/README.md").read_text()
@@ -94,7 +94,7 @@ def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forgets", ["pooling", "prompts"])
-def test_other_vectors_leave_nothing_behind(bert: Path, tmp_path: Path, monkeypatch, forgets: str) -> None:
+def test_other_vectors_leave_nothing_behind(bert: Path, tmp_path: Path, monkeypatch, forgets: str):
     prompts = {"query": "the man: ", "document": "a road "}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", prompts=prompts, default_prompt_name="query")
 
@@ -110,7 +110,7 @@ def test_other_vectors_leave_nothing_behind(bert: Path, tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_prompts_are_taken_along(bert: Path, tmp_path: Path) -> None:
+def test_prompts_are_taken_along(bert: Path, tmp_path: Path):
     more = {"prompts": {"query": "the man: "}, "default_prompt_name": "query", "similarity_fn_name": "dot"}
     encoder = Encoder.load(bert, device="cpu", **more)
     assert export(encoder, tmp_path / "x", source=bert, form=THEIRS).difference < 1e-5
@@ -119,7 +119,7 @@ def test_prompts_are_taken_along(bert: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("adapters", [False, True])
-def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path) -> None:
+def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
         adapted(llama, tmp_path / "m")
@@ -141,7 +141,7 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
         torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
-def test_what_can_not_be_exported_is_refused(tmp_path: Path) -> None:
+def test_what_can_not_be_exported_is_refused(tmp_path: Path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
     mixed: dict[str, Any] = {"weight_mix": 0.5}
     for given, words in (
@@ -169,7 +169,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_the_command_says_where_it_went_and_what_is_next(hub: Any, model: Path, monkeypatch) -> None:
+def test_the_command_says_where_it_went_and_what_is_next(hub: Any, model: Path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     flags = ["push", "--model", str(model), "--repo", "me/m"]
     listed = json.loads(aoe(*flags, "--dry-run", "--json"))

@@ -40,7 +40,7 @@ def load(folder: Path, **settings: Any) -> Encoder:
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
-def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str) -> None:
+def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
@@ -66,7 +66,7 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
 
 
 @needs_packages
-def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch) -> None:
+def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -112,9 +112,7 @@ def vectors_of_card(card: str) -> np.ndarray:
         ("minilm", {}),
     ],
 )
-def test_graphs(
-    request: pytest.FixtureRequest, tmp_path: Path, backbone: str, settings: dict[str, Any]
-) -> None:
+def test_graphs(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, settings: dict[str, Any]):
     source = request.getfixturevalue(backbone)
     encoder = load(source, **settings)
     assert export(encoder, tmp_path / "x", source=source, form="onnx").difference < 1e-5
@@ -130,13 +128,13 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 
 
 @needs_packages
-def test_a_recurrent_network_is_no_graph(tmp_path: Path) -> None:
+def test_a_recurrent_network_is_no_graph(tmp_path: Path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
     with pytest.raises(ConfigError, match=r"memory is updated.*--format sentence-transformers"):
         write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
-def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
     with pytest.raises(
@@ -158,7 +156,7 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pyt
         ),
     ],
 )
-def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str) -> None:
+def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str):
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
@@ -177,7 +175,7 @@ def task(labels: Sequence[float] = (0, 2, 1)) -> PairTask:
     return pair_task("mine", PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64)))
 
 
-def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_loss_by_hand(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(losses, "_LEAST_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
@@ -191,7 +189,7 @@ def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
 
 
-def test_too_much_loss_is_refused(tmp_path: Path) -> None:
+def test_too_much_loss_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too coarse.*nothing was written"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="mine"):  # labels that are all alike
@@ -201,7 +199,7 @@ def test_too_much_loss_is_refused(tmp_path: Path) -> None:
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
 
 
-def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
+def test_sentences_are_compared_without_data(tmp_path: Path):
     rng = np.random.default_rng(0)
     vectors = {text: rng.normal(size=4).tolist() for text in SAMPLES}
     found = measure(encoding(vectors), encoding(vectors), None, path=tmp_path)
@@ -210,7 +208,7 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_packages
-def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch) -> None:
+def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
     """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
     encoder, folder = exported
     monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
@@ -240,6 +238,6 @@ def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, m
         ({"data": PAIRS}, "--data is what the loss of int8 is measured on"),
     ],
 )
-def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str) -> None:
+def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str):
     with pytest.raises(ConfigError, match=words):
         aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)

@@ -39,7 +39,7 @@ def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
     ("backbone", "pooling"),
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
-def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, pooling: str) -> None:
+def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, pooling: str):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
     encoder = Encoder.load(
@@ -54,7 +54,7 @@ def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone:
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_long_texts_by_our_own_module_also_after_their_save(bert: Path, tmp_path: Path) -> None:
+def test_long_texts_by_our_own_module_also_after_their_save(bert: Path, tmp_path: Path):
     how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
     encoder.save(tmp_path / "m")
@@ -68,7 +68,7 @@ def test_long_texts_by_our_own_module_also_after_their_save(bert: Path, tmp_path
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str) -> None:
+def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str):
     from transformers import AutoTokenizer
 
     from aoe_train.model.ran import RanConfig, RanModel
@@ -83,7 +83,7 @@ def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooli
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
 
 
-def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp_path: Path) -> None:
+def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp_path: Path):
     def requirements(folder: Path, **settings: Any) -> set[str]:
         Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
         return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
@@ -96,7 +96,7 @@ def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken", "weightedmean"])
-def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str) -> None:
+def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str):
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     modules = [Transformer(str(bert), max_seq_length=24), Pooling(32, pooling_mode=mode)]  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **
 )
 def test_modules_and_poolings_that_we_lack_are_refused_by_name(
     tmp_path: Path, kinds: list[str], pooling: dict[str, Any], named: str
-) -> None:
+):
     with pytest.raises(ConfigError, match=named):
         read_sentence_transformers(modules(tmp_path, *kinds, pooling=pooling))
     (tmp_path / "modules.json").write_text("[")
@@ -157,7 +157,7 @@ def test_modules_and_poolings_that_we_lack_are_refused_by_name(
 
 @settings(max_examples=20)
 @given(st.floats(-3, 3), st.floats(0.01, 100))
-def test_difference_is_relative_to_the_length(apart: float, length: float) -> None:
+def test_difference_is_relative_to_the_length(apart: float, length: float):
     expected = np.array([[3.0, 4.0], [1.0, 0.0]]) * length
     found = expected + np.array([[0.0, 0.0], [0.0, apart]]) * length
     assert difference(found, expected) == pytest.approx(abs(apart), abs=1e-9)
@@ -167,7 +167,7 @@ def test_difference_is_relative_to_the_length(apart: float, length: float) -> No
     assert verify(lambda _: expected, ["a"], expected, path=Path("m"), within=1e-5) == 0
 
 
-def test_lower_casing_survives_saving(bert: Path, tmp_path: Path) -> None:
+def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
     from tokenizers import normalizers
     from transformers import AutoTokenizer
 
@@ -243,7 +243,7 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
 )
 def test_each_name_loaded_and_saved_and_loaded_by_them(
     which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+):
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
     named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
     model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
@@ -259,7 +259,7 @@ def test_each_name_loaded_and_saved_and_loaded_by_them(
     assert again[1].include_prompt is include_prompt
 
 
-def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path) -> None:
+def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
@@ -270,7 +270,7 @@ def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("which", ["bert", "llama"])
 def test_a_prompt_around_the_text_is_the_tokenizers_for_others(
     which: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+):
     source = request.getfixturevalue(which)
     encoder = Encoder.load(source, device="cpu", max_length=40, **around(PAPERS))
     encoder.save(tmp_path / "m")
@@ -287,7 +287,7 @@ def test_a_prompt_around_the_text_is_the_tokenizers_for_others(
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path, tmp_path: Path) -> None:
+def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path, tmp_path: Path):
     prompts = {"default": PAPERS, "title": "is a cat on the road"}
     encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(tmp_path / "m")
@@ -296,7 +296,7 @@ def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path,
     assert difference(model.encode(TEXTS, prompt=PAPERS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_each_chunk_of_a_text_has_the_prompt(llama: Path) -> None:
+def test_each_chunk_of_a_text_has_the_prompt(llama: Path):
     encoder = Encoder.load(llama, device="cpu", max_length=16, long_text="chunks", **around("query: "))
     store = encoder.tokens(["x" * 40], "query: ")
     alone = encoder.tokenizer("query: ").input_ids
@@ -305,7 +305,7 @@ def test_each_chunk_of_a_text_has_the_prompt(llama: Path) -> None:
     assert all(ids[start : start + len(alone)] == alone for start in ends[:-1])
 
 
-def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path):
     encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
     with pytest.raises(ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
@@ -331,7 +331,7 @@ def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path) -> None
 )
 def test_what_their_folder_asks_for_and_we_lack_is_refused(
     bert: Path, tmp_path: Path, more: dict[str, Any], error: type[Exception], told: str
-) -> None:
+):
     Encoder.load(bert, device="cpu").save(tmp_path / "m")
     (tmp_path / "m/aoe.json").unlink()
     (tmp_path / "m/config_sentence_transformers.json").write_text(json.dumps(more))

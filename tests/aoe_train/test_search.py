@@ -270,7 +270,7 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, tmp_path: Pat
         found.write(tmp_path / "pairs.parquet")
 
 
-def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch: pytest.MonkeyPatch):
+def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch):
     random = np.random.default_rng(1)
     vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
     both = IndexVectors(vectors), IndexVectors(vectors[:30])
@@ -304,32 +304,24 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     assert [line.split()[:3] for line in told.splitlines() if "B-0" in line] == [["2", "1.000", "B-0"]]
 
 
+NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, False, None]}
+
+
 @pytest.mark.parametrize(
     ("where", "places"),
     [
-        ({"score": "1"}, [0]),
-        ({"score": 1}, [0]),
+        *[({"score": score}, [0]) for score in ("1", 1)],
         ({"score": 2.5}, [1]),
-        ({"score": "one"}, []),
-        ({"score": True}, []),
+        *[({"score": score}, []) for score in ("one", True)],
         ({"count": "3"}, [0]),
-        ({"count": 3.5}, []),
-        ({"count": 2**60 + 1}, []),
-        ({"count": str(2**64)}, []),
+        *[({"count": count}, []) for count in (3.5, 2**60 + 1, str(2**64))],
         ({"price": "1.5"}, [0]),
         ({"open": True}, [0]),
         ({"open": "false"}, [1]),
     ],
 )
 def test_numbers_are_equal_however_they_are_written(where: dict[str, Any], places: list[int]):
-    rows = pl.DataFrame(
-        {
-            "score": [1.0, 2.5, None],
-            "count": [3, 2**60, None],
-            "price": [Decimal("1.50"), Decimal("2.00"), None],
-            "open": [True, False, None],
-        }
-    )
+    rows = pl.DataFrame({**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None]})
     found = allowed(rows, where, {})
     assert found is not None
     assert found.tolist() == places

@@ -89,7 +89,7 @@ VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
 NEAR_THE_FIRST = np.array([1, 0], np.float32)
 
 
-def test_each_side_is_scaled_to_its_own_range_and_weighted() -> None:
+def test_each_side_is_scaled_to_its_own_range_and_weighted():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
     assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
@@ -97,7 +97,7 @@ def test_each_side_is_scaled_to_its_own_range_and_weighted() -> None:
 
 
 @pytest.mark.parametrize(("words", "index"), [("bm25", Bm25), ("tfidf", TfIdf)])
-def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: Any) -> None:
+def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: Any):
     text = "E0277 when the window"
     by_words = index(TEXTS).scores(text)
     alone = Hybrid(TEXTS, VECTORS, weight=0, words=words).scores(text, NEAR_THE_FIRST)
@@ -107,7 +107,7 @@ def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: A
     assert near == pytest.approx([1, 0, 0.6])  # cosines
 
 
-def test_what_neither_side_finds_alone_comes_first_together() -> None:
+def test_what_neither_side_finds_alone_comes_first_together():
     index = Hybrid(TEXTS, VECTORS, weight=0.5)
     assert len(index) == 3
     (best, score), (second, _) = index.best("E0277", NEAR_THE_FIRST, count=2)
@@ -116,7 +116,7 @@ def test_what_neither_side_finds_alone_comes_first_together() -> None:
     assert [place for place, _ in index.best("nothing known", NEAR_THE_FIRST)] == [0, 2, 1]
 
 
-def test_vectors_are_compared_as_their_model_says() -> None:
+def test_vectors_are_compared_as_their_model_says():
     vectors = np.array([[2, 0], [1, 0]], np.float32)
     texts = ["one", "two"]
     found = {
@@ -134,12 +134,12 @@ def test_vectors_are_compared_as_their_model_says() -> None:
         ({"similarity": "angle"}, "'angle': "),
     ],
 )
-def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str) -> None:
+def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=message):
         Hybrid(TEXTS, VECTORS, **options)
 
 
-def test_texts_and_vectors_must_fit() -> None:
+def test_texts_and_vectors_must_fit():
     with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
         Hybrid(TEXTS, VECTORS[:2])
     with pytest.raises(DataError, match="not numbers"):
@@ -153,7 +153,7 @@ def test_texts_and_vectors_must_fit() -> None:
 BOATS = ["red boat", "red car red", "blue", "..."]
 
 
-def test_a_cosine_by_hand() -> None:
+def test_a_cosine_by_hand():
     red, rare = 1 + log(5 / 3), 1 + log(5 / 2)
     twice = (1 + log(2)) * red
     by_hand = [red / sqrt(red**2 + rare**2), twice / sqrt(twice**2 + rare**2), 0, 0]

@@ -92,7 +92,7 @@ def waiting(server: EmbeddingServer) -> int:
 @pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
 def test_openai_s_client_gets_the_vectors_of_encode(
     server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
-) -> None:
+):
     texts = [*sentences(20), LONG]
     given = {"encoding_format": encoding, "dimensions": dimensions}
     more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -134,16 +134,14 @@ def test_openai_s_client_gets_the_vectors_of_encode(
         ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
     ],
 )
-def test_what_can_not_be_encoded_is_told(
-    server: EmbeddingServer, body: object, status: int, words: str
-) -> None:
+def test_what_can_not_be_encoded_is_told(server: EmbeddingServer, body: object, status: int, words: str):
     answer = post(server, body)
     assert answer.status_code == status
     assert re.search(words, answer.json()["error"]["message"])
     assert alive(server)
 
 
-def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> None:
+def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer):
     answer, _ = raw(server, head(server, "Content-Length: 1073741824"))
     assert answer.startswith(b"HTTP/1.1 413 ")
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
@@ -161,13 +159,13 @@ def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> Non
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
     ],
 )
-def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]) -> None:
+def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]):
     answer, _ = raw(server, *parts)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
     assert alive(server)
 
 
-def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer) -> None:
+def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer):
     body = {"input": "a dog"}
     assert post(server, body, Host="evil.example").status_code == 421
     assert post(server, body, Origin="http://evil.example").status_code == 403
@@ -179,7 +177,7 @@ def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingSe
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
-def test_a_key_is_asked_of_all_but_health(encoder: Encoder) -> None:
+def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
         with pytest.raises(openai.AuthenticationError, match="a key is needed"):
@@ -191,7 +189,7 @@ def test_a_key_is_asked_of_all_but_health(encoder: Encoder) -> None:
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
 
 
-def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch):
     for options, words in (
         ({"host": "0.0.0.0"}, "others could ask this server"),
         ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
@@ -208,7 +206,7 @@ def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pyt
             aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
 
 
-def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
+def test_search_in_an_index(bert: Path, tmp_path: Path):
     out = tmp_path / "index"
     aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
     with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
@@ -245,7 +243,7 @@ class Held(EmbedderWrapper):
 
 
 @pytest.mark.parametrize(("limits", "texts"), [({"queue": 4}, 6), ({"body_mib": 1, "held_mib": 1}, 1)])
-def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str, int], texts: int) -> None:
+def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str, int], texts: int):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, server, {"input": ["a dog"] * texts})  # more than the queue; nothing waits
@@ -260,7 +258,7 @@ def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str
         assert alive(server)
 
 
-def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder) -> None:
+def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -279,9 +277,7 @@ def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder) ->
             np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
-def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(
-    encoder: Encoder, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(encoder: Encoder, capfd):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(3) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -296,7 +292,7 @@ def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(
     assert "the model failed" in capfd.readouterr().err
 
 
-def test_a_body_that_does_not_arrive_is_given_up(encoder: Encoder) -> None:
+def test_a_body_that_does_not_arrive_is_given_up(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), receive_s=0.3) as server:
         assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
         assert alive(server)

@@ -80,7 +80,7 @@ _TEXTS = st.lists(st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), 
 )
 def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
     requests: list[tuple[list[str], str | None]], batch_tokens: int
-) -> None:
+):
     model = Words()
     found = encoded(model, requests, batch_tokens)
     for (texts, prompt), vectors in zip(requests, found, strict=True):
@@ -91,7 +91,7 @@ def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
         assert len(texts) == 1 or sum(len(text.split()) for text in texts) <= batch_tokens
 
 
-def test_a_large_request_lets_small_ones_in_between() -> None:
+def test_a_large_request_lets_small_ones_in_between():
     model = Held()
 
     async def ask() -> None:
@@ -115,7 +115,7 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize("fault", [ValueError, Panic])
-def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone(fault: type[BaseException]) -> None:
+def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone(fault: type[BaseException]):
     model, batches = Held(), list[list[int]]()
 
     def halves(numbers: list[int]) -> list[int]:
@@ -146,7 +146,7 @@ def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone(fault: type[B
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
 
 
-def test_what_is_too_much_is_refused_and_leaves_nothing_behind() -> None:
+def test_what_is_too_much_is_refused_and_leaves_nothing_behind():
     async def ask() -> None:
         batcher = Batcher(Words(), batch_tokens=100, most_texts=3)
         try:
@@ -213,7 +213,7 @@ def ask(url: str, text: str) -> requests.Response:
     )
 
 
-def test_told_to_stop_it_finishes_what_it_works_on_and_killed_it_starts_again(tmp_path: Path) -> None:
+def test_told_to_stop_it_finishes_what_it_works_on_and_killed_it_starts_again(tmp_path: Path):
     with (
         serving(tmp_path, "--port", "0", "--key-env", "THE_KEY") as (process, told),
         ThreadPoolExecutor(1) as pool,

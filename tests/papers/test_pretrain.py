@@ -70,7 +70,7 @@ def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
-def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str) -> None:
+def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str):
     run = settings(texts, bert, **changes)
     with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* lower --lr .*--fresh") as caught:
         pretrain(run, progress=False)
@@ -96,9 +96,7 @@ def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_a_killed_run_goes_on_to_the_same_weights(
-    texts: Path, bert: Path, monkeypatch: pytest.MonkeyPatch, checkpointing: bool
-):
+def test_a_killed_run_goes_on_to_the_same_weights(texts: Path, bert: Path, monkeypatch, checkpointing: bool):
     undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
     expected = pretrain(undisturbed, progress=False)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)

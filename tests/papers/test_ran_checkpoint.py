@@ -110,7 +110,7 @@ def test_heads_must_be_known_and_fit(tmp_path: Path):
         (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
     ],
 )
-def test_other_variables_are_refused(change, message: str, monkeypatch: pytest.MonkeyPatch):
+def test_other_variables_are_refused(change, message: str, monkeypatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
     monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)

@@ -110,7 +110,7 @@ def changed(place: Path, old: str, new: str) -> Recipe:
     return read_recipe(str(place / "changed.toml"))
 
 
-def test_our_recipes_are_sound() -> None:
+def test_our_recipes_are_sound():
     for name in recipe_names():
         found = read_recipe(name)
         assert "full" in found.scales
@@ -120,7 +120,7 @@ def test_our_recipes_are_sound() -> None:
             assert all("{" not in run.backbone for run in runs)
 
 
-def test_rows_come_seed_by_seed_and_layers_in_order(place: Path, recipe: Recipe) -> None:
+def test_rows_come_seed_by_seed_and_layers_in_order(place: Path, recipe: Recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
     runs, skipped = plan(recipe, "small", PLACES, assignments=given)
     rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
@@ -151,7 +151,7 @@ def table(path: Path, *rows: str) -> None:
     path.write_text("\n".join(rows) + "\n")
 
 
-def test_some_rows_and_bare_texts(place: Path) -> None:
+def test_some_rows_and_bare_texts(place: Path):
     data, places = place / "data", Places(place / "data", place / "work")
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
     found = material(source, places)
@@ -178,7 +178,7 @@ def test_some_rows_and_bare_texts(place: Path) -> None:
     assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
 
 
-def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path) -> None:
+def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path):
     for split in ("train", "validation", "test"):
         table(
             tmp_path / f"{split}.csv", "text1,text2,label", *(f"{split} {n},b {n},{n % 2}" for n in range(6))
@@ -192,7 +192,7 @@ def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: 
 
 
 @pytest.mark.parametrize("change", ["optim.lr=0.5", "train.tsv", "dev.tsv"])
-def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: str) -> None:
+def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: str):
     places = Places(place / "data", place / "out" / "data")
 
     def key(*assignments: str) -> str:
@@ -211,9 +211,7 @@ def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: 
         assert key() != before
 
 
-def test_a_table_is_made_and_finished_runs_are_not_repeated(
-    place: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_made_and_finished_runs_are_not_repeated(place: Path, recipe: Recipe, monkeypatch):
     told: list[str] = []
     found = reproduce(recipe, wanted(place), say=told.append)
     assert [(row["row"], row["seeds"]) for row in found["rows"]] == [("none", 1), ("CoSENT", 2), ("CT", 2)]
@@ -233,7 +231,7 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     assert reproduce(recipe, wanted(place), say=silent) == found
 
 
-def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe) -> None:
+def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe):
     only = wanted(place, only=("CT",), seeds=(1,), keep=True)
     first = reproduce(recipe, only, say=silent)
     (record,) = (place / "out" / "runs").iterdir()
@@ -245,7 +243,7 @@ def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: 
     assert [row["row"] for row in reproduce(recipe, fresh, say=silent)["rows"]] == ["none"]
 
 
-def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe) -> None:
+def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe):
     told: list[str] = []
     hot = wanted(place, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
     with pytest.raises(ConfigError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
@@ -266,14 +264,14 @@ def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe
         ('settings.encoder.pooling = "cls"', False),  # as it is in any case
     ],
 )
-def test_rows_may_read_the_backbone_otherwise(place: Path, row: str, differs: bool) -> None:
+def test_rows_may_read_the_backbone_otherwise(place: Path, row: str, differs: bool):
     made = changed(place, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, wanted(place, only=("none", "other")), say=silent)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
 
 
-def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch):
     monkeypatch.setattr(write_bilstm, "__defaults__", (6,))
     words = save_words(place / "words.txt")
     row = f'name = "words"\nbackbone = "{words}"\nmethod = "infersent"\n'
@@ -299,14 +297,14 @@ def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch: pytest.Monk
         ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
     ],
 )
-def test_bad_recipes_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str) -> None:
+def test_bad_recipes_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str):
     with pytest.raises(ConfigError) as caught:
         reproduce(changed(place, old, new), wanted(place), say=silent)
     assert says in str(caught.value)
     assert not (place / "out" / "runs").exists()
 
 
-def test_what_is_absent_is_named(place: Path, recipe: Recipe) -> None:
+def test_what_is_absent_is_named(place: Path, recipe: Recipe):
     with pytest.raises(ConfigError, match=r"no such recipe; there are .*stsb"):
         read_recipe("nothing")
     places = Places(place, place)
@@ -329,7 +327,7 @@ def test_what_is_absent_is_named(place: Path, recipe: Recipe) -> None:
         reproduce(recipe, wanted(place), say=silent)
 
 
-def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch):
     places = Places(None, tmp_path)
     with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), places, silent)
@@ -344,7 +342,7 @@ def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: 
     assert told == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2  # done once
 
 
-def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
+def test_mean_and_deviation_by_hand(recipe: Recipe):
     records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
     (row,) = summary(recipe, records, ["held"])
     assert row["figures"]["held"]["mean"] == pytest.approx(85)
@@ -364,7 +362,7 @@ def papers(*arguments: object) -> None:
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 
 
-def test_the_command_lists_recipes_and_shows_runs(place: Path, monkeypatch, capsys) -> None:
+def test_the_command_lists_recipes_and_shows_runs(place: Path, monkeypatch, capsys):
     papers("--list", "--json")
     assert list(json.loads(capsys.readouterr().out)) == recipe_names()
     given = (place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out")
@@ -385,8 +383,8 @@ def test_the_command_lists_recipes_and_shows_runs(place: Path, monkeypatch, caps
 
 
 def test_a_recipe_of_others_shows_what_it_runs_and_loads_and_waits_for_consent(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    place: Path, monkeypatch, capsys
+):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = changed(place, "rows = 16", command)
     assert asks(found, "small") == ["runs    gis detect --work {work}/w"]

@@ -58,7 +58,7 @@ def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
     return regs[int(np.argmax(scores))]
 
 
-def test_all_in_one_is_the_nested_loop() -> None:
+def test_all_in_one_is_the_nested_loop():
     x, y = blobs(110)
     found = predict((x, y))
     assert 0.6 < np.mean(found == y) < 0.99
@@ -67,7 +67,7 @@ def test_all_in_one_is_the_nested_loop() -> None:
         assert found[b].tolist() == expected.tolist()
 
 
-def test_train_and_test_choose_by_folds_of_train() -> None:
+def test_train_and_test_choose_by_folds_of_train():
     (x, y), test = blobs(150, 3), blobs(300, 3, seed=1)
     expected = fit(chosen(WIDE, x, y), x, y).predict(test[0].astype(float))
     assert predict((x, y), test).tolist() == expected.tolist()
@@ -79,7 +79,7 @@ def test_train_and_test_choose_by_folds_of_train() -> None:
 
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])
-def test_three_parts_choose_by_dev_and_converge_for_short_and_long_vectors(length: float) -> None:
+def test_three_parts_choose_by_dev_and_converge_for_short_and_long_vectors(length: float):
     parts = (blobs(40, 3, 1), blobs(200, 3, 11), blobs(300, 3, 21))
     train, dev, test = ((x * np.float32(length), y) for x, y in parts)
     with warnings.catch_warnings():
@@ -97,7 +97,7 @@ def test_three_parts_choose_by_dev_and_converge_for_short_and_long_vectors(lengt
         lambda rows: any(count for *_, count in rows)
     )
 )
-def test_detection_with_counts_is_that_of_repeated_examples(rows: list[tuple[bool, bool, int]]) -> None:
+def test_detection_with_counts_is_that_of_repeated_examples(rows: list[tuple[bool, bool, int]]):
     predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
     figures = Detection(predicted, gold).figures(counts[None].astype(float))
     often = np.repeat(np.arange(len(rows)), counts)
@@ -181,7 +181,7 @@ def seen(folder: Path, name: str) -> list[tuple[object, list[int]]]:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", transfer.TASKS)
-def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path) -> None:
+def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path):
     packed = seen(tables(tmp_path / "packed"), name)
     assert packed == seen(tables(tmp_path / "plain", ""), name) == seen(originals(tmp_path / "own"), name)
     if name == "MR":  # ordered by words and class, a full stop for no text
@@ -191,7 +191,7 @@ def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_damaged_and_missing_files_of_transfer(tmp_path: Path) -> None:
+def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
     folder = tables(tmp_path)
     for lines, words in (
         (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
@@ -243,7 +243,7 @@ def hinted(texts: list[str]) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_path: Path) -> None:
+def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_path: Path):
     found, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     results = {name: score.result for name, score in found.scores["hinted"].items()}
     assert (found.suite, missing) == ("nli", {})
@@ -282,7 +282,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
 
 
 @pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
-def test_files_of_the_published_sizes(tmp_path: Path, published: bool) -> None:
+def test_files_of_the_published_sizes(tmp_path: Path, published: bool):
     tasks, missing = find_tasks("transfer", REAL if published else write_transfer(tmp_path))
     assert ([task.name for task in tasks], missing) == ([*transfer.TASKS], {})
     tasks, _ = find_tasks("nli", REAL if published else write_nli(tmp_path), ["SNLI-from-dev", "TaxiNLI"])
@@ -321,7 +321,7 @@ def by_hand(vectors: np.ndarray) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("images", "noise"), [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
-def test_figures_are_those_of_a_sorted_list(images: int, noise: float) -> None:
+def test_figures_are_those_of_a_sorted_list(images: int, noise: float):
     random = np.random.default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
@@ -331,7 +331,7 @@ def test_figures_are_those_of_a_sorted_list(images: int, noise: float) -> None:
     assert scores(captions(images), vectors) == pytest.approx(by_hand(vectors), abs=1e-12)
 
 
-def test_another_images_caption_that_is_as_near_goes_first() -> None:
+def test_another_images_caption_that_is_as_near_goes_first():
     vectors = np.repeat(np.eye(6), 5, axis=0)
     vectors[7] = vectors[0]  # one of image 1 is equal to those of image 0
     found = scores(captions(6), vectors)
@@ -341,7 +341,7 @@ def test_another_images_caption_that_is_as_near_goes_first() -> None:
     assert set(scores(captions(60), np.ones((300, 4))).values()) == {0}
 
 
-def test_files_of_captions(tmp_path: Path) -> None:
+def test_files_of_captions(tmp_path: Path):
     head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
     rows = ["\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)]
     for split, name, images in (("test", "test", 1000), ("dev", "val", 1014)):
@@ -361,7 +361,7 @@ def test_files_of_captions(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @real_data
-def test_minilm_is_where_it_was_measured() -> None:
+def test_minilm_is_where_it_was_measured():
     found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0, progress=False)
     assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
     assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
@@ -379,7 +379,7 @@ COMPARED = {  # digests of the tables as they were when each row was found in th
 
 
 @pytest.mark.parametrize(("suite", "table"), TABLES, ids=lambda value: getattr(value, "source", value))
-def test_published_rows_have_their_mean_and_are_as_compared(suite: str, table: PublishedTable) -> None:
+def test_published_rows_have_their_mean_and_are_as_compared(suite: str, table: PublishedTable):
     assert suite in {"sts", *SUITES}
     for model, (*figures, average) in table.rows.items():
         assert len(figures) == len(table.tasks)
