@@ -41,30 +41,11 @@ class Endpoint:
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    @property
-    def name(self) -> str:
-        """As shown to people: a folder's name, a Hub id, a model's name at its endpoint."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """A digest of all that the vectors depend on; equal identities give equal vectors."""
-        ...
-
-    @property
-    def separator(self) -> str:
-        """Put between two texts that shall be read as one input, such as " [SEP] "."""
-        ...
-
-    @property
-    def prompts(self) -> NamedPrompts:
-        """The prompts that the model knows."""
-        ...
-
-    @property
-    def similarity(self) -> Similarity:
-        """What its vectors are compared by."""
-        ...
+    name: str  # as shown to people: a folder's name, a Hub id, a model's name at its endpoint
+    identity: str  # a digest of all that the vectors depend on; equal identities give equal vectors
+    separator: str  # put between two texts that shall be read as one input, such as " [SEP] "
+    prompts: NamedPrompts  # those that the model knows
+    similarity: Similarity  # what its vectors are compared by
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim), of texts with the model's default prompt or this one."""
