@@ -40,6 +40,8 @@ def test_shares_of_tokens_by_hand():
     cut = token_shares(plain, ["the dog the"], longest=1)
     assert cut[0, the] == 1
     assert cut.nnz == 1
+    weights = rarity(sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]]))
+    assert weights == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
 def test_tokens_as_text_leave_out_what_is_none():
@@ -53,11 +55,6 @@ def test_tokens_as_text_leave_out_what_is_none():
     texts = written_tokens(of_bytes, plain_tokenizer(of_bytes))
     assert not any("\ufffd" in text for text in texts)
     assert {"!", "0"} <= set(texts)
-
-
-def test_rarity_by_hand():
-    shares = sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]])
-    assert rarity(shares) == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
 @settings(max_examples=25)

@@ -210,17 +210,6 @@ def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path:
         run(lines, out)
 
 
-def test_only_one_process_at_a_time(lines: Path, tmp_path: Path):
-    out = tmp_path / "out.npy"
-
-    def encode(texts: list[str]) -> np.ndarray:
-        with pytest.raises(ConfigError, match="another run works in it"):
-            run(lines, out)
-        return Fake()(texts)
-
-    run(lines, out, encode)
-
-
 BAD = {
     "empty.txt": (b"a\n\nb\n", r"empty\.txt:2: the text is empty; drop the row or fill it"),
     "none.txt": (b"", "has no rows; expected at least one"),
@@ -288,13 +277,18 @@ def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
     def no_number(texts: list[str]) -> np.ndarray:
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
-    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
-        run(lines, tmp_path / "nan.npy", no_number)
+    def second(texts: list[str]) -> np.ndarray:
+        with pytest.raises(ConfigError, match="another run works in it"):
+            run(lines, tmp_path / "one.npy")
+        return Fake()(texts)
 
     def shrink(texts: list[str]) -> np.ndarray:
         lines.write_text("gone\n")
         return Fake()(texts)
 
+    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
+        run(lines, tmp_path / "nan.npy", no_number)
+    run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 1000)  # more than is read ahead
     with pytest.raises(DataError, match="was changed while it was being read"):
         run(lines, tmp_path / "out.npy", shrink, part_texts=1000)

@@ -143,15 +143,12 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
     other.rollback()
     other.close()
     ours.keep(["a"], np.ones((1, 2), np.float32))
-
-
-def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path):
-    (tmp_path / f"{Counting.identity}.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(DataError, match=r"the cache of vectors can't be used .*--no-cache"):
-        store(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"the cache of vectors can't be used .*--no-cache"):
-        store(tmp_path / "file" / "below")
+    damaged = tmp_path / "damaged" / f"{Counting.identity}.sqlite"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"not a database" * 100)
+    for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
+        with pytest.raises(error, match=r"the cache of vectors can't be used .*--no-cache"):
+            store(folder)
 
 
 def test_a_text_is_kept_with_each_of_its_prompts(cache: Path):

@@ -18,13 +18,12 @@ from pairkit.app.errors import ConfigError, DataError
 from papers.__main__ import load_commands
 from papers.app import app
 from papers.methods.bilstm import write_bilstm
-from papers.reproduce.bench import Bench, Record
+from papers.reproduce.bench import Record
 from papers.reproduce.consent import asks
 from papers.reproduce.material import Material, material, prepare
 from papers.reproduce.plan import Places, merged, plan
 from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Wanted, reproduce
-from papers.reproduce.scoring import Scoring
 from papers.reproduce.table import markdown, summary
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import save_words
@@ -191,26 +190,6 @@ def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: 
     assert pl.read_parquet(bare.train).height == 6
 
 
-@pytest.mark.parametrize("change", ["optim.lr=0.5", "train.tsv", "dev.tsv"])
-def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: str):
-    places = Places(place / "data", place / "out" / "data")
-
-    def key(*assignments: str) -> str:
-        (run,), _ = plan(recipe, "small", places, only=["CoSENT"], seeds=[0], assignments=assignments)
-        at = recipe.at("small")
-        scoring = Scoring(at.evaluate, places, at.precision)
-        return Bench(place / "out", at, places, scoring, silent, keep=False)._key(run)
-
-    before = key()
-    assert key() == before
-    if "=" in change:
-        assert key(change) != before
-    else:
-        path = place / "data" / change
-        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-        assert key() != before
-
-
 def test_a_table_is_made_and_finished_runs_are_not_repeated(place: Path, recipe: Recipe, monkeypatch):
     told: list[str] = []
     found = reproduce(recipe, wanted(place), say=told.append)
@@ -229,6 +208,11 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(place: Path, recipe:
     assert some["rows"] == found["rows"]
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, wanted(place), say=silent) == found
+    for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
+        with pytest.raises(TypeError):
+            reproduce(recipe, wanted(place, assignments=assignments), say=silent)
+        path = place / "data" / "train.tsv"
+        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
 
 
 def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe):
