@@ -1,17 +1,20 @@
-"""The nearest vectors, by comparing all and by faiss; vectors and words together."""
+"""The nearest vectors, vectors and words together, and each text of an index searched for in it."""
 
 from __future__ import annotations
 
+import json
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train import Hybrid
+import aoe_train
+from aoe_train import Encoder, Hybrid
 from aoe_train.model.hybrid import TfIdf, fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
@@ -19,6 +22,9 @@ from aoe_train.searching.build import measure
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25
+from tests.aoe_train.shell import aoe
+from tests.aoe_train.test_search import QUIET
+from tests.aoe_train.tiny import WORDS
 
 
 def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
@@ -161,3 +167,104 @@ def test_a_cosine_by_hand():
     for text in ("green", "", "!"):
         assert TfIdf(BOATS).scores(text).tolist() == [0, 0, 0, 0]
     assert TfIdf([]).scores("red").tolist() == []
+
+
+def dated(count: int = 40) -> pl.DataFrame:
+    """Texts of few words in a scrambled order of time, some at the same moment, one at none."""
+    random = np.random.default_rng(3)
+    days = random.permutation(count) // 2
+    texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
+    return pl.DataFrame(
+        {
+            "id": [f"a/b#{number}" for number in range(count)],
+            "text": texts,
+            "day": pl.Series([*days[:-1].tolist(), None], dtype=pl.Int64),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dated") / "index"
+    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
+    aoe_train.index(rows, model=bert, out=out, **QUIET)
+    return out
+
+
+@pytest.mark.parametrize("by", ["both", "model", "words"])
+def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, dated_index: Path, by: str):
+    rows, out = dated(), dated_index
+    found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
+    assert (found.texts, found.undated) == (39, 1)
+    index = aoe_train.open_index(out, model=bert)
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        own = found.hits.filter(pl.col("place1") == place)
+        wanted = (
+            [] if row["day"] is None else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
+        )
+        assert own["place2"].to_list() == [hit.place for hit in wanted]
+        assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
+        for name in ("score", "cosine", "words"):
+            assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+        assert all(day < row["day"] for day in own["day_2"])
+    assert found.hits["rank"].max() == 5
+    everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
+    assert everything.group_by("place1").len()["len"].to_list() == [39] * 40  # all others, never itself
+    assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
+
+
+def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path: Path):
+    encoder = Encoder.load(bert, prompts={"query": "the dog: "})
+    encoder.save(tmp_path / "model")
+    out, texts = tmp_path / "index", dated()["text"][:2].to_list()
+    aoe_train.index(dated(), model=tmp_path / "model", out=out, **QUIET)
+    opened, unopened = aoe_train.open_index(out), aoe_train.open_index(out, words_only=True)
+    wanted = encoder.encode(texts, prompt_name="query")
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    places = np.arange(2)
+    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
+    stored = opened.vectors.rows(places)
+    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
+    assert np.abs(stored - wanted).max() > 1e-4
+    for model, own in ((None, stored), (tmp_path / "model", wanted)):
+        hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
+        found = hits.filter(place1=1, place2=0)["cosine"].item()
+        assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-7)
+
+
+def test_rows_before_a_value_only(bert: Path, dated_index: Path):
+    index = aoe_train.open_index(dated_index, model=bert)
+    text = index.texts([0])[0]
+    for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
+        found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
+        assert found == set(range(7))
+    for value in ("soon", 2**200):
+        with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
+            index.search(text, before={"day": value})
+    with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
+        index.search_every(before="age", progress=False)
+
+
+def test_each_on_the_command_line_writes_the_same_bytes_twice(dated_index: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
+        printed = json.loads(aoe("search", dated_index, *flags))
+        assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
+    assert Path("one").read_bytes() == Path("two").read_bytes()
+    for wrong, words in (
+        (["--every"], "expected a text to search for, or --every and --out"),
+        (["text", "--out", "x"], "expected a text to search for, or --every and --out"),
+        (["--every", "--out", "one"], "already exists"),
+        (["--every", "--out", "x", "--before", "day=3"], "--before COLUMN once"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe("search", dated_index, *wrong)
+
+
+def test_a_long_text_comes_by_standard_input(dated_index: Path):
+    text = dated()["text"][3] + "\n" + "x" * 300_000 + "é"
+    flags = ("--by", "words", "--json")
+    found = json.loads(aoe("search", dated_index, "-", *flags, stdin=text))
+    assert found == json.loads(aoe("search", dated_index, text, *flags))
+    assert found["hits"][0]["row"]["id"] == "a/b#3"
