@@ -47,7 +47,7 @@ def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
     return list(found)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(BINARY, st.integers(-6, 6))
 def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int):
     cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))

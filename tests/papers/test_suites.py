@@ -59,7 +59,7 @@ def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
 
 
 def test_all_in_one_is_the_nested_loop():
-    x, y = blobs(110)
+    x, y = blobs(80)
     found = predict((x, y))
     assert 0.6 < np.mean(found == y) < 0.99
     for a, b in folds(y)[::8]:
