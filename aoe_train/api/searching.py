@@ -211,9 +211,7 @@ def duplicates(
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     whole = SearchIndex(argument("folder", folder, Path), None)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
-    if other is not None and not same_model(
-        read_probe(whole.folder, whole.about), read_probe(other.folder, other.about)
-    ):
+    if other is not None and not same_model(read_probe(whole.folder), read_probe(other.folder)):
         raise ConfigError(f"{other.folder}: its vectors are another model's than those of {whole.folder}")
     with Display(progress) as show:
         found, full = alike(

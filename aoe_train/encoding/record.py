@@ -54,14 +54,9 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
 def read_record(out: Path) -> dict[str, Any] | None:
     """The record; None if it is not ours, or another file has taken the output's place."""
     record = read_own(record_path(out))
-    if record is None:
+    if record is None or record.get("made_by") != _MADE_BY:
         return None
-    ours = (
-        record.get("made_by") == _MADE_BY
-        and isinstance(record.get("made_of"), dict)
-        and all(type(record.get(name)) is int for name in ("texts", "dim", "bytes"))
-    )
-    return record if ours and record["bytes"] == out.stat().st_size else None
+    return record if record["bytes"] == out.stat().st_size else None
 
 
 _BLOCK = 4096  # vectors that are looked at at a time

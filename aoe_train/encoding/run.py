@@ -129,11 +129,11 @@ def encode_file(
                 f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
                 " give --fresh to start again"
             )
-        done_before = partial.done
+        done_before = partial.state.done
         _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
         _finish(partial, source, out, made_of, quantize, ranges)
         seconds = round(time.monotonic() - began, 3)
-        encoded = Encoded(out, partial.texts, partial.dim, done_before, seconds, quantize)
+        encoded = Encoded(out, partial.state.texts, partial.state.dim, done_before, seconds, quantize)
         partial.end()
     return encoded
 
@@ -161,18 +161,18 @@ def _checked(source: TextSource, *, table: bool) -> int:
 def _fill(
     partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
 ) -> None:
-    left = _Left(source, part_texts, partial.done)
-    advance(partial.done, partial.texts)
+    left = _Left(source, part_texts, partial.state.done)
+    advance(partial.state.done, partial.state.texts)
     for vectors in embed(left):
         broken = ~np.isfinite(vectors).all(axis=1)
         if broken.any():
-            row = source.first_row + partial.done + int(broken.argmax())
+            row = source.first_row + partial.state.done + int(broken.argmax())
             raise DataError(
                 "the model gives this text a vector with NaN or infinity", path=source.path, row=row
             )
         partial.append(vectors)
-        advance(partial.done, partial.texts)
-    if not left.seen == partial.done == partial.texts:
+        advance(partial.state.done, partial.state.texts)
+    if not left.seen == partial.state.done == partial.state.texts:
         raise DataError("was changed while it was being read; give --fresh to start again", path=source.path)
 
 
@@ -211,7 +211,7 @@ def _finish(
         whole = partial.folder / "codes.npy"
         write_vectors(whole, partial, codes)
     size = whole.stat().st_size
-    write_record(out, made_of, texts=partial.texts, dim=partial.dim, size=size, codes=codes)
+    write_record(out, made_of, texts=partial.state.texts, dim=partial.state.dim, size=size, codes=codes)
     with write_errors(out):
         whole.replace(out)
 
@@ -222,7 +222,7 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: 
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = codes.width(vectors.dim)
+    width = codes.width(vectors.state.dim)
     vector = pa.field(_VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
     start = 0
     with (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
@@ -35,9 +35,7 @@ def tsv_rows(path: Path) -> Iterator[Row]:
 
 def csv_rows(path: Path) -> Iterator[Row]:
     """One header line and the usual quoting; a quoted field may hold line breaks."""
-    csv.field_size_limit(
-        MAX_LINE_BYTES
-    )  # the module's 128 KiB are few, and a quotation mark may lack its end
+    csv.field_size_limit(MAX_LINE_BYTES)  # 128 KiB are too few, and a quotation mark may lack its end
     return _named(csv.reader(_lines(path), strict=True), path)
 
 
@@ -87,37 +85,6 @@ def _unique(names: list[str], path: Path) -> list[str]:
 
 
 _BLOCK = 4096  # rows
-
-
-class TextSource(Protocol):
-    """A file with texts."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        ...
-
-    @property
-    def column(self) -> str:
-        """The texts' column."""
-        ...
-
-    @property
-    def first_row(self) -> int:
-        """The number of the first row as an editor counts: under a header it is 2."""
-        ...
-
-    def values(self) -> Iterator[object]:
-        """What the texts' column holds, row by row; not yet checked."""
-        ...
-
-    def schema(self) -> pa.Schema:
-        """All columns with their types; JSON lines are read through for them."""
-        ...
-
-    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """All columns of all rows, in blocks."""
-        ...
 
 
 def open_source(path: Path, column: str | None = None) -> TextSource:
@@ -179,7 +146,7 @@ def parts(texts: Iterable[str], most: int = MOST_TEXTS) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class RowSource:
-    """A file that is read row by row; see `TextSource`."""
+    """A file that is read row by row; `first_row` is a line number: under a header it is 2."""
 
     path: Path
     column: str
@@ -187,11 +154,11 @@ class RowSource:
     rows: Callable[[Path], Iterator[Row]]
 
     def values(self) -> Iterator[object]:
-        """One by one; a row without the column gives None."""
+        """The cells of the texts' column, not yet checked; a row without the column gives None."""
         return (row.get(self.column) for row in self.rows(self.path))
 
     def schema(self) -> pa.Schema:
-        """The widest type of each column over all blocks."""
+        """The widest type of each column; the file is read through for them."""
         import pyarrow as pa
 
         schema = pa.schema([])
@@ -203,7 +170,7 @@ class RowSource:
         return schema
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Rows under `schema`; what a row lacks is null."""
+        """All rows in blocks under `schema`; a missing value is null."""
         import pyarrow as pa
 
         for rows in self._blocks():
@@ -218,7 +185,7 @@ class RowSource:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A Parquet file; see `TextSource`."""
+    """A Parquet file; see `RowSource`."""
 
     path: Path
     column: str
@@ -227,8 +194,8 @@ class ParquetSource:
 
     def values(self) -> Iterator[object]:
         """Only the texts' column is read."""
-        for table in self._read([self.column]):
-            yield from table.column(0).to_pylist()
+        for batch in self.batches.read([self.column]):
+            yield from batch.column(0).to_pylist()
 
     def schema(self) -> pa.Schema:
         """As in the file."""
@@ -236,13 +203,12 @@ class ParquetSource:
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """As in the file."""
-        return self._read(schema.names)
-
-    def _read(self, columns: list[str]) -> Iterator[pa.Table]:
         import pyarrow as pa
 
-        for batch in self.batches.read(columns):
-            yield pa.Table.from_batches([batch])
+        return (pa.Table.from_batches([batch]) for batch in self.batches.read(schema.names))
+
+
+TextSource = RowSource | ParquetSource
 
 
 def _text_column(names: list[str], wanted: str | None, path: Path) -> str:

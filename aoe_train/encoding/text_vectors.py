@@ -58,20 +58,15 @@ class TextVectors:
         stage = "encode"
         with write_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
+        how = {name: self._made_of[name] for name in ("prompt", "normalize")}
+        make = partial(encoder.encode, **how)
         with TemporaryDirectory(dir=self._folder, prefix=".texts.") as scratch:
             listed = Path(scratch) / "texts.parquet"
             write_parquet(listed, pl.DataFrame({"text": list(self._texts)}))
             encode_file(
                 listed,
                 self.path,
-                partial(
-                    map,
-                    partial(
-                        encoder.encode,
-                        prompt=self._made_of["prompt"],
-                        normalize=self._made_of["normalize"],
-                    ),
-                ),
+                partial(map, make),
                 encoder.dim,
                 self._made_of,
                 fresh=self.path.exists(),  # and is not what its record says

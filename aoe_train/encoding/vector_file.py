@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from aoe_train.model.quantization import Quantize, dtype_of, quantized, width_of
 from aoe_train.model.run_folder import working_folder
@@ -32,97 +32,77 @@ _BLOCK = 4096  # vectors that are read at a time
 _MANIFEST = "manifest.json"
 
 
-class _Manifest(BaseModel, extra="forbid", frozen=True):
-    """What manifest.json holds."""
+class PartialState(BaseModel, extra="forbid", frozen=True):
+    """What manifest.json holds: what the vectors are made of, and how many of them are safe."""
 
-    made_of: dict[str, Any]
-    texts: int = Field(ge=1)
-    dim: int = Field(ge=1)
-    done: int = Field(ge=0)
+    made_of: dict[str, Any] = {}
+    texts: int = 0
+    dim: int = 0
+    done: int = 0
 
 
 class PartialOutput:
-    """Vectors of a run that is not over; made by `open_partial`, which holds the lock."""
+    """Vectors of a run that is not over; made by `open_partial`, which holds the lock.
+
+    Attributes:
+        begun: Whether a run was begun here whose vectors have not become an output.
+        state: Of that run.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
-        self._state = _read(self._manifest)
-        if not self.vectors.is_file():  # they have become an output
-            self._state = None
-
-    @property
-    def begun(self) -> bool:
-        """Whether a run was begun here."""
-        return self._state is not None
-
-    @property
-    def done(self) -> int:
-        """Texts whose vectors are safe."""
-        return self._begun.done
-
-    @property
-    def texts(self) -> int:
-        """Texts of the input."""
-        return self._begun.texts
-
-    @property
-    def dim(self) -> int:
-        """Numbers of a vector."""
-        return self._begun.dim
-
-    @property
-    def _begun(self) -> _Manifest:
-        if self._state is None:
-            raise RuntimeError("no run was begun here")
-        return self._state
+        found = _read(self._manifest)
+        self.begun = found is not None and self.vectors.is_file()
+        self.state = found or PartialState()
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start anew, with no vector yet."""
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
             np.lib.format.write_array_header_1_0(file, header)
-        self._save(_Manifest(made_of=dict(made_of), texts=texts, dim=dim, done=0))
+        self._save(PartialState(made_of=dict(made_of), texts=texts, dim=dim))
+        self.begun = True
 
     def differences(self, made_of: Mapping[str, Any]) -> list[str]:
         """What was otherwise when the run was begun, as lines to show."""
-        return differing(self._begun.made_of, made_of)
+        return differing(self.state.made_of, made_of)
 
     def append(self, vectors: np.ndarray) -> None:
         """Add vectors in order; once this returns, no kill loses them."""
         with write_errors(self.vectors), open_own(self.vectors) as file:
-            file.truncate(self._offset(self.done))
+            file.truncate(self._offset(self.state.done))
             file.seek(0, os.SEEK_END)
             file.write(np.ascontiguousarray(vectors, _ITEM).data)
             file.flush()
             os.fsync(file.fileno())
-        self._save(self._begun.model_copy(update={"done": self.done + len(vectors)}))
+        self._save(self.state.model_copy(update={"done": self.state.done + len(vectors)}))
 
     def read(self, start: int, count: int) -> np.ndarray:
         """(count, dim) from number `start` on."""
-        flat = np.fromfile(self.vectors, _ITEM, count * self.dim, offset=self._offset(start))
-        return flat.reshape(count, self.dim)
+        flat = np.fromfile(self.vectors, _ITEM, count * self.state.dim, offset=self._offset(start))
+        return flat.reshape(count, self.state.dim)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """All vectors, (some, dim) at a time."""
-        for start in range(0, self.texts, _BLOCK):
-            yield self.read(start, min(_BLOCK, self.texts - start))
+        for start in range(0, self.state.texts, _BLOCK):
+            yield self.read(start, min(_BLOCK, self.state.texts - start))
 
     def end(self) -> None:
         """Mark the folder as no longer needed."""
-        self._state = None
+        self.begun = False
 
     def _offset(self, row: int) -> int:
         """Where a vector begins, in bytes."""
         with self.vectors.open("rb") as file:
             np.lib.format.read_magic(file)
             np.lib.format.read_array_header_1_0(file)
-            return file.tell() + row * self.dim * _ITEM.itemsize
+            return file.tell() + row * self.state.dim * _ITEM.itemsize
 
-    def _save(self, state: _Manifest) -> None:
+    def _save(self, state: PartialState) -> None:
         write_json(self._manifest, state.model_dump())
-        self._state = state
+        self.state = state
 
 
 @contextmanager
@@ -140,9 +120,9 @@ def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
                 shutil.rmtree(folder)
 
 
-def _read(manifest: Path) -> _Manifest | None:
+def _read(manifest: Path) -> PartialState | None:
     try:
-        return _Manifest.model_validate_json(manifest.read_bytes())
+        return PartialState.model_validate_json(manifest.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -184,7 +164,7 @@ def write_vectors(path: Path, vectors: PartialOutput, codes: Quantization) -> No
     header = {
         "descr": codes.dtype.str,
         "fortran_order": False,
-        "shape": (vectors.texts, codes.width(vectors.dim)),
+        "shape": (vectors.state.texts, codes.width(vectors.state.dim)),
     }
     with write_errors(path), open_own(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)

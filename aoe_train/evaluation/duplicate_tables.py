@@ -100,14 +100,8 @@ def _of_texts(
     splits = noted_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=source_name(data))
-    texts = list(
-        dict.fromkeys(
-            text
-            for frame in splits.values()
-            for row in frame.select("text1", "text2").iter_rows()
-            for text in row
-        )
-    )
+    rows = (row for frame in splits.values() for row in frame.select("text1", "text2").iter_rows())
+    texts = list(dict.fromkeys(text for row in rows for text in row))
     say(f"{name}: no --reports, so the {len(texts):,} texts of the pairs are all that is searched")
     same = {
         split: list(frame.filter(pl.col("label") == 1).select("text1", "text2").iter_rows())

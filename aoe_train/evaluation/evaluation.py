@@ -161,19 +161,17 @@ def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -
     headings = ["task", *(metrics if wide else ("metric", "figure")), "n", *(["trained on"] if leak else [])]
     rows: list[list[str]] = []
     for name, score in scores.items():
-        tail = [f"{score.result.n:,}", *([_seen(score)] if leak else [])]
-        rows += (
-            [[name, *_row(score.result, metrics), *tail]]
-            if wide
-            else [[name, _shown(metric), cell, *tail] for metric, cell in _cells(score.result)]
-        )
-        for part, found in score.result.subsets.items() if subsets else ():
-            tail = [f"{found.n:,}", *([""] if leak else [])]
-            rows += (
-                [[f"  {part}", *_row(found, metrics), *tail]]
-                if wide
-                else [[f"  {part}", _shown(metric), cell, *tail] for metric, cell in _cells(found)]
-            )
+        parts = score.result.subsets if subsets else {}
+        listed = [
+            (name, score.result, _seen(score)),
+            *((f"  {part}", found, "") for part, found in parts.items()),
+        ]
+        for shown, result, seen in listed:
+            tail = [f"{result.n:,}", *([seen] if leak else [])]
+            if wide:
+                rows.append([shown, *_row(result, metrics), *tail])
+            else:
+                rows += [[shown, _shown(metric), cell, *tail] for metric, cell in _cells(result)]
     if wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
         row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]

@@ -69,19 +69,15 @@ def read_digests(folder: Path) -> np.ndarray | None:
 def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """What a task shares with training texts."""
     rows = _rows(task)
-    texts = {text for row in rows for text in row}
-    seen = {text for text in texts if _contains(trained, _digest(text))}
+    texts = list({text for row in rows for text in row})
+    known = np.isin(np.fromiter(map(_digest, texts), np.uint64), trained)
+    seen = {text for text, was_seen in zip(texts, known, strict=True) if was_seen}
     return Overlap(len(seen), len(texts), sum(seen.issuperset(row) for row in rows), len(rows))
 
 
 def _rows(task: EvaluationTask) -> Sequence[Sequence[str]]:
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     return [(item,) if isinstance(item, str) else item for item in task.texts] if rows is None else rows
-
-
-def _contains(ordered: np.ndarray, value: int) -> bool:
-    place = np.searchsorted(ordered, np.uint64(value))
-    return bool(place < len(ordered) and ordered[place] == value)
 
 
 def _digest(text: str) -> int:

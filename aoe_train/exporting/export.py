@@ -14,13 +14,7 @@ import numpy as np
 import torch
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
-from aoe_train.exporting.card import (
-    card_data,
-    graph_usage,
-    head,
-    mixed_with,
-    usage,
-)
+from aoe_train.exporting.card import card_data, graph_usage, head, mixed_with, usage
 from aoe_train.exporting.loss import Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, Graph, onnx_encoder, quantize_onnx, require_onnx, write_onnx
 from aoe_train.model.backbones.decoder import has_lora, merge_lora

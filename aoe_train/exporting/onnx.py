@@ -52,10 +52,7 @@ class Graph:
     int8: bool = False
 
 
-GRAPHS = {
-    "onnx": Graph("onnx/model.onnx"),
-    "onnx-int8": Graph("onnx/model_qint8.onnx", int8=True),
-}
+GRAPHS = {"onnx": Graph("onnx/model.onnx"), "onnx-int8": Graph("onnx/model_qint8.onnx", int8=True)}
 
 
 def require_onnx() -> None:

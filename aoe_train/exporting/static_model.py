@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.exporting.card import card_data, head
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxtyping import Float
-    from scipy import sparse
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
@@ -139,39 +139,22 @@ def fit(
     wanted: Float[np.ndarray, "text dim"],
     prior: Float[np.ndarray, "token dim"],
     ridge: float = RIDGE,
-    step: Callable[[int], None] = lambda _: None,
+    step: Callable[[], None] = lambda: None,
 ) -> Float[np.ndarray, "token dim"]:
-    """The tokens' vectors, float32."""
+    """The tokens' vectors, float32: ridge regression towards the prior, at its best scale."""
     meant = shares @ prior
     known = float((meant * meant).sum())
     start = prior * np.float32(float((meant * wanted).sum()) / known if known else 0.0)
     residual = shares.T @ (wanted - shares @ start)
-    moved, direction = np.zeros_like(residual), residual.copy()
-    left = _squares(residual)
-    first = left.sum()
-    for number in range(_MOST_STEPS):
-        if left.sum() <= _ENOUGH**2 * first:
-            break
-        step(number)
-        ahead = shares.T @ (shares @ direction) + np.float32(ridge) * direction
-        length = _ratio(left, np.einsum("td,td->d", direction, ahead, dtype=np.float64))
-        moved += length * direction
-        residual -= length * ahead
-        before, left = left, _squares(residual)
-        direction = residual + _ratio(left, before) * direction
-    found: np.ndarray = start + moved
+
+    def product(flat: np.ndarray) -> np.ndarray:
+        moved = flat.reshape(residual.shape)
+        return np.asarray(shares.T @ (shares @ moved) + np.float32(ridge) * moved).ravel()
+
+    normal = LinearOperator((residual.size, residual.size), product, dtype=np.float32)
+    moved, _ = cg(normal, residual.ravel(), rtol=_ENOUGH, maxiter=_MOST_STEPS, callback=lambda _: step())
+    found: np.ndarray = start + moved.reshape(residual.shape)
     return found
-
-
-def _squares(values: Float[np.ndarray, "token dim"]) -> Float[np.ndarray, " dim"]:
-    squares: np.ndarray = np.einsum("td,td->d", values, values, dtype=np.float64)
-    return squares
-
-
-def _ratio(over: Float[np.ndarray, " dim"], under: Float[np.ndarray, " dim"]) -> Float[np.ndarray, " dim"]:
-    """Of what is solved already, 0."""
-    ratio: np.ndarray = np.divide(over, under, out=np.zeros_like(over), where=under > 0)
-    return ratio.astype(np.float32)
 
 
 Embed = Callable[[list[str]], "Float[np.ndarray, 'text dim']"]
@@ -257,9 +240,7 @@ def distil(
     prior[written] = lone - lone.mean(axis=0)
     shares = token_shares(plain, fitted, _window(encoder))
     prior *= rarity(shares)[:, None].astype(np.float32)
-    table = fit(
-        shares, wanted @ axes, prior @ axes, RIDGE, lambda number: show(Progress("fit tokens", number))
-    )
+    table = fit(shares, wanted @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
     show(Progress("fit tokens", ended=True))
     static = Static(plain, table.astype(np.float32))
     near = (static.encode(kept) * scaled_to_one(judged @ axes)).sum(axis=1)

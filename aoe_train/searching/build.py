@@ -184,8 +184,8 @@ def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
         return nothing, np.empty((0, 0), np.float32)
     try:
         about = read_manifest(out)
-        if about.vectors == "float32" and same_model(probe, read_probe(out, about)):
-            digests = read_rows_of(out, about)[DIGEST].to_list()
+        if about.vectors == "float32" and same_model(probe, read_probe(out)):
+            digests = read_rows_of(out)[DIGEST].to_list()
             places = {digest: row for row, digest in enumerate(digests)}
             return places, read_vectors(out, about).rows(slice(None))
     except DataError:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -54,35 +54,24 @@ def read_manifest(folder: Path) -> IndexManifest:
     return decode(IndexManifest, read_object(path), path, _REMEDY)
 
 
-def read_rows_of(folder: Path, about: IndexManifest) -> pl.DataFrame:
+def read_rows_of(folder: Path) -> pl.DataFrame:
     """The rows."""
     path = folder / ROWS
     if not path.is_file():
         raise DataError(f"is gone; {_REMEDY}", path=path)
-    frame = read_parquet(path)
-    if frame.height != about.rows or not {*about.text, DIGEST} <= {*frame.columns}:
-        raise DataError(f"is not of {about.rows:,} rows with their texts; {_REMEDY}", path=path)
-    return frame
+    return read_parquet(path)
 
 
 def read_vectors(folder: Path, about: IndexManifest) -> IndexVectors:
     """The vectors, mapped from the disk."""
-    stored = _array(folder / VECTORS, (about.rows, about.dim), np.dtype(about.vectors))
-    if about.vectors == "float32":
-        return IndexVectors(stored)
-    return IndexVectors(stored, np.array(_array(folder / RANGES, (2, about.dim), np.dtype("float32"))))
+    stored = mapped_array(folder / VECTORS, _REMEDY)
+    ranges = None if about.vectors == "float32" else np.array(mapped_array(folder / RANGES, _REMEDY))
+    return IndexVectors(stored, ranges)
 
 
-def read_probe(folder: Path, about: IndexManifest) -> np.ndarray:
+def read_probe(folder: Path) -> np.ndarray:
     """The vector of the fixed text, (1, dim)."""
-    return np.array(_array(folder / PROBE, (1, about.dim), np.dtype("float32")))
-
-
-def _array(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
-    found = mapped_array(path, _REMEDY)
-    if found.shape != shape or found.dtype != dtype:
-        raise DataError(f"is {found.dtype} {found.shape}, not {dtype} {shape}; {_REMEDY}", path=path)
-    return found
+    return np.array(mapped_array(folder / PROBE, _REMEDY))
 
 
 def is_index(folder: Path) -> bool:

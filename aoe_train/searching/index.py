@@ -84,13 +84,13 @@ class SearchIndex:
         self.folder, self.about = folder, read_manifest(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
-            if not same_model(vector, read_probe(folder, self.about)):
+            if not same_model(vector, read_probe(folder)):
                 raise ConfigError(
                     f"{folder}: its vectors are those of {one_line(self.about.model)} as it was then, and"
                     f" not of {embedder.name} as it is here; build the index again, or name its model"
                 )
         self._embedder = embedder
-        self._rows = read_rows_of(folder, self.about)
+        self._rows = read_rows_of(folder)
         self.vectors: IndexVectors = read_vectors(folder, self.about)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
@@ -149,38 +149,28 @@ class SearchIndex:
         Raises:
             ConfigError, DataError: See `search`.
         """
-        ways, rows = [], []
-        for query in queries:
-            ways.append(checked(query.top, query.by, query.weight))
-            if not query.text.strip():
-                raise DataError("the text is empty; give what to search for")
-            rows.append(allowed(self._rows, query.where, query.before))
-        units = {
-            place: scaled_to_one(vector[None])[0]
-            for place, vector in enumerate(vectors)
-            if vector is not None
-        }
-        nearest: dict[int, RankedRows] = {}
-        by_count: dict[int, list[int]] = {}
-        for place, (query, way, allowed_rows) in enumerate(zip(queries, ways, rows, strict=True)):
-            if way != "words" and allowed_rows is None:
-                by_count.setdefault(candidates(way, query.top), []).append(place)
-        for count, places in by_count.items():
-            found = self.ranker.nearest(np.stack([units[place] for place in places]), count, None)
-            nearest.update(zip(places, found, strict=True))
+        if any(not query.text.strip() for query in queries):
+            raise DataError("the text is empty; give what to search for")
+        ways = [checked(query.top, query.by, query.weight) for query in queries]
+        rows = [allowed(self._rows, query.where, query.before) for query in queries]
+        units = [None if vector is None else scaled_to_one(vector[None])[0] for vector in vectors]
+        nearest: list[RankedRows | None] = [None] * len(queries)
+        by_count: dict[int, dict[int, np.ndarray]] = {}  # vectors whose nearest are looked for together
+        for place, (query, way, unit) in enumerate(zip(queries, ways, units, strict=True)):
+            if way != "words" and rows[place] is None and unit is not None:
+                by_count.setdefault(candidates(way, query.top), {})[place] = unit
+        for count, some in by_count.items():
+            for place, found in zip(
+                some, self.ranker.nearest(np.stack([*some.values()]), count, None), strict=True
+            ):
+                nearest[place] = found
         return [
             self._hits(
                 self.ranker.ranked(
-                    query.text,
-                    units.get(place),
-                    query.top,
-                    rows[place],
-                    by=ways[place],
-                    weight=query.weight,
-                    nearest=nearest.get(place),
+                    query.text, unit, query.top, row, by=way, weight=query.weight, nearest=near
                 )
             )
-            for place, query in enumerate(queries)
+            for query, way, row, unit, near in zip(queries, ways, rows, units, nearest, strict=True)
         ]
 
     def _hits(self, found: RankedRows) -> list[IndexHit]:

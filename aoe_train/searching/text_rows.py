@@ -96,15 +96,11 @@ def _columns(frame: pl.DataFrame, wanted: tuple[str, ...], where: str) -> tuple[
     if absent := [name for name in wanted if name not in names]:
         raise DataError(f"no column {absent[0]!r}; there are {one_line(', '.join(names))}", path=where)
     title, body = (next((name for name in known if name in names), None) for known in (TITLES, BODIES))
-    found = wanted or (
-        (_TEXT,)
-        if _TEXT in names
-        else tuple(name for name in (title, body) if name)
-        if title
-        else tuple(names)
-        if len(names) == 1
-        else ()
-    )
+    found = wanted or ((_TEXT,) if _TEXT in names else ())
+    if not found and title:
+        found = tuple(name for name in (title, body) if name)
+    if not found and len(names) == 1:
+        found = tuple(names)
     if not found:
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected text, or title and body; choose with"

@@ -1,4 +1,4 @@
-"""Files of texts to files of vectors; a fake model whose vectors can be told from one another by eye."""
+"""Files of texts to files of vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import json
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ DIM = 5
 
 
 class Fake:
-    """Vectors of a text's checksum; they also tell the size of the call, as batches of a real model may."""
+    """Vectors of a text's checksum, which also hold the size of the call, as batches of a real model may."""
 
     def __init__(self, stop_before: int | None = None) -> None:
         self.calls: list[int] = []
@@ -38,25 +37,16 @@ class Fake:
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
-        vectors = np.empty((len(texts), DIM), np.float32)
-        for row, text in zip(vectors, texts, strict=True):
-            row[:] = [zlib.crc32(text.encode()), len(text), ord(text[0]), ord(text[-1]), len(texts)]
-        return vectors
+        rows = [
+            (zlib.crc32(text.encode()), len(text), ord(text[0]), ord(text[-1]), len(texts)) for text in texts
+        ]
+        return np.array(rows, np.float32)
 
 
-def run(
-    path: str | Path, out: Path, encode: Callable[[list[str]], np.ndarray] | None = None, **kwargs: Any
-) -> Encoded:
-    """Encode, in parts of four unless told."""
-    return encode_file(
-        path,
-        out,
-        partial(map, encode or Fake()),
-        DIM,
-        kwargs.pop("settings", {"model": {"weights": "w"}}),
-        part_texts=kwargs.pop("part_texts", 4),
-        **kwargs,
-    )
+def run(path: str | Path, out: Path, encode: Any = None, **given: Any) -> Encoded:
+    """Encode, in parts of four texts by default."""
+    how = {"settings": {"model": {"weights": "w"}}, "part_texts": 4, **given}
+    return encode_file(path, out, partial(map, encode or Fake()), DIM, **how)
 
 
 @pytest.fixture
@@ -67,12 +57,11 @@ def lines(tmp_path: Path) -> Path:
 
 
 def leftovers(out: Path) -> list[str]:
-    return sorted(
-        path.name for path in out.parent.iterdir() if path.name.startswith((out.name, f".{out.name}"))
-    )
+    names = (path.name for path in out.parent.iterdir())
+    return sorted(name for name in names if name.startswith((out.name, f".{out.name}")))
 
 
-def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path) -> None:
+def test_vectors_in_the_order_of_the_input(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     encode, seen = Fake(), []
     done = run(lines, out, encode, advance=lambda *counts: seen.append(counts))
@@ -109,7 +98,7 @@ def table_file(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", [".csv.gz", ".tsv", ".jsonl", ".parquet"])
-def test_a_table_keeps_its_columns(tmp_path: Path, kind: str) -> None:
+def test_a_table_keeps_its_columns(tmp_path: Path, kind: str):
     path = table_file(tmp_path, kind)
     run(path, tmp_path / "out.parquet", text_column="body")
     found = pl.read_parquet(tmp_path / "out.parquet")
@@ -120,7 +109,7 @@ def test_a_table_keeps_its_columns(tmp_path: Path, kind: str) -> None:
     assert np.array_equal(found["vector"].to_numpy(), Fake()(TABLE["body"].to_list()))
 
 
-def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
+def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
     rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -131,7 +120,7 @@ def test_json_rows_may_differ_in_what_they_have(tmp_path: Path) -> None:
     assert found.row(5000)[:3] == ("u", 0.5, {"a": 1})
 
 
-def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
     class Stdin:
         buffer = io.BytesIO(lines.read_bytes())
 
@@ -142,69 +131,56 @@ def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert leftovers(tmp_path / "piped.npy") == ["piped.npy", "piped.npy.run.json"]
 
 
-@pytest.mark.parametrize(("suffix", "parts"), [(".npy", 0), (".npy", 2), (".parquet", 1)])
-def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
-    lines: Path, tmp_path: Path, suffix: str, parts: int
-) -> None:
-    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
-    run(lines, whole)
-    with pytest.raises(KeyboardInterrupt):
-        run(lines, out, Fake(stop_before=parts))
-    assert not out.exists()
-    # a kill within a write leaves more than the manifest knows of
-    with (tmp_path / f"out{suffix}.partial" / "vectors.npy").open("ab") as file:
-        file.write(b"half a vec")
-    encode = Fake()
-    assert run(lines, out, encode).resumed == 4 * parts
-    assert encode.calls == [4, 4, 2][parts:]
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),
+    stops=st.lists(st.integers(0, 3), max_size=4),
+    suffix=st.sampled_from([".npy", ".parquet"]),
+)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_wherever_it_is_stopped_the_bytes_are_the_same(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int], suffix: str
+):
+    folder = tmp_path_factory.mktemp("encode")
+    path, whole, out = folder / "in.txt", folder / f"whole{suffix}", folder / f"out{suffix}"
+    path.write_text("\n".join("y" * length for length in lengths))
+    run(path, whole)
+    done = 0
+    for stop in stops:
+        try:
+            run(path, out, Fake(stop_before=stop), fresh=out.exists())
+            done = 0
+        except KeyboardInterrupt:
+            assert not out.exists()
+            done += 4 * stop
+            # a kill within a write leaves more than the manifest has
+            with (folder / f"{out.name}.partial" / "vectors.npy").open("ab") as file:
+                file.write(b"half a vec")
+    if not out.exists():
+        assert run(path, out).resumed == done
     assert out.read_bytes() == whole.read_bytes()
     assert leftovers(out) == [out.name, f"{out.name}.run.json"]
 
 
-@given(
-    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=30),
-    stops=st.lists(st.integers(0, 3), max_size=4),
-)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_wherever_it_is_stopped_the_bytes_are_the_same(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int]
-) -> None:
-    folder = tmp_path_factory.mktemp("encode")
-    path = folder / "in.txt"
-    path.write_text("\n".join("y" * length for length in lengths))
-    run(path, folder / "whole.npy")
-    for stop in stops:
-        try:
-            run(path, folder / "out.npy", Fake(stop_before=stop), fresh=(folder / "out.npy").exists())
-        except KeyboardInterrupt:
-            assert not (folder / "out.npy").exists()
-    if not (folder / "out.npy").exists():
-        run(path, folder / "out.npy")
-    assert (folder / "out.npy").read_bytes() == (folder / "whole.npy").read_bytes()
-
-
 def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
-    lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    lines: Path, tmp_path: Path, monkeypatch
+):
     def kill(partial: object) -> None:
         raise KeyboardInterrupt
 
-    out = tmp_path / "out.npy"
-    monkeypatch.setattr("aoe_train.encoding.vector_file.PartialOutput.end", kill)
-    with pytest.raises(KeyboardInterrupt):
-        run(lines, out)
+    out, removed = tmp_path / "out.npy", tmp_path / "removed.npy"
+    with monkeypatch.context() as patch:
+        patch.setattr("aoe_train.encoding.vector_file.PartialOutput.end", kill)
+        for path in (out, removed):
+            with pytest.raises(KeyboardInterrupt):
+                run(lines, path)
     assert leftovers(out) == ["out.npy", "out.npy.partial", "out.npy.run.json"]
-    taken_away = tmp_path / "taken.npy"
-    with pytest.raises(KeyboardInterrupt):
-        run(lines, taken_away)
-    taken_away.unlink()
-    monkeypatch.undo()
+    removed.unlink()
     assert run(lines, out).resumed == 10
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
-    assert run(lines, taken_away).resumed == 0
+    assert run(lines, removed).resumed == 0
 
 
-def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path) -> None:
+def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(stop_before=1))
@@ -217,7 +193,7 @@ def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: 
     assert run(lines, out, settings=other, fresh=True).texts == 11
 
 
-def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path) -> None:
+def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     out.write_text("precious")
     with pytest.raises(ConfigError, match="already exists; give --fresh"):
@@ -232,17 +208,6 @@ def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path:
     out.write_text("another file of that name")
     with pytest.raises(ConfigError, match="already exists; give --fresh"):
         run(lines, out)
-
-
-def test_only_one_process_at_a_time(lines: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.npy"
-
-    def encode(texts: list[str]) -> np.ndarray:
-        with pytest.raises(ConfigError, match="another run works in it"):
-            run(lines, out)
-        return Fake()(texts)
-
-    run(lines, out, encode)
 
 
 BAD = {
@@ -267,7 +232,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str) -> None:
+def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str):
     data, says = BAD[name]
     (tmp_path / name).write_bytes(data)
     encode = Fake()
@@ -277,17 +242,8 @@ def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name:
     assert leftovers(tmp_path / "out") == []
 
 
-def test_nothing_in_a_parquet_column(tmp_path: Path) -> None:
-    pl.DataFrame({"text": ["a", None]}).write_parquet(tmp_path / "in.parquet")
-    with pytest.raises(DataError, match=r"in\.parquet:2: nothing in 'text'"):
-        run(tmp_path / "in.parquet", tmp_path / "out.npy")
-    pl.DataFrame({"text": []}, schema={"text": pl.String}).write_parquet(tmp_path / "in.parquet")
-    with pytest.raises(DataError, match="has no rows"):
-        run(tmp_path / "in.parquet", tmp_path / "out.npy")
-
-
-def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> None:
-    path = tmp_path / "in.jsonl"
+def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
+    path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
     with pytest.raises(DataError, match="no type in common"):
         run(path, tmp_path / "out.parquet")
@@ -295,6 +251,10 @@ def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> No
     path.write_text('{"text": "a", "vector": [1]}\n')
     with pytest.raises(ConfigError, match="has a column 'vector' already"):
         run(path, tmp_path / "out.parquet")
+    for texts, words in ((["a", None], r"in\.parquet:2: nothing in 'text'"), ([], "has no rows")):
+        pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
+        with pytest.raises(DataError, match=words):
+            run(table, tmp_path / "table.npy")
 
 
 @pytest.mark.parametrize(
@@ -307,55 +267,55 @@ def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path) -> No
         ("in.txt", "folder.npy", {}, "is a folder"),
     ],
 )
-def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str], says: str) -> None:
+def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str], says: str):
     (lines.parent / "folder.npy").mkdir()
     with pytest.raises(ConfigError, match=says):
         run(lines.parent / path, lines.parent / out, **kwargs)
 
 
-def test_vectors_that_are_not_numbers_name_the_row(lines: Path, tmp_path: Path) -> None:
-    def encode(texts: list[str]) -> np.ndarray:
+def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
+    def no_number(texts: list[str]) -> np.ndarray:
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
-    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
-        run(lines, tmp_path / "out.npy", encode)
+    def second(texts: list[str]) -> np.ndarray:
+        with pytest.raises(ConfigError, match="another run works in it"):
+            run(lines, tmp_path / "one.npy")
+        return Fake()(texts)
 
-
-def test_an_input_that_shrinks_meanwhile_is_noticed(lines: Path, tmp_path: Path) -> None:
-    def encode(texts: list[str]) -> np.ndarray:
+    def shrink(texts: list[str]) -> np.ndarray:
         lines.write_text("gone\n")
         return Fake()(texts)
 
+    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
+        run(lines, tmp_path / "nan.npy", no_number)
+    run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 1000)  # more than is read ahead
     with pytest.raises(DataError, match="was changed while it was being read"):
-        run(lines, tmp_path / "out.npy", encode, part_texts=1000)
-
-
-def ones(texts: list[str]) -> np.ndarray:
-    return np.ones((len(texts), 64), np.float32)
-
-
-def write_numbers(path: Path, texts: int) -> Path:
-    path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
-    return path
+        run(lines, tmp_path / "out.npy", shrink, part_texts=1000)
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any) -> None:
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any):
+    def ones(texts: list[str]) -> np.ndarray:
+        return np.ones((len(texts), 64), np.float32)
+
     def peak(texts: int) -> int:
-        path = write_numbers(tmp_path / f"{texts}.txt", texts)
+        path = tmp_path / f"{texts}.txt"
+        path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
+        how: dict[str, Any] = {"part_texts": 800, "quantize": quantize}
         tracemalloc.start()
-        encode_file(
-            path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, part_texts=800, quantize=quantize
-        )
+        encode_file(path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, **how)
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
 
-    assert peak(24_000) < 1.2 * peak(6_000)
+    assert peak(16_000) < 1.2 * peak(4_000)
 
 
-def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: Path, monkeypatch):
+    sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
+    assert (sizes[0], max(sizes), sum(sizes)) == (1_000, 10_000, 400_000)
+    assert sizes[:-1] == sorted(sizes[:-1])
     monkeypatch.setattr("aoe_train.encoding.source.MOST_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
@@ -363,37 +323,26 @@ def test_a_few_very_long_texts_make_a_part(tmp_path: Path, monkeypatch: pytest.M
     assert encode.calls == [2, 2, 1]
 
 
-def test_parts_grow_with_the_input() -> None:
-    sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
-    assert sizes[0] == 1_000
-    assert max(sizes) == 10_000
-    assert sizes[:-1] == sorted(sizes[:-1])
-    assert sum(sizes) == 400_000
+def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
+    out, given = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
 
+    def record(path: Path) -> dict[str, Any]:
+        return json.loads(path.with_name(f"{path.name}.run.json").read_text())
 
-def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path) -> None:
-    assert run(lines, tmp_path / "out.npy", quantize="int8").quantize == "int8"
+    assert run(lines, out, quantize="int8").quantize == "int8"
     floats = Fake()(lines.read_text().splitlines())
-    assert np.load(tmp_path / "out.npy")[:, 3].tolist() == quantized(floats, "int8")[:, 3].tolist()
-    record = json.loads((tmp_path / "out.npy.run.json").read_text())
-    assert (record["quantize"], record["dim"], np.shape(record["ranges"])) == ("int8", DIM, (2, DIM))
-
-
-def test_ranges_that_are_given_are_used_and_told_apart(lines: Path, tmp_path: Path) -> None:
-    out, other = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
-    run(lines, out, quantize="int8", ranges=other)
-    assert json.loads((tmp_path / "out.npy.run.json").read_text())["ranges"] == other.tolist()
+    assert np.load(out)[:, 3].tolist() == quantized(floats, "int8")[:, 3].tolist()
+    assert (record(out)["quantize"], record(out)["dim"]) == ("int8", DIM)
+    run(lines, out, quantize="int8", ranges=given, fresh=True)
+    assert record(out)["ranges"] == given.tolist()
     with pytest.raises(ConfigError, match="differs in calibration"):
         run(lines, out, quantize="int8")
-
-
-def test_ranges_of_a_calibration_set(lines: Path, tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).normal(size=(5000, DIM)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     assert (read_ranges(tmp_path / "vectors.npy", DIM) == value_ranges([vectors])).all()
     run(lines, tmp_path / "out.parquet", quantize="int8")
-    record = json.loads((tmp_path / "out.parquet.run.json").read_text())
-    assert (read_ranges(tmp_path / "out.parquet", DIM) == np.array(record["ranges"], np.float32)).all()
+    expected = np.array(record(tmp_path / "out.parquet")["ranges"], np.float32)
+    assert (read_ranges(tmp_path / "out.parquet", DIM) == expected).all()
 
 
 @pytest.mark.parametrize(
@@ -404,15 +353,14 @@ def test_ranges_of_a_calibration_set(lines: Path, tmp_path: Path) -> None:
         (np.full((3, DIM), np.nan, np.float32), "NaN"),
         (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
         (b"no array", "neither vectors as .npy"),
+        (None, "no such file"),
     ],
 )
-def test_what_is_no_calibration_set(made: np.ndarray | bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_calibration_set(made: Any, message: str, tmp_path: Path):
     path = tmp_path / "given.npy"
     if isinstance(made, bytes):
         path.write_bytes(made)
-    else:
+    elif made is not None:
         np.save(path, made)
     with pytest.raises((ConfigError, DataError), match=message):
         read_ranges(path, DIM)
-    with pytest.raises(ConfigError, match="no such file"):
-        read_ranges(tmp_path / "none.npy", DIM)

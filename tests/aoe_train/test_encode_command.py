@@ -13,23 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train.cli import app
 from aoe_train.encoding.record import record_path
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
-
-
-def aoe(*arguments: str | Path, stdin: str | None = None) -> str:
-    """What a command prints on stdout; its error is raised."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def write_texts(path: Path, count: int) -> list[str]:
@@ -39,31 +29,21 @@ def write_texts(path: Path, count: int) -> list[str]:
     return texts
 
 
-def test_flags_and_the_json_object(bert: Path, tmp_path: Path) -> None:
+def test_flags_and_the_json_object(bert: Path, tmp_path: Path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
     flags = ("--text-column", "body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
-    printed = aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags)
-    result = json.loads(printed)
-    assert {**result, "seconds": 0, "texts_per_s": 0} == {
-        "out": str(out),
-        "texts": 9,
-        "dim": 32,
-        "quantize": "float32",
-        "resumed": 0,
-        "seconds": 0,
-        "texts_per_s": 0,
-    }
+    result = json.loads(aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags))
+    expected = {"out": str(out), "texts": 9, "dim": 32, "quantize": "float32", "resumed": 0}
+    assert result == {**expected, "seconds": result["seconds"], "texts_per_s": result["texts_per_s"]}
     found = pl.read_parquet(out)
     assert found.columns == ["body", "n", "vector"]
-    assert np.linalg.norm(found["vector"].to_numpy(), axis=1) == pytest.approx(1, abs=1e-5)
-    assert found["vector"].to_numpy() == pytest.approx(
-        Encoder.load(bert).encode(texts, normalize=True), abs=1e-6
-    )
+    wanted = Encoder.load(bert).encode(texts, normalize=True)
+    assert found["vector"].to_numpy() == pytest.approx(wanted, abs=1e-6)
 
 
-def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -> None:
+def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path):
     texts = write_texts(tmp_path / "in.txt", 40)
     vectors = Encoder.load(bert).encode(texts)[:, :12]
     out, query = tmp_path / "out.npy", tmp_path / "query.npy"
@@ -93,70 +73,60 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path) -
     assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
 
 
-def test_a_model_is_told_from_another_by_what_its_vectors_depend_on(bert: Path, tmp_path: Path) -> None:
-    same, again = Encoder.load(bert).identity(), Encoder.load(bert).identity()
-    assert same == again
-    others = [
+def test_identities_differ_by_what_vectors_depend_on(bert: Path, tmp_path: Path):
+    encoders = [
+        *(Encoder.load(bert) for _ in range(3)),
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
-        Encoder.load(bert, pooling="max"),
-        Encoder.load(bert, precision="bf16"),
-        Encoder.load(bert, **around("the {text} of")),
-        Encoder.load(bert),
+        *(
+            Encoder.load(bert, **how)
+            for how in ({"pooling": "max"}, {"precision": "bf16"}, around("the {text} of"))
+        ),
     ]
-    others[-1].model.backbone.config.layer_norm_eps *= 2
-    origins = [json.dumps(other.identity(), sort_keys=True) for other in others]
-    assert len({json.dumps(same, sort_keys=True), *origins}) == 6
+    encoders[2].model.backbone.config.layer_norm_eps *= 2
+    same, again, *others = (json.dumps(encoder.identity(), sort_keys=True) for encoder in encoders)
+    assert same == again
+    assert len({same, *others}) == 6
 
 
-def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path) -> None:
-    texts = write_texts(tmp_path / "in.txt", 9)
+def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path):
+    texts, out = write_texts(tmp_path / "in.txt", 9), tmp_path / "out.npy"
     encoder = Encoder.load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
     encoder.save(tmp_path / "m")
-
-    def made(*flags: str) -> np.ndarray:
-        out = tmp_path / "out.npy"
-        aoe("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out, *flags, "--fresh", "-q")
-        return np.load(out)
-
+    command = ("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out)
     for flags, asked in (
-        ((), {}),
         (("--prompt-name", "query"), {"prompt_name": "query"}),
         (("--prompt", "the {text} or"), {"prompt": "the {text} or"}),
         (("--prompt", ""), {"prompt": ""}),
+        ((), {}),
     ):
-        np.testing.assert_allclose(made(*flags), encoder.encode(texts, **asked), atol=1e-6)
-    with pytest.raises(ConfigError, match="no prompt 'q'; this model has 'query', 'document', 't'"):
-        made("--prompt-name", "q")
-    with pytest.raises(ConfigError, match="--prompt and --prompt-name: give one of them"):
-        made("--prompt-name", "query", "--prompt", "x")
-    made()
-    again = ("--model", tmp_path / "m", "--out", tmp_path / "out.npy", "--prompt-name", "query")
-    with pytest.raises(ConfigError, match=r"which differs in prompt \(a car there, the man: now\)"):
-        aoe("encode", tmp_path / "in.txt", *again)
+        aoe(*command, *flags, "--fresh", "-q")
+        np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
+    for flags, words in (
+        (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
+        (("--prompt-name", "query", "--prompt", "x"), "--prompt and --prompt-name: give one of them"),
+        (("--prompt-name", "query"), r"which differs in prompt \(a car there, the man: now\)"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe(*command, *flags)
 
 
-def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_path: Path) -> None:
+def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_path: Path):
     pairs = tmp_path / "pairs.tsv"
     rows = ["5\ta dog is running\ta dog is running", "3\ta car\ta red car", "0\tthe\tcat\n"]
     pairs.write_text("\n".join(["score\tsentence1\tsentence2", *rows]))
     prompts = {"query": "the man is not in the city: ", "t": "a car "}
     for similarity in ("cosine", "euclidean"):
-        Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity).save(tmp_path / similarity)
+        encoder = Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity)
+        encoder.save(tmp_path / similarity)
 
     def pearson(model: str, *flags: str) -> float:
-        found = json.loads(
-            aoe(
-                "evaluate", "--model", tmp_path / model, "--data", pairs, "--resamples", "0", "--json", *flags
-            )
-        )
-        return float(found["pairs.tsv"]["pearson"])
+        given = ("--model", tmp_path / model, "--data", pairs, "--resamples", "0", "--json")
+        return float(json.loads(aoe("evaluate", *given, *flags))["pairs.tsv"]["pearson"])
 
     def expected(**asked: Any) -> dict[str, float]:
-        texts = ["a dog is running", "a car", "a red car", "the", "cat"]
-        same, car, red, the, cat = (
-            Encoder.load(bert, prompts=prompts).encode(texts, **asked).astype(np.float64)
-        )
-        found = [(same, same), (car, red), (the, cat)]
+        texts = ["a dog is running", "a dog is running", "a car", "a red car", "the", "cat"]
+        vectors = encoder.encode(texts, **asked).astype(np.float64)
+        found = list(zip(vectors[::2], vectors[1::2], strict=True))
         by = {
             "cosine": [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in found],
             "euclidean": [-np.linalg.norm(a - b) for a, b in found],
@@ -181,7 +151,7 @@ def test_evaluate_with_prompts_and_by_what_the_model_compares(bert: Path, tmp_pa
         (("--data", "a.tsv", "--task", "STS-B"), "--data replaces the test sets"),
     ],
 )
-def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str) -> None:
+def test_evaluate_refuses(bert: Path, flags: tuple[str, ...], says: str):
     with pytest.raises(ConfigError, match=says):
         aoe("evaluate", "--model", bert, *flags)
 
@@ -202,7 +172,7 @@ if len(sys.argv) > 1:
 """
 
 
-def test_a_killed_process_leaves_what_another_goes_on_with(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_what_another_goes_on_with(tmp_path: Path):
     texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
     write_texts(texts, 300)
     names: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
@@ -38,32 +37,34 @@ def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]])
     return track("bugs", in_order(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
 
 
-def test_only_older_reports_are_candidates_and_the_younger_one_asks() -> None:
-    tracker = tracker_of([5, 1, 3, 2], test=[("b", "a"), ("a", "d")])
-    assert tracker.reports.ids == ["b", "d", "c", "a"]
-    assert tracker.queries["test"] == [
-        DuplicateQuery(3, 3, (0, 1), ())
-    ]  # a asks for b and d, c is a stranger
+@pytest.mark.parametrize(
+    ("days", "pairs", "queries"),
+    [
+        (
+            [5, 1, 3, 2],
+            [("b", "a"), ("a", "d")],
+            [DuplicateQuery(3, 3, (0, 1), ())],
+        ),  # a asks; b, d, c are older
+        ([1, 2, 2, 3], [("c", "b"), ("c", "a")], [DuplicateQuery(2, 1, (0,), ())]),  # b is of c's moment
+        (None, [("a", "f")], [DuplicateQuery(0, 6, (5,), ())]),  # the duplicate asks among all others
+    ],
+)
+def test_only_older_reports_are_candidates_and_the_younger_one_asks(
+    days: list[float] | None, pairs: list[tuple[str, str]], queries: list[DuplicateQuery]
+):
+    tracker = tracker_of(days, test=pairs)
+    assert tracker.queries["test"] == queries
+    assert sum(tracker.dropped["test"].values()) == (days == [1, 2, 2, 3])
+    assert tracker.reports.ids == (["b", "d", "c", "a"] if days == [5, 1, 3, 2] else tracker.reports.ids)
 
 
-def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand() -> None:
+def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand():
     tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
     assert tracker.queries["test"] == [DuplicateQuery(3, 3, (1,), (0,))]  # f says the same but is younger
     assert tracker.queries["train"] == [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(5, 5, (3,), (0, 1))]
 
 
-def test_reports_of_the_same_moment_are_not_older() -> None:
-    tracker = tracker_of([1, 2, 2, 3], test=[("c", "b"), ("c", "a")])
-    assert tracker.queries["test"] == [DuplicateQuery(2, 1, (0,), ())]
-    assert sum(tracker.dropped["test"].values()) == 1
-
-
-def test_without_times_the_duplicate_asks_among_all_others() -> None:
-    tracker = tracker_of(None, test=[("a", "f")])
-    assert tracker.queries["test"] == [DuplicateQuery(0, 6, (5,), ())]
-
-
-def test_figures_by_hand() -> None:
+def test_figures_by_hand():
     """Six candidates; 5 is the target, 2 a relative, 0 the query itself (there are no times)."""
     query = DuplicateQuery(0, 6, (5,), (2,))
     # Best first: 0 (itself), 1, 2 (a relative), 4, then the target together with 3, which goes before it.
@@ -79,16 +80,13 @@ def test_figures_by_hand() -> None:
             "map": (1 / 2 + 2 / 5) / 2,  # the relative is second, the target fifth
         }
     )
+    nothing = metrics([DuplicateQuery(30, 30, (4,), ())], lambda _: np.zeros(30))  # all scores are equal
+    assert (nothing["recall@20"].item(), nothing["mrr"].item()) == (0, 1 / 30)
 
 
-def test_a_model_that_tells_nothing_apart_finds_nothing() -> None:
-    found = metrics([DuplicateQuery(30, 30, (4,), ())], lambda _: np.zeros(30))
-    assert found["recall@20"].tolist() == [0]
-    assert found["mrr"].tolist() == [1 / 30]
-
-
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject) -> None:
+def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
     """Against ranks by sorting, ties to the disadvantage of what is looked for."""
     size = len(scores)
     alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
@@ -104,7 +102,7 @@ def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObje
     assert found["map"][0] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
 
 
-def test_parts_are_by_length_and_by_age() -> None:
+def test_parts_are_by_length_and_by_age():
     texts = ["short", "short too", "long " * 300]
     reports = TrackerReports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
     queries = [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(2, 2, (0, 1), ())]
@@ -117,7 +115,7 @@ def test_parts_are_by_length_and_by_age() -> None:
     }
 
 
-def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
+def test_a_weight_is_chosen_by_the_known_split_alone():
     """Vectors are right in validation and words in test, which must not be looked at."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
     reports = TrackerReports([*"abcdef"], texts, None)
@@ -127,35 +125,33 @@ def test_a_weight_is_chosen_by_the_known_split_alone() -> None:
     made = TaskVectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
     task = DuplicatesTask(tracker, "test", "validation")
     near = task.by_vectors(made)
-    assert (
-        task.chosen_weight(near, "bm25") == 0.7
-    )  # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
+    # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
+    assert task.chosen_weight(near, "bm25") == 0.7
     assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
     assert task.measure(made).whole.scores()["recall@1"] == 0
     assert task.by_words("bm25").whole.scores()["recall@1"] == 1
     assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
 
 
+REPORTS = [
+    ("the car panics", "when opening a file"),
+    ("slow boat", ""),
+    ("red bird is flying", "a bird"),
+    ("error when saving", "the file"),
+    ("car panics", "opening the file"),
+    ("the boat is slow", "on the river"),
+    ("", " "),
+    ("bird is flying red", "old bird"),
+    ("saving error", "a file"),
+]
+
+
 def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
-    """Eight reports, four of them duplicates in two splits, as plain files."""
-    reports = [
-        {"id": 10 + place, "title": title, "body": body}
-        | ({"created": f"2020-01-{1 + place:02d}T12:00:00Z"} if created else {})
-        for place, (title, body) in enumerate(
-            [
-                ("the car panics", "when opening a file"),
-                ("slow boat", ""),
-                ("red bird is flying", "a bird"),
-                ("error when saving", "the file"),
-                ("car panics", "opening the file"),
-                ("the boat is slow", "on the river"),
-                ("", " "),
-                ("bird is flying red", "old bird"),
-                ("saving error", "a file"),
-            ]
-        )
-    ]
-    (folder / "reports.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reports))
+    """Nine reports, four of them duplicates in two splits, as plain files."""
+    reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index("id", offset=10)
+    if created:
+        reports = reports.with_columns(created=pl.format("2020-01-{}T12:00:00Z", pl.col("id") + 1))
+    reports.write_ndjson(folder / "reports.jsonl")
     pairs = folder / "pairs"
     pairs.mkdir()
     (pairs / "test.tsv").write_text("duplicate\tcanonical\n14\t10\n15\t11\n16\t10\n99\t10\n")
@@ -163,7 +159,7 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
-def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path):
     said: list[str] = []
     task = read_duplicates(**write_tracker(tmp_path), say=said.append)
     assert task.texts[0] == "the car panics\n\nwhen opening a file"
@@ -176,15 +172,11 @@ def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path) -> No
         " is not among the reports",
         "pairs: 1 reports have no text and are left out",
     ]
-    on_dev = read_duplicates(**write_tracker_again(tmp_path), split="dev")
+    on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="dev")
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
 
 
-def write_tracker_again(folder: Path) -> dict[str, Path]:
-    return {"data": folder / "pairs", "reports": folder / "reports.jsonl"}
-
-
-def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> None:
+def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path):
     files = write_tracker(tmp_path, created=False)
     said: list[str] = []
     task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
@@ -196,20 +188,26 @@ def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path) -> Non
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
-def test_a_dataset_of_gis_names_reports_by_repository_and_number() -> None:
-    reports = pl.DataFrame(
-        {
-            "id": ["ann/boat#1", "ann/boat#2", "bob/car#2"],
-            "text": ["slow", "slow boat", "slow car"],
-            "created_at": ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"],
-        }
-    )
+def test_ids_are_those_of_gis_or_of_named_columns():
+    created = ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"]
+    ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
-    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], reports)
+    of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
+    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
     assert [(query.report, query.targets) for query in task.queries] == [(1, (0,))]
+    reports, pairs = (
+        pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]}),
+        pl.DataFrame({"bug": [1], "dup_of": ["2"]}),
+    )
+    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
+    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
+    with pytest.raises(
+        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
+    ):
+        read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 
-def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
+def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path):
     said: list[str] = []
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
@@ -242,33 +240,15 @@ def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path) -> None:
         ({}, {"duplicate": [1], "canonical": [7]}, "no pair of reports is left to be judged"),
     ],
 )
-def test_what_is_no_tracker_is_refused(
-    reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str
-) -> None:
+def test_what_is_no_tracker_is_refused(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
         read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 
-def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc() -> None:
-    reports = pl.DataFrame(
-        {
-            "id": [1, 2, 3, 4],
-            "title": ["a", "b", "c", "d"],
-            "created": ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"],
-        }
-    )
+def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc():
+    times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
+    reports = pl.DataFrame({"id": [1, 2, 3, 4], "title": [*"abcd"], "created": times})
     task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
     assert task.tracker.reports.ids == ["4", "2", "3", "1"]
     assert task.queries == [DuplicateQuery(3, 3, (1,), ())]
-
-
-def test_columns_name_the_sides() -> None:
-    reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
-    pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
-    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
-    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(
-        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
-    ):
-        read_duplicates(pairs, reports, columns={"text1": "bug"})

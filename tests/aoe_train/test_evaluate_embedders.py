@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,29 +58,21 @@ def store(folder: Path) -> VectorStore:
     return VectorStore(folder, Counting.identity)
 
 
-def test_a_local_model_gives_its_own_vectors(bert: Path) -> None:
+def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch):
     encoder = Encoder.load(bert, device="cpu")
-    embedder = LocalEmbedder(encoder, str(bert))
-    assert embedder.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
-    assert (embedder.name, embedder.separator) == ("bert", " [SEP] ")
-
-
-def test_the_identity_goes_by_the_programs_too(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = Encoder.load(bert, device="cpu")
-    before = LocalEmbedder(encoder, "x").identity
+    local = LocalEmbedder(encoder, str(bert))
+    assert local.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
+    assert (local.name, local.separator) == ("bert", " [SEP] ")
+    before = local.identity
     monkeypatch.setattr(embedder, "versions", lambda: {"torch": "0"})
-    assert LocalEmbedder(encoder, "x").identity != before
-
-
-def test_separators_are_the_tokenizers() -> None:
-    assert find_separator(wordpiece()) == " [SEP] "
-    assert find_separator(bytelevel()) == " </s> "
+    assert LocalEmbedder(encoder, str(bert)).identity != before
     without = bytelevel()
     without.eos_token = None
-    assert find_separator(without) == "\n"
+    found = [find_separator(tokenizer) for tokenizer in (wordpiece(), bytelevel(), without)]
+    assert found == [" [SEP] ", " </s> ", "\n"]
 
 
-def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> None:
+def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path):
     first, again = Counting(), Counting()
     made = CachedEmbedder(first, store(tmp_path), progress=False).encode(TEXTS)
     assert made.dtype == np.float32
@@ -92,7 +85,7 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path) -> 
     assert first.calls[0] == again.calls[0]
 
 
-def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_goes_on_and_long_texts_go_in_smaller_batches(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]
     with pytest.raises(KeyboardInterrupt):
@@ -101,13 +94,10 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = CachedEmbedder(rest, store(tmp_path), progress=False).encode(texts)
     assert found.tobytes() == Counting().encode(texts).tobytes()
     assert sum(map(len, rest.calls)) == 1 + 4
-
-
-def test_long_texts_are_written_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached, "_CHARACTERS", 10)
-    embedder = Counting()
-    CachedEmbedder(embedder, None, progress=False).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
-    assert embedder.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
+    counting = Counting()
+    CachedEmbedder(counting, None, progress=False).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
+    assert counting.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
 
 
 class Longer(Counting):
@@ -118,24 +108,32 @@ class Longer(Counting):
 
 
 @pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
-def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting) -> None:
+def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting):
     CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
     found = CachedEmbedder(other, store(tmp_path), progress=False).encode(TEXTS[:2])
     assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
-def test_vectors_whose_length_changes_under_way_are_an_error_and_not_kept(tmp_path: Path) -> None:
-    embedder = Counting()
-    wrapped = CachedEmbedder(embedder, store(tmp_path), progress=False)
+def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path):
+    kept, texts = store(tmp_path), [f"{place}" for place in range(1201)] + ["\ud800 half"]
+    vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
+    vectors[1000, 1] = np.nan
+    kept.keep(texts, vectors)
+    found = store(tmp_path).find(texts)
+    assert {*texts} - {*found} == {"1000"}
+    numbers = [text for text in texts if text != "1000"]
+    assert np.stack([found[text] for text in numbers]).tobytes() == np.delete(vectors, 1000, 0).tobytes()
+    counting = Counting()
+    wrapped = CachedEmbedder(counting, store(tmp_path / "other"), progress=False)
     wrapped.encode(TEXTS)
-    embedder.encode = Longer().encode  # type: ignore[method-assign]
+    counting.encode = Longer().encode  # type: ignore[method-assign]
     with pytest.raises(DataError, match=r"1 texts got vectors of shape \(1, 4\); expected one each of 2"):
         wrapped.encode(["new"])
-    assert not store(tmp_path).find(["new"])
+    assert not store(tmp_path / "other").find(["new"])
 
 
-def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
+def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
     ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
     ours._connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
@@ -145,32 +143,15 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path) -> None:
     other.rollback()
     other.close()
     ours.keep(["a"], np.ones((1, 2), np.float32))
+    damaged = tmp_path / "damaged" / f"{Counting.identity}.sqlite"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"not a database" * 100)
+    for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
+        with pytest.raises(error, match=r"the cache of vectors can't be used .*--no-cache"):
+            store(folder)
 
 
-def test_what_is_no_number_is_not_kept(tmp_path: Path) -> None:
-    kept = store(tmp_path)
-    kept.keep(["a", "b"], np.array([[np.nan, 1], [1, 2]], np.float32))
-    assert list(kept.find(["a", "b"])) == ["b"]
-
-
-def test_many_texts_are_found(tmp_path: Path) -> None:
-    texts = [f"{place}" for place in range(1201)] + ["\ud800 half"]
-    vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
-    store(tmp_path).keep(texts, vectors)
-    found = store(tmp_path).find(texts)
-    assert np.stack([found[text] for text in texts]).tobytes() == vectors.tobytes()
-
-
-def test_a_cache_that_can_not_be_used_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / f"{Counting.identity}.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(DataError, match=r"the cache of vectors can't be used .*--no-cache"):
-        store(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"the cache of vectors can't be used .*--no-cache"):
-        store(tmp_path / "file" / "below")
-
-
-def test_a_text_is_kept_with_each_of_its_prompts(cache: Path) -> None:
+def test_a_text_is_kept_with_each_of_its_prompts(cache: Path):
     counting = Counting()
     embedder = CachedEmbedder(counting, store(cache), progress=False)
     asked = {prompt: embedder.encode(["aa", "b"], prompt) for prompt in (None, "", "a", "aa")}
@@ -196,7 +177,7 @@ class Fixed(Counting):
         return self.vectors[: len(texts)]
 
 
-def test_small_vectors_by_hand() -> None:
+def test_small_vectors_by_hand():
     model = Fixed([[3, -4, 12], [0, 8, -1]])
     assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
     assert QuantizedEmbedder(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
@@ -207,28 +188,24 @@ def test_small_vectors_by_hand() -> None:
     assert (found.size().dim, found.size().bytes) == (2, 2)
     with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 numbers"):
         QuantizedEmbedder(model, 4, "float32").encode(["a"])
+    unit = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])  # vectors of length one have it again when they are cut
+    assert QuantizedEmbedder(unit, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
+    assert unit.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
 
 
-def test_vectors_of_length_one_have_it_again_when_they_are_cut() -> None:
-    model = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])
-    assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
-    assert model.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
-
-
-def test_all_sizes_of_a_model_encode_its_texts_once() -> None:
+def test_all_sizes_of_a_model_encode_its_texts_once():
     model = Fixed([[3, -4, 12], [0, 8, -1]])
     once = MemoizedEmbedder(model, "shown")
     sizes = [QuantizedEmbedder(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
     for size in sizes:
         size.encode(["a", "b"])
-    assert model.calls == [["a", "b"]]
     assert [size.size().bytes for size in sizes] == [12, 3, 1, 8, 2, 1]
     assert sizes[0].name == "shown"
     once.encode(["a"])
     assert model.calls == [["a", "b"], ["a"]]
 
 
-def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
+def test_all_texts_get_the_prompt_that_was_asked_for():
     named = PromptedEmbedder(Counting(), prompt=None, prompt_name="query")
     assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
     assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
@@ -238,7 +215,7 @@ def test_all_texts_get_the_prompt_that_was_asked_for() -> None:
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 
-def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:
+def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path):
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0, len(text)] for text in texts]
 
@@ -249,12 +226,7 @@ def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path) -> None:
     assert scores["spearman"] == pytest.approx(1)
     assert not list(cache.rglob("*.sqlite"))
     assert FunctionEmbedder(embed).encode(["ab"], "query: ").tolist() == [[1, 9]]
-
-
-@pytest.mark.parametrize("found", [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]])
-def test_what_is_no_row_for_each_text_is_refused(found: list[list[float]]) -> None:
-    def model(texts: list[str]) -> list[list[float]]:
-        return found
-
-    with pytest.raises(DataError, match=r"^model: "):
-        FunctionEmbedder(model).encode(["a", "b", "c"])
+    wrong: list[Any] = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
+    for rows in wrong:
+        with pytest.raises(DataError, match=r"^<lambda>: "):
+            FunctionEmbedder(lambda texts, rows=rows: rows).encode(["a", "b", "c"])

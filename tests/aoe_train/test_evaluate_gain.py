@@ -1,27 +1,105 @@
-"""Whether a model is better than another, how often that verdict is right, and labels that judges doubt."""
+"""Intervals, paired tests, and whether a model is better than another."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+import warnings
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy import stats
 
 import aoe_train
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
-from aoe_train.evaluation.pair_metrics import Binary, Correlation
-from aoe_train.evaluation.resample import Comparison, Interval
+from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
+from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, compare, intervals
+from aoe_train.evaluation.tasks import TaskMetrics, summarise
 from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.judges import CLASSES, fit_judges
-from llm_labeler.records import JudgeVote, Vote
+from llm_labeler.records import JudgeVote
 from llm_labeler.settings import EnsembleSettings
+from pairkit.app.errors import DataError
 from tests.aoe_train.tiny import save_bert
+
+
+def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 6, n).astype(float)
+    return labels / 5 + generator.normal(0, noise, n), labels
+
+
+def test_a_draw_of_one_value_only_has_no_correlation():
+    judged = correlation(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 2.0]), "task")
+    found = judged.figures(np.array([[0, 1, 1], [2, 0, 1]], float))
+    assert np.isnan(found["spearman"]).tolist() == [True, False]
+    bounds = intervals(judged, resamples=200, seed=0)
+    assert all(-1 <= low <= high <= 1 for low, high in bounds.values())
+
+
+def test_what_no_resample_defines_has_no_interval_and_no_comparison():
+    class Never(MeanMetrics):
+        def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+            return {**super().figures(counts), "never": np.full(len(counts), np.nan)}
+
+    one, other = (Never({"accuracy": np.arange(10) < right}) for right in (4, 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(intervals(one, resamples=100, seed=0)) == ["accuracy"]
+        assert list(compare(one, other, resamples=100, seed=0)) == ["accuracy"]
+    told = summarise(TaskMetrics(one), resamples=100).to_dict()
+    assert (told["never"], told["ci95"]["never"]) == (None, None)
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch):
+    x, y = noisy(150, seed=3, noise=0.4)
+    judged = correlation(x, y, "task")
+    ours = intervals(judged, resamples=2000, seed=1)
+    for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+        theirs = stats.bootstrap(
+            (x, y),
+            lambda a, b, statistic=statistic: statistic(a, b).statistic,
+            paired=True,
+            vectorized=False,
+            n_resamples=300,
+            method="percentile",
+            random_state=2,
+        ).confidence_interval
+        assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+    assert intervals(judged, resamples=2000, seed=8) != ours
+    monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
+    assert intervals(judged, resamples=2000, seed=1) == ours
+    with pytest.raises(DataError, match="150 examples against 49"):
+        compare(judged, correlation(*noisy(49, 0, 0.3), "task"), resamples=100, seed=0)
+
+
+def test_a_clear_difference_has_a_small_p_and_none_a_large_one():
+    labels = noisy(300, 1, 0.1)[1]
+    good, bad, alike = (
+        correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
+        for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
+    )
+    ahead = compare(good, bad, resamples=999, seed=0)["spearman"]
+    assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
+    assert ahead.interval.low > 0
+    assert ahead.p == pytest.approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
+    level = compare(good, alike, resamples=999, seed=0)["spearman"]
+    assert level.p > 0.05
+    assert level.interval.low < 0 < level.interval.high
+    assert compare(good, good, resamples=999, seed=0)["spearman"].p == 1
+
+
+def test_pairing_sees_a_difference_that_intervals_alone_do_not():
+    hard = np.random.default_rng(0).random(400) < 0.5  # both models miss the same half
+    one = MeanMetrics({"accuracy": (~hard).astype(float)})
+    other = MeanMetrics({"accuracy": np.where(np.arange(400) < 12, 0, ~hard).astype(float)})
+    bounds = [intervals(each, resamples=500, seed=0)["accuracy"] for each in (one, other)]
+    assert bounds[0].low < bounds[1].high
+    assert compare(one, other, resamples=500, seed=0)["accuracy"].p < 0.02
+
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)
 RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 20)
@@ -35,7 +113,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
     )
 
 
-def test_the_word_is_by_the_interval() -> None:
+def test_the_word_is_by_the_interval():
     assert [some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))] == [
         *("ship", "not shown", "not shown", "worse")
     ]
@@ -44,30 +122,24 @@ def test_the_word_is_by_the_interval() -> None:
     assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
 
 
-def test_a_gain_by_hand() -> None:
-    found = gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
-    assert found is not None
-    assert (found.before, found.after, found.reliability) == (0.75, 1, 1)
-    assert found.ahead.difference == 0.25
-    assert found.word == "ship"
-    back = gain(Binary(HALF, LABELS), Binary(RIGHT, LABELS), **HOW)
-    assert back is not None
-    assert back.word == "worse"
-    same = gain(Binary(HALF, LABELS), Binary(2 * HALF, LABELS), **HOW)  # ranks all pairs alike
-    assert same is not None
-    assert (same.word, same.ahead.difference) == ("not shown", 0)
-
-
-def test_scores_are_compared_by_spearman() -> None:
+def test_a_gain_by_hand():
+    for after, before, word, difference in (
+        (RIGHT, HALF, "ship", 0.25),
+        (HALF, RIGHT, "worse", -0.25),
+        (HALF, 2 * HALF, "not shown", 0),  # ranks all pairs alike
+    ):
+        found = gain(Binary(after, LABELS), Binary(before, LABELS), **HOW)
+        assert found is not None
+        assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
+        assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
-    found = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
-    assert found is not None
-    assert found.metric == "spearman"
-    assert found.after == pytest.approx(1)
-    assert str(found).startswith("Spearman ")
+    by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
+    assert by_rank is not None
+    assert (by_rank.metric, by_rank.after) == ("spearman", pytest.approx(1))
+    assert str(by_rank).startswith("Spearman ")
 
 
-def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none() -> None:
+def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_give_none():
     def width(sure: float) -> float:
         likely = np.where(LABELS == 1, sure, 1 - sure)
         found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), **HOW)
@@ -81,29 +153,23 @@ def test_the_interval_widens_where_judges_doubt_and_judges_that_tell_nothing_giv
     assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
 
 
-def test_a_handful_of_pairs_shows_nothing() -> None:
-    few = gain(Binary(RIGHT[:28], LABELS[:28]), Binary(HALF[:28], LABELS[:28]), **HOW)
-    enough = gain(Binary(RIGHT[:32], LABELS[:32]), Binary(HALF[:32], LABELS[:32]), **HOW)
-    assert few is not None
-    assert enough is not None
-    assert few.ahead.interval.low > 0
-    assert (few.word, enough.word) == ("not shown", "ship")
-    assert str(few).endswith("], 28 pairs: too few to tell)")
-    assert str(enough).endswith("], 32 pairs)")
-
-
-def test_a_handful_of_one_label_shows_nothing() -> None:
+def test_a_handful_of_pairs_or_of_one_label_shows_nothing():
     """Three pairs of the same among 200 are ranked better by chance in one case of seven."""
+    for pairs, word, end in (
+        (28, "not shown", "], 28 pairs: too few to tell)"),
+        (32, "ship", "], 32 pairs)"),
+    ):
+        found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), **HOW)
+        assert found is not None
+        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (True, word, True)
     labels = np.array([1.0] * 3 + [0] * 197)
     better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
     better[50:60], worse[50:60] = 0.2, 0.5
-    found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
-    assert found is not None
-    assert (found.rarer, found.ahead.interval.low > 0, found.word) == (3, True, "not shown")
-    labels[3:10], better[3:10], worse[3:10] = 1, 0.9, 0.3
-    enough = gain(Binary(better, labels), Binary(worse, labels), **HOW)
-    assert enough is not None
-    assert (enough.rarer, enough.word) == (10, "ship")
+    for positives, word in ((3, "not shown"), (10, "ship")):
+        labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
+        found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
+        assert found is not None
+        assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
 
 
 TRUE_GAIN = NormalDist().cdf(1.6 / 2**0.5) - NormalDist().cdf(1.3 / 2**0.5)  # of the models below
@@ -117,50 +183,26 @@ def judged_models(seed: int, pairs: int, accuracy: float) -> Gain:
     one, other = (mean * truth + 0.8 * shared + 0.6 * draw.normal(size=pairs) for mean in (1.6, 1.3))
     right = draw.random((pairs, 3)) < accuracy
     wrong = draw.integers(2, size=(pairs, 3))  # which of the other two words
-    votes: list[list[JudgeVote]] = []
-    for pair in range(pairs):
-        true = CLASSES.index("same" if truth[pair] else "unrelated")
-        words: list[Vote] = [
-            CLASSES[true if right[pair, judge] else (true + 1 + wrong[pair, judge]) % 3] for judge in range(3)
-        ]
-        votes.append([JudgeVote(f"{pair}", "abc"[judge], word) for judge, word in enumerate(words)])
+    true = np.where(truth, CLASSES.index("same"), CLASSES.index("unrelated"))[:, None]
+    words = np.where(right, true, (true + 1 + wrong) % 3)
+    votes = [
+        [JudgeVote(f"{pair}", judge, CLASSES[word]) for judge, word in zip("abc", row, strict=True)]
+        for pair, row in enumerate(words)
+    ]
     judges = fit_judges((vote for cast in votes for vote in cast), EnsembleSettings())
     likely = np.array([judges.belief(cast_votes(cast))[CLASSES.index("same")] for cast in votes])
-    labels = (likely > 0.5).astype(float)
-    found = gain(
-        *(Binary(cosines, labels, likely=likely) for cosines in (one, other)), resamples=200, seed=seed
-    )
+    after, before = (Binary(cosines, (likely > 0.5).astype(float), likely=likely) for cosines in (one, other))
+    found = gain(after, before, resamples=200, seed=seed)
     assert found is not None
     return found
 
 
-def covered(runs: int, pairs: int, accuracy: float) -> float:
-    intervals = [judged_models(seed, pairs, accuracy).ahead.interval for seed in range(runs)]
-    return float(np.mean([low <= TRUE_GAIN <= high for low, high in intervals]))
+def test_the_interval_holds_the_true_gain_about_as_often_as_it_says():
+    intervals = [judged_models(seed, 200, 0.75).ahead.interval for seed in range(40)]
+    assert np.mean([low <= TRUE_GAIN <= high for low, high in intervals]) >= 0.85  # of 40, 95 % +- 3.4
 
 
-def test_the_interval_holds_the_true_gain_about_as_often_as_it_says() -> None:
-    assert covered(40, 200, 0.75) >= 0.85  # of 40, 95 % +- 3.4
-
-
-def test_no_gain_is_seldom_taken_for_one() -> None:
-    """Two models that are equally good are shipped in 2.5 % of the cases, whatever the judges."""
-    words: Counter[str] = Counter()
-    for seed in range(60):
-        draw = np.random.default_rng(seed)
-        truth = draw.random(200) < 0.5
-        likely = np.clip(np.where(truth, 0.8, 0.2) + 0.15 * draw.normal(size=200), 0, 1)
-        one, other = (truth + draw.normal(size=200) for _ in range(2))
-        found = gain(
-            *(Binary(side, likely.round(), likely=likely) for side in (one, other)), resamples=200, seed=seed
-        )
-        assert found is not None
-        words[found.word] += 1
-    assert words["ship"] <= 5
-    assert words["worse"] <= 5
-
-
-def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys):
     """By labels 0 and 1 without a flag, and by the doubts that `label judge` writes."""
     rows: list[dict[str, Any]] = [
         {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
@@ -192,7 +234,7 @@ def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys: pytest.Capture
 once = np.ones((1, 4))
 
 
-def test_reliability_by_hand() -> None:
+def test_reliability_by_hand():
     assert reliability(np.array([1.0, 1, 0, 0]), once) == [1]
     assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == pytest.approx(
         [0.16 / 0.25]
@@ -202,21 +244,9 @@ def test_reliability_by_hand() -> None:
     assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx([0.0625 / (0.75 * 0.25)])
 
 
-def test_an_area_by_hand() -> None:
+def test_an_area_by_hand():
     judged = Silver(np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1]))
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2
     measured = (1.71 + 0.1 + 0.81 + 0.18) / 4
     assert judged.scores()["roc_auc"] == pytest.approx(0.5 + (measured - 0.5) / 0.64)
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.tuples(st.floats(-1, 1, width=16), st.booleans(), st.integers(0, 3)), min_size=2, max_size=12)
-)
-def test_labels_that_nobody_doubts_are_labels(rows: list[tuple[float, bool, int]]) -> None:
-    cosines, labels, counts = (np.array(column, float) for column in zip(*rows, strict=True))
-    if not 0 < counts @ labels < counts.sum():
-        return
-    found = Silver(cosines, labels).figures(counts[None])["roc_auc"]
-    assert found == pytest.approx(Binary(cosines, labels).figures(counts[None])["roc_auc"], abs=1e-12)

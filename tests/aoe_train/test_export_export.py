@@ -20,6 +20,7 @@ from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.encoder import Encoder
 from aoe_train.settings.training import LoraSettings
 from pairkit.app.errors import ConfigError, DataError
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import around, save_bert
 
 THEIRS = "sentence-transformers"
@@ -40,33 +41,27 @@ def adapted(llama: Path, folder: Path) -> Encoder:
     return encoder
 
 
-def run(*flags: object) -> dict[str, Any]:
-    found = CliRunner().invoke(app, ["export", *map(str, flags), "--json"], catch_exceptions=False)
-    return json.loads(found.stdout.splitlines()[-1])
-
-
-def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, tmp_path: Path) -> None:
-    encoder = adapted(llama, tmp_path / "m")
-    texts = probes(64)
+def test_adapters_become_weights_of_a_folder_that_stands_by_itself(llama: Path, tmp_path: Path):
+    encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
-    assert (
-        difference(
-            Encoder.load(llama, device="cpu", pooling="last", bidirectional=True).encode(texts), expected
-        )
-        > 0.1
+    plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
+    assert difference(plain.encode(texts), expected) > 0.1
+    result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
+    assert (result["out"], result["merged"], result["dim"], result["needs_toolkit"]) == (
+        str(out),
+        True,
+        32,
+        None,
     )
-    said = run("--model", tmp_path / "m", "--out", tmp_path / "x")
-    assert said["out"] == str(tmp_path / "x")
-    assert (said["merged"], said["dim"], said["needs_toolkit"]) == (True, 32, None)
-    assert max(said["difference"], said["rounding"]) < 1e-5
-    assert not list((tmp_path / "x").glob("adapter*"))
-    assert not any("lora" in name for name in load_file(tmp_path / "x/model.safetensors"))
-    assert difference(SentenceTransformer(str(tmp_path / "x"), device="cpu").encode(texts), expected) < 1e-5
-    assert difference(Encoder.load(tmp_path / "x", device="cpu").encode(texts), expected) < 1e-5
+    assert max(result["difference"], result["rounding"]) < 1e-5
+    assert not list(out.glob("adapter*"))
+    assert not any("lora" in name for name in load_file(out / "model.safetensors"))
+    assert difference(SentenceTransformer(str(out), device="cpu").encode(texts), expected) < 1e-5
+    assert difference(Encoder.load(out, device="cpu").encode(texts), expected) < 1e-5
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
-def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float) -> None:
+def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float):
     encoder = Encoder.load(bert, device="cpu", precision="fp32")
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS, dtype=dtype)  # type: ignore[arg-type]
     assert done.difference < 1e-5
@@ -75,87 +70,56 @@ def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: 
     assert stored == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
 
 
-def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path) -> None:
+def test_card_and_run_say_how_to_use_it(bert: Path, tmp_path: Path):
     encoder = Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}"))
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
-    assert 'SentenceTransformer("x", trust_remote_code=True)' in card
-    assert "pip install aoe-toolkit" in card
-    assert "`the {text}`" in card
-    said = json.loads((tmp_path / "x/run.json").read_text())
-    assert said["export"]["needs_toolkit"] == done.needs_toolkit
-    assert str(tmp_path) not in json.dumps(said)
-
-
-def test_card_and_run_of_training_are_taken_along(bert: Path, tmp_path: Path) -> None:
-    encoder = Encoder.load(bert, device="cpu")
-    encoder.save(tmp_path / "m")
+    for words in (
+        'SentenceTransformer("x", trust_remote_code=True)',
+        "pip install aoe-toolkit",
+        "`the {text}`",
+    ):
+        assert words in card
+    record = json.loads((tmp_path / "x/run.json").read_text())
+    assert record["export"]["needs_toolkit"] == done.needs_toolkit
+    assert str(tmp_path) not in json.dumps(record)
+    encoder.save(tmp_path / "m")  # a trained model has a card and a record of its own
     (tmp_path / "m/README.md").write_text("# The card\n")
     (tmp_path / "m/run.json").write_text('{"seed": 7}')
-    export(encoder, tmp_path / "x", source=tmp_path / "m", form=THEIRS)
-    assert (tmp_path / "x/README.md").read_text() == "# The card\n"
-    said = json.loads((tmp_path / "x/run.json").read_text())
-    assert (said["seed"], said["export"]["format"]) == (7, THEIRS)
+    export(encoder, tmp_path / "y", source=tmp_path / "m", form=THEIRS)
+    assert (tmp_path / "y/README.md").read_text() == "# The card\n"
+    record = json.loads((tmp_path / "y/run.json").read_text())
+    assert (record["seed"], record["export"]["format"]) == (7, THEIRS)
 
 
-def test_other_vectors_leave_nothing_behind(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = Encoder.load(bert, device="cpu", pooling="avg")
-
-    def forgets_its_pooling(folder: Path, *, trust: bool) -> Any:
-        return Encoder.load(folder, device="cpu", pooling="cls").encode
-
-    monkeypatch.setattr(exports, "_their_encoder", forgets_its_pooling)
-    with pytest.raises(DataError, match="nothing was written"):
-        export(encoder, tmp_path / "x", source=bert, form=THEIRS)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        ({"form": "pickle"}, "formats are sentence-transformers, onnx"),
-        ({"form": THEIRS, "dtype": "int8"}, "dtypes fp32, bf16, fp16"),
-    ],
-)
-def test_refuses_what_it_cant_write(bert: Path, tmp_path: Path, flags: dict[str, Any], named: str) -> None:
-    with pytest.raises(ConfigError, match=named):
-        export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, **flags)
-    with pytest.raises(ConfigError, match="already exists"):
-        aoe_train.export(bert, out=tmp_path, progress=False)
-
-
-def test_prompts_are_taken_along_and_checked(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("forgets", ["pooling", "prompts"])
+def test_other_vectors_leave_nothing_behind(bert: Path, tmp_path: Path, monkeypatch, forgets: str):
     prompts = {"query": "the man: ", "document": "a road "}
-    more = {"prompts": prompts, "default_prompt_name": "query", "similarity_fn_name": "dot"}
-    encoder = Encoder.load(bert, device="cpu", **more)
-    done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
-    theirs = SentenceTransformer(str(tmp_path / "x"), device="cpu")
-    assert (theirs.prompts, theirs.default_prompt_name) == (prompts, "query")
-    assert theirs.similarity_fn_name == "dot"
-    assert Encoder.load(tmp_path / "x", device="cpu").settings == encoder.settings
-    assert done.difference < 1e-5
-    assert "| `query` | `the man: ` |" in (tmp_path / "x/README.md").read_text()
+    encoder = Encoder.load(bert, device="cpu", pooling="avg", prompts=prompts, default_prompt_name="query")
 
     def forgetful(folder: Path, *, trust: bool) -> Any:
+        if forgets == "pooling":
+            return Encoder.load(folder, device="cpu", pooling="cls").encode
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust)
         return lambda texts, prompt_name=None: model.encode(list(texts))
 
     monkeypatch.setattr(exports, "_their_encoder", forgetful)
-    with pytest.raises(DataError, match="the export's vectors differ"):
-        export(encoder, tmp_path / "y", source=bert, form=THEIRS)
+    with pytest.raises(DataError, match=r"the export's vectors differ.*nothing was written"):
+        export(encoder, tmp_path / "x", source=bert, form=THEIRS)
+    assert list(tmp_path.iterdir()) == []
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
+def test_prompts_are_taken_along(bert: Path, tmp_path: Path):
+    more = {"prompts": {"query": "the man: "}, "default_prompt_name": "query", "similarity_fn_name": "dot"}
+    encoder = Encoder.load(bert, device="cpu", **more)
+    assert export(encoder, tmp_path / "x", source=bert, form=THEIRS).difference < 1e-5
+    assert Encoder.load(tmp_path / "x", device="cpu").settings == encoder.settings
+    assert "| `query` | `the man: ` |" in (tmp_path / "x/README.md").read_text()
 
 
 @pytest.mark.parametrize("adapters", [False, True])
-def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path) -> None:
+def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
         adapted(llama, tmp_path / "m")
@@ -170,23 +134,28 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
     card = (tmp_path / "mixed/README.md").read_text()
     assert "Weights: 0.25 of the trained ones, the rest of the backbone's" in card
     assert "The card of the trained model" not in card
-    first, last = weights(backbone), weights(trained)
-    for name, weight in weights(tmp_path / "mixed").items():
+    first, last, mixed = (
+        load_file(at / "model.safetensors") for at in (backbone, trained, tmp_path / "mixed")
+    )
+    for name, weight in mixed.items():
         torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
-def test_what_it_was_trained_from_must_be_known_and_fit(tmp_path: Path) -> None:
+def test_what_can_not_be_exported_is_refused(tmp_path: Path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
-    out = tmp_path / "out"
-    with pytest.raises(ConfigError, match="has no record of what it was trained from; give --backbone"):
-        aoe_train.export(one, out=out, weight_mix=0.5, progress=False)
-    with pytest.raises(ConfigError, match="other weights than its backbone"):
-        aoe_train.export(one, out=out, weight_mix=0.5, backbone=wide, progress=False)
-    with pytest.raises(ConfigError, match=r"found 1\.5; expected a share above 0, and 1 at most"):
-        aoe_train.export(one, out=out, weight_mix=1.5, backbone=one, progress=False)
-    with pytest.raises(ConfigError, match="--backbone: says what --weight-mix mixes"):
-        aoe_train.export(one, out=out, backbone=one, progress=False)
-    assert not out.exists()
+    mixed: dict[str, Any] = {"weight_mix": 0.5}
+    for given, words in (
+        (mixed, "has no record of what it was trained from; give --backbone"),
+        ({**mixed, "backbone": wide}, "other weights than its backbone"),
+        ({"weight_mix": 1.5, "backbone": one}, r"found 1\.5; expected a share above 0, and 1 at most"),
+        ({"backbone": one}, "--backbone: says what --weight-mix mixes"),
+        ({"format": "pickle"}, "formats are sentence-transformers, onnx"),
+        ({"dtype": "int8"}, "dtypes fp32, bf16, fp16"),
+        ({"out": one}, "already exists"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe_train.export(one, **{"out": tmp_path / "out", "progress": False, **given})
+    assert not (tmp_path / "out").exists()
 
 
 FILES = {"README.md": "# A model\n", "run.json": "{}\n", "1_Pooling/config.json": '{"a": 1}\n'}
@@ -200,24 +169,19 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-@pytest.mark.parametrize("missing", ["README.md", "run.json"])
-def test_a_model_must_say_what_it_is(model: Path, missing: str) -> None:
-    (model / missing).unlink()
-    with pytest.raises(DataError, match=missing):
-        aoe_train.push(model, repo="me/m", dry_run=True)
-
-
-def test_the_command_says_where_it_went_and_what_is_next(
-    hub: Any, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_says_where_it_went_and_what_is_next(hub: Any, model: Path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     flags = ["push", "--model", str(model), "--repo", "me/m"]
-    listed = CliRunner().invoke(app, [*flags, "--dry-run", "--json"], catch_exceptions=False)
-    said = json.loads(listed.stdout.splitlines()[-1])
-    assert (said["files"], said["url"]) == ({name: len(text) for name, text in FILES.items()}, None)
+    listed = json.loads(aoe(*flags, "--dry-run", "--json"))
+    assert (listed["files"], listed["url"]) == ({name: len(text) for name, text in FILES.items()}, None)
     found = CliRunner().invoke(app, flags, catch_exceptions=False)
     assert found.exit_code == 0
     assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
     assert hub.files == FILES
     assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
     assert "aoe encode TEXTS.txt --model me/m" in found.stderr
+    for missing in ("README.md", "run.json"):
+        (model / missing).unlink()
+        with pytest.raises(DataError, match=missing):
+            aoe_train.push(model, repo="me/m", dry_run=True)
+        (model / missing).write_text(FILES[missing])

@@ -40,7 +40,7 @@ def load(folder: Path, **settings: Any) -> Encoder:
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
-def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str) -> None:
+def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
@@ -66,7 +66,7 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
 
 
 @needs_packages
-def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -80,26 +80,25 @@ def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
-    monkeypatch.chdir(folder.parent)
-    code = (folder / "README.md").read_text().split("```python\n")[2].split("```")[0]
-    found: dict[str, Any] = {}
-    exec(code, found)
-    expected = encoder.encode(["A man is playing a flute."], prompt="")
-    np.testing.assert_allclose(found["vectors"], expected, atol=1e-5)
-
-
-@needs_packages
-def test_a_graph_has_each_prompt(exported: tuple[Encoder, Path]) -> None:
-    encoder, folder = exported
     saved = json.loads((folder / "config_sentence_transformers.json").read_text())
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode = onnx_encoder(folder, encoder.settings.named_prompts)
+    encode, card = onnx_encoder(folder, encoder.settings.named_prompts), (folder / "README.md").read_text()
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
-    card = (folder / "README.md").read_text()
     assert "| `document` | `a road ` |" in card
-    assert "Whoever runs the graph alone puts it before the text." in card
+    monkeypatch.chdir(folder.parent)
+    np.testing.assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
+
+
+FLUTE = "A man is playing a flute."
+
+
+def vectors_of_card(card: str) -> np.ndarray:
+    """Vectors of FLUTE, by the code that a card shows."""
+    found: dict[str, Any] = {}
+    exec(card.split("```python\n")[2].split("```")[0], found)
+    return np.asarray(found["vectors"])
 
 
 @pytest.mark.slow
@@ -113,9 +112,7 @@ def test_a_graph_has_each_prompt(exported: tuple[Encoder, Path]) -> None:
         ("minilm", {}),
     ],
 )
-def test_graphs(
-    request: pytest.FixtureRequest, tmp_path: Path, backbone: str, settings: dict[str, Any]
-) -> None:
+def test_graphs(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, settings: dict[str, Any]):
     source = request.getfixturevalue(backbone)
     encoder = load(source, **settings)
     assert export(encoder, tmp_path / "x", source=source, form="onnx").difference < 1e-5
@@ -131,13 +128,13 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 
 
 @needs_packages
-def test_a_recurrent_network_is_no_graph(tmp_path: Path) -> None:
+def test_a_recurrent_network_is_no_graph(tmp_path: Path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
     with pytest.raises(ConfigError, match=r"memory is updated.*--format sentence-transformers"):
         write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
-def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
     with pytest.raises(
@@ -159,7 +156,7 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch: pyt
         ),
     ],
 )
-def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str) -> None:
+def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str):
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
@@ -178,7 +175,7 @@ def task(labels: Sequence[float] = (0, 2, 1)) -> PairTask:
     return pair_task("mine", PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64)))
 
 
-def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_loss_by_hand(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(losses, "_LEAST_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
@@ -192,7 +189,7 @@ def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
 
 
-def test_too_much_loss_is_refused(tmp_path: Path) -> None:
+def test_too_much_loss_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too coarse.*nothing was written"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="mine"):  # labels that are all alike
@@ -202,7 +199,7 @@ def test_too_much_loss_is_refused(tmp_path: Path) -> None:
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
 
 
-def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
+def test_sentences_are_compared_without_data(tmp_path: Path):
     rng = np.random.default_rng(0)
     vectors = {text: rng.normal(size=4).tolist() for text in SAMPLES}
     found = measure(encoding(vectors), encoding(vectors), None, path=tmp_path)
@@ -211,15 +208,12 @@ def test_sentences_are_compared_without_data(tmp_path: Path) -> None:
 
 
 @needs_packages
-def test_int8_beside_the_model(
-    exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
     """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
     encoder, folder = exported
     monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
-    monkeypatch.setattr(
-        exports, "write_onnx", lambda out, *_: shutil.copytree(folder, out, dirs_exist_ok=True)
-    )
+    copy = shutil.copytree
+    monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
     encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
@@ -231,18 +225,19 @@ def test_int8_beside_the_model(
     assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-    run = json.loads((tmp_path / "x/run.json").read_text())["export"]
-    assert run["loss"]["pairs"] == 780
+    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 780
     monkeypatch.chdir(tmp_path)
-    found: dict[str, Any] = {}
-    exec(card.split("```python\n")[2].split("```")[0], found)
-    expected = encoder.encode(["A man is playing a flute."], prompt="")
-    assert difference(np.asarray(found["vectors"]), expected) < 0.3
+    assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
 
 
 @needs_packages
-def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="exported in fp32"):
-        aoe_train.export("minilm", out=tmp_path / "x", format="onnx", dtype="bf16", progress=False)
-    with pytest.raises(ConfigError, match="--data is what the loss of int8 is measured on"):
-        aoe_train.export("minilm", out=tmp_path / "x", data=PAIRS, progress=False)
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"format": "onnx", "dtype": "bf16"}, "exported in fp32"),
+        ({"data": PAIRS}, "--data is what the loss of int8 is measured on"),
+    ],
+)
+def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str):
+    with pytest.raises(ConfigError, match=words):
+        aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)

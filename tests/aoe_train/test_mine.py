@@ -12,16 +12,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder, Mined
-from aoe_train.cli import app
 from aoe_train.searching.mining.dataset import KnownPositives, MineSettings
 from aoe_train.searching.mining.mine import CandidateRanking, NegativeChooser
-from aoe_train.searching.mining.rank import ByModel, MiningVectors, VectorTable
+from aoe_train.searching.mining.rank import ByModel
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_rows
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
@@ -43,7 +42,7 @@ SHIPS = pl.DataFrame(
 )
 
 
-def test_the_nearest_by_words_that_are_no_positives() -> None:
+def test_the_nearest_by_words_that_are_no_positives():
     """Of the anchor's words red is in two other texts: one is its positive, the other is taken."""
     found = mined(SHIPS, negatives=1)
     rows = found.splits["train"]
@@ -54,7 +53,7 @@ def test_the_nearest_by_words_that_are_no_positives() -> None:
     assert mined(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
-def test_a_row_that_gets_none_is_counted() -> None:
+def test_a_row_that_gets_none_is_counted():
     data = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]})
     with pytest.raises(DataError, match="no row got a negative"):
         mined(data)
@@ -65,18 +64,7 @@ def test_a_row_that_gets_none_is_counted() -> None:
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
-def test_a_random_choice_is_of_the_range_and_of_the_seed() -> None:
-    def found(**options: Any) -> list[list[str]]:
-        return negatives(mined(tuples(0, 60), rank_range=(3, 12), **options).splits["train"])
-
-    once = found(negatives=2, sampling="random", seed=1)
-    assert once == found(negatives=2, sampling="random", seed=1) != found(negatives=2, sampling="random")
-    in_range = found(negatives=9)
-    assert all({*some} <= {*every} for some, every in zip(once, in_range, strict=True))
-    assert once != found(negatives=2)
-
-
-def test_two_rankings_take_turns() -> None:
+def test_two_rankings_take_turns():
     rules = MineSettings(by="both", negatives=4)
     one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
     scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
@@ -89,7 +77,7 @@ def test_two_rankings_take_turns() -> None:
     assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
 
 
-def test_what_belongs_together() -> None:
+def test_what_belongs_together():
     texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
     pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
     everyone = np.arange(6)
@@ -113,7 +101,7 @@ CLUSTERED = pl.DataFrame(
 )
 
 
-def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save() -> None:
+def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
     """Of each of the three anchors the two others are nearest; by the cluster they are positives."""
     found = mined(CLUSTERED.drop("cluster"), negatives=2)
     texts = [text for row in negatives(found.splits["train"]) for text in row]
@@ -130,11 +118,11 @@ _TEXT = st.lists(st.sampled_from(WORDS[:12]), min_size=1, max_size=4).map(" ".jo
 _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3, max_size=25)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20)
 @given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
 def test_no_positive_is_ever_mined(
     rows: list[tuple[str, str, int]], transitive: bool, count: int, sampling: str
-) -> None:
+):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
     options: dict[str, Any] = {"negatives": count, "sampling": sampling, "transitive": transitive}
@@ -159,17 +147,14 @@ def test_no_positive_is_ever_mined(
     assert table.height + told["dropped_rows"].get("no_negative", 0) == len(positives)
 
 
-def test_splits_share_no_text_also_with_a_corpus() -> None:
-    choose = random.Random(1)
-
-    def text() -> str:
-        return " ".join(choose.choices(WORDS, k=8))
-
+def test_splits_share_no_text_also_with_a_corpus():
+    draw = random.Random(1)
+    texts = (" ".join(draw.choices(WORDS, k=8)) for _ in range(1000))
     splits = {
-        name: pl.DataFrame({"anchor": [text() for _ in range(n)], "positive": [text() for _ in range(n)]})
+        name: pl.DataFrame({side: [next(texts) for _ in range(n)] for side in ("anchor", "positive")})
         for name, n in (("train", 40), ("test", 10))
     }
-    corpus = [text() for _ in range(100)] + splits["train"]["positive"].to_list()
+    corpus = [next(texts) for _ in range(100)] + splits["train"]["positive"].to_list()
     found = mined(splits, corpus=corpus, negatives=3)
     used = {
         name: {each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each}
@@ -177,13 +162,7 @@ def test_splits_share_no_text_also_with_a_corpus() -> None:
     }
     assert not used["train"] & used["test"]
     assert used["test"] & set(corpus)
-    own = {name: {*rows["anchor"], *rows["positive"]} for name, rows in splits.items()}
-    assert not used["test"] & own["train"]
-
-
-@pytest.fixture(scope="module")
-def encoder(bert: Path) -> Encoder:
-    return Encoder.load(bert, device="cpu", precision="fp32")
+    assert not used["test"] & {*splits["train"]["anchor"], *splits["train"]["positive"]}
 
 
 @pytest.fixture(scope="module")
@@ -205,94 +184,42 @@ def tuples(seed: int, rows: int) -> pl.DataFrame:
     ("ours", "theirs"),
     [
         ({}, {}),
-        ({"rank_range": (4, 20)}, {"range_min": 4, "range_max": 20}),
+        ({"corpus": True}, {}),
         ({"max_score": 0.6, "rank_range": (0, 30)}, {"max_score": 0.6, "range_max": 30}),
         ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
         ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
         ({"min_score": 0.3, "rank_range": (1, 24)}, {"min_score": 0.3, "range_min": 1, "range_max": 24}),
     ],
 )
-def test_as_sentence_transformers(
-    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
-) -> None:
+def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):
     from datasets import Dataset
     from sentence_transformers.util import mine_hard_negatives
 
     encoder, model = real
     data = tuples(0, 25)
-    theirs_found = mine_hard_negatives(
-        Dataset.from_dict(data.to_dict(as_series=False)),
-        model,
-        num_negatives=3,
-        output_format="n-tuple",
-        verbose=False,
-        **theirs,
-    )
+    if "corpus" in ours:  # theirs has the positives in any case
+        corpus = tuples(7, 30)["anchor"].to_list()
+        ours, theirs = {"corpus": [*corpus, *data["positive"]]}, {"corpus": corpus}
+    pairs = Dataset.from_dict(data.to_dict(as_series=False))
+    how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
+    expected = mine_hard_negatives(pairs, model, **how, **theirs)
     found = mined(data, model=encoder, negatives=3, **ours)
     rows = found.splits["train"].drop_nulls()
-    rules = {*ours} - {"rank_range"}
+    rules = {*ours} - {"rank_range", "corpus"}
     assert rules <= {name for name, count in found.statistics["turned_down_candidates"].items() if count}
-    assert rows.rows() == pl.DataFrame(theirs_found.to_dict()).rows()
+    assert rows.rows() == pl.DataFrame(expected.to_dict()).rows()
     assert rows.height > 10
 
 
-def test_a_corpus_as_sentence_transformers(real: tuple[Encoder, Any]) -> None:
-    """Its corpus has the positives in any case; ours is what was given."""
-    from datasets import Dataset
-    from sentence_transformers.util import mine_hard_negatives
-
-    encoder, model = real
-    data = tuples(0, 20)
-    corpus = tuples(7, 30)["anchor"].to_list()
-    theirs = mine_hard_negatives(
-        Dataset.from_dict(data.to_dict(as_series=False)),
-        model,
-        corpus=corpus,
-        num_negatives=2,
-        output_format="n-tuple",
-        verbose=False,
-    )
-    given = [*corpus, *data["positive"]]
-    ours = mined(data, model=encoder, corpus=given, negatives=2).splits["train"]
-    assert ours.rows() == pl.DataFrame(theirs.to_dict()).rows()
-
-
-def test_anchors_are_queries_and_candidates_documents(bert: Path) -> None:
+@pytest.mark.parametrize("by", ["model", "both"])
+def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str):
     prompts = {"query": "the man is", "document": "a red boat"}
     encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
-    found = mined(tuples(2, 12), model=encoder, negatives=2, scores=True).splits["train"]
+    found = mined(tuples(2, 12), model=encoder, by=by, negatives=2, scores=True).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
         assert row["scores"] == pytest.approx(cosines, abs=1e-5)
-
-
-def test_a_models_ranking_is_by_cosine() -> None:
-    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
-    table = VectorTable(vectors, np.arange(100, 150))  # texts 100 to 149
-    candidates, texts = np.arange(105, 150), np.arange(100, 105)
-    places, scores = ByModel(MiningVectors(table, table), candidates).best(texts, 46)
-    full = vectors[:5] @ vectors[5:].T
-    assert (places[:, :45] == 105 + np.argsort(-full, axis=1)).all()
-    assert (places[:, 45] == -1).all()
-    assert scores[:, :45] == pytest.approx(-np.sort(-full, axis=1), abs=1e-5)
-
-
-def test_both_rankers_and_scores(encoder: Encoder) -> None:
-    data = tuples(1, 30)
-    found = mined(data, model=encoder, by="both", negatives=4, scores=True).splits["train"]
-    vectors = {text: encoder.encode(text, normalize=True) for text in {*data["anchor"], *data["positive"]}}
-    for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
-        cosines = [float(vectors[row["anchor"]] @ vectors[text]) for text in (row["positive"], *texts)]
-        assert row["scores"] == pytest.approx(cosines, abs=1e-5)
-
-
-def aoe(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(app, ["mine", *map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture
@@ -304,39 +231,47 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path) -> None:
+def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path):
     out = tmp_path / "mined"
-    command = ("--data", data, "--model", bert, "--out", out, "--negatives", "3", "--json")
-    told = json.loads(aoe(*command, "--quiet").splitlines()[-1])
+    command = ("mine", "--data", data, "--model", bert, "--out", out, "--negatives", "3", "--json")
+    printed = json.loads(aoe(*command, "--quiet"))
     rows = read_rows(str(out))
     assert list(rows.splits) == ["train", "test"]
     assert rows["train"].columns == ["anchor", "positive", "negatives"]
-    assert told["splits"]["train"]["negatives"] == rows["train"]["negatives"].list.len().sum()
+    assert printed["splits"]["train"]["negatives"] == rows["train"]["negatives"].list.len().sum()
     assert not out.with_name("mined.work").exists()
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert json.loads(aoe(*command).splitlines()[-1]) == told
+    assert json.loads(aoe(*command)) == printed
     aoe(*command, "--fresh")
     assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with pytest.raises(ConfigError, match="other settings; give --fresh"):
         aoe(*command[:-2], "2")
 
 
-def test_a_finished_run_gives_its_rows_again(tmp_path: Path) -> None:
-    source = {split: tuples(seed, 20) for seed, split in enumerate(("train", "test"))}
-    options: dict[str, Any] = {"out": tmp_path / "mined", "negatives": 4, "scores": True, "candidates": "all"}
-    first, again = mined(source, **options).splits, mined(source, **options).splits
-    assert [*again] == [*first] == ["train", "test"]
-    assert all(again[split].equals(first[split]) for split in source)
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path: Path):
+    source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
+
+    def found(**options: Any) -> dict[str, pl.DataFrame]:
+        return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
+
+    how: dict[str, Any] = {"out": tmp_path / "mined", "negatives": 2, "sampling": "random", "seed": 1}
+    once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
+    assert [*again] == [*once] == ["train", "test"]
+    assert all(again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source)
+    assert not once["train"].equals(found(negatives=2, sampling="random")["train"])
+    in_range = negatives(found(negatives=9)["train"])
+    assert all({*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True))
+    assert negatives(once["train"]) != negatives(found(negatives=2)["train"])
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_run_that_was_stopped_goes_on_with_its_vectors(
-    data: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
+    data: Path, bert: Path, tmp_path: Path, monkeypatch, kept: bool
+):
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    work = {"work": tmp_path / "work"} if kept else {}
+    encoder, work = Encoder.load(bert, precision="fp32"), {"work": tmp_path / "work"} if kept else {}
     with monkeypatch.context() as patched:
         patched.setattr(ByModel, "best", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -352,27 +287,20 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("data", "options", "words"),
     [
-        ({"by": "model"}, "needs a model"),
-        ({"by": "bm25", "model": "minilm"}, "has no use for a model"),
-        ({"by": "words"}, "by"),
-        ({"rank_range": "50,10"}, "such as 10,50"),
-        ({"rank_range": (0, 3), "negatives": 5}, "5 negatives of the 3 candidates"),
-        ({"text_column": "body"}, "names a column of a corpus"),
-        ({"negatives": 0}, "negatives"),
+        (SHIPS, {"by": "model"}, "needs a model"),
+        (SHIPS, {"by": "bm25", "model": "minilm"}, "has no use for a model"),
+        (SHIPS, {"by": "words"}, "by"),
+        (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
+        (SHIPS, {"rank_range": (0, 3), "negatives": 5}, "5 negatives of the 3 candidates"),
+        (SHIPS, {"text_column": "body"}, "names a column of a corpus"),
+        (SHIPS, {"negatives": 0}, "negatives"),
+        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "its labels are scores"),
+        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positive"),
+        (SHIPS, {"corpus": SHIPS}, "expected single texts"),
     ],
 )
-def test_settings_that_can_not_be(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        mined(SHIPS, **options)
-
-
-def test_data_that_can_not_be_mined_for() -> None:
-    graded = SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0]))
-    with pytest.raises(DataError, match="its labels are scores"):
-        mined(graded)
-    with pytest.raises(DataError, match="no positive"):
-        mined(SHIPS.with_columns(label=pl.lit(0)))
-    with pytest.raises(DataError, match="expected single texts"):
-        mined(SHIPS, corpus=SHIPS)
+def test_what_can_not_be_mined(data: pl.DataFrame, options: dict[str, Any], words: str):
+    with pytest.raises((ConfigError, DataError), match=words):
+        mined(data, **options)

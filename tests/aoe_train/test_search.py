@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,19 +12,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.cli import app
 from aoe_train.searching import near_duplicates
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
 from pairkit.app.errors import ConfigError, DataError
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
+QUIET: dict[str, Any] = {"cache": False, "progress": False}
 TEXTS = ["the dog is running", "a red boat on the river", "the compiler panics", "an old house in the city"]
 
 
@@ -49,7 +50,7 @@ def issues(count: int = 60) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("search") / "index"
-    aoe_train.index(issues(), model=bert, out=folder, cache=False, progress=False)
+    aoe_train.index(issues(), model=bert, out=folder, **QUIET)
     return folder
 
 
@@ -90,19 +91,17 @@ def test_columns_that_can_not_be_written_as_text_are_no_values_and_no_texts():
 
 
 def test_rows_of_any_kind_become_json_and_can_be_filtered_by(bert: Path, tmp_path: Path):
-    rows = pl.DataFrame(
-        {
-            "text": TEXTS[:2],
-            "day": [date(2024, 1, 2), None],
-            "at": [datetime(2024, 1, 2, tzinfo=UTC), None],
-            "price": [Decimal("1.50"), None],
-            "score": [float("nan"), 2.5],
-            "kind": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
-            "none": [None, None],
-        }
-    )
+    columns = {
+        "text": TEXTS[:2],
+        "day": [date(2024, 1, 2), None],
+        "at": [datetime(2024, 1, 2, tzinfo=UTC), None],
+        "price": [Decimal("1.50"), None],
+        "score": [float("nan"), 2.5],
+        "kind": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
+        "none": [None, None],
+    }
     out = tmp_path / "index"
-    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
+    aoe_train.index(pl.DataFrame(columns), model=bert, out=out, **QUIET)
     opened = aoe_train.open_index(out, words_only=True)
     for where in ({"day": "2024-01-02"}, {"price": "1.50"}, {"kind": "a"}, {"none": "x"}, {"kind": "other"}):
         found = [hit.place for hit in opened.search(TEXTS[0], by="words", where=where)]
@@ -110,17 +109,17 @@ def test_rows_of_any_kind_become_json_and_can_be_filtered_by(bert: Path, tmp_pat
     hit = opened.search(TEXTS[0], by="words")[0].to_dict()
     assert json.loads(json.dumps(hit, allow_nan=False))["row"]["day"] == "2024-01-02"
     assert (hit["row"]["score"], hit["row"]["price"]) == (None, "1.50")
-    told = aoe_train.duplicates(out, least=-1, progress=False).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False))["pairs"][0]["score_1"] is None
+    near = aoe_train.duplicates(out, least=-1, progress=False).to_dict()
+    assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
 def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
-    aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", cache=False, progress=False)
+    aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
     assert aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)[0].text == TEXTS[0]
     alone = aoe_train.duplicates(tmp_path / "one", progress=False)
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
-    made = aoe_train.index(rows, model=bert, out=tmp_path / "five", cache=False, progress=False)
+    made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
     found = aoe_train.duplicates(tmp_path / "five", least=0.999999, neighbours=10**6, progress=False)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
@@ -158,61 +157,61 @@ def test_by_one_ranking_alone_and_within_some_rows(made: Path, bert: Path):
     assert index.search(asked, where={"state": "lost"}) == []
 
 
-def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, tmp_path: Path):
-    index = aoe_train.open_index(made, model=bert)
-    for wrong, words in (
-        ({"by": "luck"}, "expected both, model, words"),
-        ({"top": 0}, "top 0: expected at least 1"),
-        ({"weight": 2}, "expected 0 to 1"),
-        ({"where": {"sha256": "x"}}, "where sha256: no such column; there are number, title"),
+def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
+    index, unopened = aoe_train.open_index(made, model=bert), aoe_train.open_index(made, words_only=True)
+    for opened, wrong, words in (
+        (index, {"by": "luck"}, "expected both, model, words"),
+        (unopened, {"by": "luck"}, "expected both, model, words"),
+        (unopened, {}, "opened without its model"),
+        (index, {"top": 0}, "top 0: expected at least 1"),
+        (index, {"weight": 2}, "expected 0 to 1"),
+        (index, {"where": {"sha256": "x"}}, "where sha256: no such column; there are number, title"),
     ):
         with pytest.raises(ConfigError, match=words):
-            index.search("a dog", **wrong)  # type: ignore[arg-type]
+            opened.search("a dog", **wrong)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the text is empty"):
         index.search(" ")
-    with pytest.raises(ConfigError, match="opened without its model"):
-        aoe_train.open_index(made, words_only=True).search("a dog")
-    with pytest.raises(ConfigError, match="expected both, model, words"):
-        aoe_train.open_index(made, words_only=True).search("a dog", by="luck")
     with pytest.raises(ConfigError, match="expected the folder that `aoe index` made"):
         aoe_train.search(tmp_path, "a dog")
-
-
-def test_another_model_s_vectors_are_not_compared(made: Path, tmp_path: Path):
-    other = save_bert(tmp_path / "other", seed=9)
     with pytest.raises(ConfigError, match="and not of other as it is here"):
-        aoe_train.open_index(made, model=other)
+        aoe_train.open_index(made, model=other_bert)
 
 
-def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path):
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path, quantize: str):
     out, whole = tmp_path / "index", tmp_path / "whole"
-    first = aoe_train.index(sentences(40), model=bert, out=out, cache=False, progress=False)
+    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
+    first = aoe_train.index(sentences(40), out=out, **how)
     assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
     texts = [*sentences(50)[5:], "the dog the dog"]
-    again = aoe_train.index(texts, model=bert, out=out, cache=False, progress=False)
-    assert (again.rows, again.encoded) == (46, 11)
-    aoe_train.index(texts, model=bert, out=whole, cache=False, progress=False)
+    again = aoe_train.index(texts, out=out, **how)
+    assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
+    aoe_train.index(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
     assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
-    same = aoe_train.index(texts, model=bert, out=out, cache=False, progress=False)
-    assert same.encoded == 0
+    assert np.load(out / "vectors.npy").dtype == quantize
+    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
+    assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
 
 
-def test_int8_takes_a_quarter_and_finds_the_same_first_text(bert: Path, tmp_path: Path):
+@pytest.fixture(scope="module")
+def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
+
+
+def test_neither_another_folder_nor_a_column_is_replaced(bert: Path, tmp_path: Path):
     out = tmp_path / "index"
-    aoe_train.index(sentences(80), model=bert, out=out, quantize="int8", cache=False, progress=False)
-    assert np.load(out / "vectors.npy").dtype == np.int8
-    asked = sentences(80)[11]
-    assert aoe_train.search(out, asked, model=bert)[0].text == asked
-
-
-def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ConfigError, match="no index of ours"):
         aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match="expected flat, hnsw"):
-        aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", kind="tree", progress=False)
+        aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
+    with pytest.raises(DataError, match="the column sha256 would be lost"):
+        aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
+    aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
+    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "text_column": "text", **QUIET}
+    assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -224,21 +223,13 @@ def test_no_other_folder_is_replaced(bert: Path, tmp_path: Path):
         ("words/indices.csc.index.npy", b"x", "build the index again"),
     ],
 )
-def test_a_damaged_index_is_one_line(
-    bert: Path, made: Path, tmp_path: Path, file: str, content: bytes | None, words: str
-):
-    for path in made.rglob("*"):
-        if path.is_file():
-            target = tmp_path / "index" / path.relative_to(made)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
-    damaged = tmp_path / "index" / file
-    damaged.write_bytes(content) if content is not None else damaged.unlink()
+def test_a_damaged_index_is_one_line(bert: Path, made: Path, tmp_path: Path, file: str, content, words: str):
+    copy = Path(shutil.copytree(made, tmp_path / "index"))
+    (copy / file).write_bytes(content) if content is not None else (copy / file).unlink()
     with pytest.raises(DataError, match=words):
-        aoe_train.search(tmp_path / "index", "a dog", model=bert)
-    again = aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
-    assert again.rows == 60
-    assert aoe_train.search(tmp_path / "index", "a dog", by="words")
+        aoe_train.search(copy, "a dog", model=bert)
+    assert aoe_train.index(issues(), model=bert, out=copy, **QUIET).rows == 60
+    assert aoe_train.search(copy, "a dog", by="words")
 
 
 def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
@@ -255,18 +246,7 @@ def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-6)
 
 
-def test_a_column_of_the_name_that_an_index_uses_is_not_lost(bert: Path, tmp_path: Path):
-    how = {"model": bert, "cache": False, "progress": False}
-    with pytest.raises(DataError, match="the column sha256 would be lost"):
-        aoe_train.index([{"text": "a dog", "sha256": "mine"}], out=tmp_path / "index", **how)
-    aoe_train.index(TEXTS, out=tmp_path / "index", **how)
-    made = aoe_train.index(
-        tmp_path / "index" / "rows.parquet", out=tmp_path / "anew", text_column="text", **how
-    )
-    assert made.rows == len(TEXTS)
-
-
-def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, tmp_path: Path):
+def test_near_texts_are_those_that_comparing_all_finds(made: Path, tmp_path: Path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
@@ -275,9 +255,7 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
-    assert {place for group in found.groups for place in group} == {
-        place for pair in wanted for place in pair
-    }
+    assert {place for group in found.groups for place in group} == {one for pair in wanted for one in pair}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
     nearest = aoe_train.duplicates(made, least=least, neighbours=1, progress=False)
@@ -292,7 +270,7 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, bert: Path, t
         found.write(tmp_path / "pairs.parquet")
 
 
-def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch: pytest.MonkeyPatch):
+def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch):
     random = np.random.default_rng(1)
     vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
     both = IndexVectors(vectors), IndexVectors(vectors[:30])
@@ -314,7 +292,7 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
-    aoe_train.index(rows, model=bert, out=tmp_path / "index", cache=False, progress=False)
+    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
     found = aoe_train.duplicates(tmp_path / "index", least=0.999999, progress=False)
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
@@ -326,180 +304,54 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     assert [line.split()[:3] for line in told.splitlines() if "B-0" in line] == [["2", "1.000", "B-0"]]
 
 
+NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, False, None]}
+
+
 @pytest.mark.parametrize(
     ("where", "places"),
     [
-        ({"score": "1"}, [0]),
-        ({"score": 1}, [0]),
+        *[({"score": score}, [0]) for score in ("1", 1)],
         ({"score": 2.5}, [1]),
-        ({"score": "one"}, []),
-        ({"score": True}, []),
+        *[({"score": score}, []) for score in ("one", True)],
         ({"count": "3"}, [0]),
-        ({"count": 3.5}, []),
-        ({"count": 2**60 + 1}, []),
-        ({"count": str(2**64)}, []),
+        *[({"count": count}, []) for count in (3.5, 2**60 + 1, str(2**64))],
         ({"price": "1.5"}, [0]),
         ({"open": True}, [0]),
         ({"open": "false"}, [1]),
     ],
 )
 def test_numbers_are_equal_however_they_are_written(where: dict[str, Any], places: list[int]):
-    rows = pl.DataFrame(
-        {
-            "score": [1.0, 2.5, None],
-            "count": [3, 2**60, None],
-            "price": [Decimal("1.50"), Decimal("2.00"), None],
-            "open": [True, False, None],
-        }
-    )
+    rows = pl.DataFrame({**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None]})
     found = allowed(rows, where, {})
     assert found is not None
     assert found.tolist() == places
 
 
-def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, tmp_path: Path):
-    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", cache=False, progress=False)
+def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
+    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
     found = aoe_train.duplicates(made, least=0.999, against=tmp_path / "new", progress=False)
     assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
-    other = save_bert(tmp_path / "other", seed=9)
-    aoe_train.index(TEXTS, model=other, out=tmp_path / "theirs", cache=False, progress=False)
-    with pytest.raises(ConfigError, match="another model's"):
-        aoe_train.duplicates(made, against=tmp_path / "theirs", progress=False)
-    with pytest.raises(ConfigError, match="a cosine is from -1 to 1"):
-        aoe_train.duplicates(made, least=3, progress=False)
+    aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
+    for how, words in (
+        ({"against": tmp_path / "theirs"}, "another model's"),
+        ({"least": 3}, "is from -1 to 1"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe_train.duplicates(made, progress=False, **how)
 
 
 def test_the_three_commands(bert: Path, tmp_path: Path):
     data, out = tmp_path / "issues.parquet", str(tmp_path / "index")
     issues().drop("labels").write_parquet(data)
-    run = CliRunner().invoke(app, ["index", str(data), "-m", str(bert), "-o", out, "--json", "-q"])
-    assert run.exit_code == 0, run.output
-    assert json.loads(run.stdout)["rows"] == 60
+    assert json.loads(aoe("index", data, "-m", bert, "-o", out, "--json", "-q"))["rows"] == 60
     asked = ["search", out, "the compiler panics", "--where", "state=open", "-n", "2"]
-    table = CliRunner().invoke(app, asked)
-    assert "number" in table.stdout
-    hits = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["hits"]
+    assert "number" in aoe(*asked)
+    hits = json.loads(aoe(*asked, "--json"))["hits"]
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
-    wrong = CliRunner().invoke(app, ["search", out, "x", "--where", "state"])
-    assert "expected COLUMN=VALUE" in str(wrong.exception or wrong.output)
-    pairs = CliRunner().invoke(
-        app, ["duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60"]
-    )
-    assert len(json.loads(pairs.stdout)["pairs"]) == 60 * 59 / 2
-
-
-def dated(count: int = 40) -> pl.DataFrame:
-    """Texts of few words in a scrambled order of time, some at the same moment, one at none."""
-    random = np.random.default_rng(3)
-    days = random.permutation(count) // 2
-    texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
-    return pl.DataFrame(
-        {
-            "id": [f"a/b#{number}" for number in range(count)],
-            "text": texts,
-            "day": pl.Series([*days[:-1].tolist(), None], dtype=pl.Int64),
-        }
-    )
-
-
-@pytest.fixture(scope="module")
-def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dated") / "index"
-    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
-    aoe_train.index(rows, model=bert, out=out, cache=False, progress=False)
-    return out
-
-
-@pytest.mark.parametrize("by", ["both", "model", "words"])
-def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, dated_index: Path, by: str):
-    rows, out = dated(), dated_index
-    found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
-    assert (found.texts, found.undated) == (39, 1)
-    index = aoe_train.open_index(out, model=bert)
-    for place, row in enumerate(rows.iter_rows(named=True)):
-        own = found.hits.filter(pl.col("place1") == place)
-        wanted = (
-            [] if row["day"] is None else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
-        )
-        assert own["place2"].to_list() == [hit.place for hit in wanted]
-        assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
-        for name in ("score", "cosine", "words"):
-            assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
-        assert all(day < row["day"] for day in own["day_2"])
-    assert found.hits["rank"].max() == 5
-    assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
-
-
-def test_each_text_finds_all_others_and_never_itself_without_a_column(dated_index: Path):
-    hits = aoe_train.search_every(dated_index, top=100, by="model", progress=False).hits
-    assert hits.group_by("place1").len()["len"].to_list() == [39] * 40
-    assert hits.filter(pl.col("place1") == pl.col("place2")).height == 0
-
-
-def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path: Path):
-    encoder = Encoder.load(bert, prompts={"query": "the dog: "})
-    encoder.save(tmp_path / "model")
-    out, texts = tmp_path / "index", dated()["text"][:2].to_list()
-    aoe_train.index(dated(), model=tmp_path / "model", out=out, cache=False, progress=False)
-    opened, unopened = aoe_train.open_index(out), aoe_train.open_index(out, words_only=True)
-    wanted = encoder.encode(texts, prompt_name="query")
-    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    places = np.arange(2)
-    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
-    stored = opened.vectors.rows(places)
-    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
-    assert np.abs(stored - wanted).max() > 1e-4
-    for model, own in ((None, stored), (tmp_path / "model", wanted)):
-        hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
-        found = hits.filter(place1=1, place2=0)["cosine"].item()
-        assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-7)
-
-
-def test_rows_before_a_value_alone(bert: Path, dated_index: Path):
-    index = aoe_train.open_index(dated_index, model=bert)
-    text = index.texts([0])[0]
-    for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
-        found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
-        assert found == set(range(7))
-    for value in ("soon", 2**200):
-        with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
-            index.search(text, before={"day": value})
-    with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
-        index.search_every(before="age", progress=False)
-
-
-def test_each_on_the_command_line_writes_the_same_bytes_twice(
-    dated_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    index = str(dated_index)
-    for name in ("one", "two"):
-        words = ["search", index, "--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
-        assert json.loads(done.stdout) == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
-    assert Path("one").read_bytes() == Path("two").read_bytes()
-    for wrong, words in (
-        (["--every"], "expected a text to search for, or --every and --out"),
-        (["text", "--out", "x"], "expected a text to search for, or --every and --out"),
-        (["--every", "--out", "one"], "already exists"),
-        (["--every", "--out", "x", "--before", "day=3"], "--before COLUMN once"),
-    ):
-        refused = CliRunner().invoke(app, ["search", index, *wrong])
-        assert isinstance(refused.exception, ConfigError)
-        assert words in str(refused.exception)
-
-
-def test_a_long_text_comes_by_standard_input(dated_index: Path):
-    rows, out = dated(), dated_index
-    text = rows["text"][3] + "\n" + "x" * 300_000 + "é"
-    told = [
-        CliRunner().invoke(app, ["search", str(out), asked, "--by", "words", "--json"], input=given)
-        for asked, given in (("-", text.encode()), (text, None))
-    ]
-    assert told[0].exit_code == 0, told[0].output
-    assert json.loads(told[0].stdout) == json.loads(told[1].stdout)
-    assert json.loads(told[0].stdout)["hits"][0]["row"]["id"] == "a/b#3"
+    with pytest.raises(ConfigError, match="expected COLUMN=VALUE"):
+        aoe("search", out, "x", "--where", "state")
+    pairs = aoe("duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60")
+    assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2

@@ -1,19 +1,30 @@
-"""The nearest vectors: beside sorting all of them, and by the indexes of faiss."""
+"""The nearest vectors, vectors and words together, and each text of an index searched for in it."""
 
 from __future__ import annotations
 
+import json
+from math import log, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import aoe_train
+from aoe_train import Encoder, Hybrid
+from aoe_train.model.hybrid import TfIdf, fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching.build import measure
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.similarity.bm25 import Bm25
+from tests.aoe_train.shell import aoe
+from tests.aoe_train.test_search import QUIET
+from tests.aoe_train.tiny import WORDS
 
 
 def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
@@ -21,7 +32,7 @@ def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.data())
 def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
@@ -39,14 +50,6 @@ def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, co
         wanted = [*every[order], *[-1] * (count - len(order))]
         assert found.places[row].tolist() == wanted
         assert found.scores[row, : len(order)].tolist() == scores[order].tolist()
-
-
-def test_int8_stands_for_the_middle_of_its_steps():
-    vectors = unit(50, 16)
-    ranges = value_ranges([vectors])
-    stored = IndexVectors(quantized(vectors, "int8", ranges), ranges)
-    assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
-    assert nearest(stored, vectors[:5], 1).places[:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_path: Path):
@@ -70,19 +73,198 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_pat
     assert found.scores == pytest.approx(exact, abs=1e-6)
 
 
-def test_a_filter_is_kept_by_an_index_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_filter_is_kept_by_an_index_too_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setattr(module, "_FEW", 100)
     vectors = unit(2000, 16)
-    searcher = Searcher(IndexVectors(vectors), build(IndexVectors(vectors), "hnsw", tmp_path))
-    for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and by comparing with all
-        found = searcher.nearest(vectors[:5], 10, allowed)
-        assert np.isin(found.places, allowed).all()
-        assert found.places[0, 0] == 0
-
-
-def test_a_damaged_index_is_refused(tmp_path: Path):
-    pytest.importorskip("faiss")
+    ranges = value_ranges([vectors])
+    for stored in (IndexVectors(vectors), IndexVectors(quantized(vectors, "int8", ranges), ranges)):
+        searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
+        for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and comparing all
+            found = searcher.nearest(vectors[:5], 10, allowed)
+            assert np.isin(found.places, allowed).all()
+            assert found.places[0, 0] == 0
+    assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
         read(tmp_path, "hnsw")
+
+
+TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
+VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+NEAR_THE_FIRST = np.array([1, 0], np.float32)
+
+
+def test_each_side_is_scaled_to_its_own_range_and_weighted():
+    by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
+    assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
+    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
+    assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
+
+
+@pytest.mark.parametrize(("words", "index"), [("bm25", Bm25), ("tfidf", TfIdf)])
+def test_the_ends_of_the_weight_are_vectors_and_words_alone(words: Any, index: Any):
+    text = "E0277 when the window"
+    by_words = index(TEXTS).scores(text)
+    alone = Hybrid(TEXTS, VECTORS, weight=0, words=words).scores(text, NEAR_THE_FIRST)
+    low, high = by_words.min(), by_words.max()
+    assert alone == pytest.approx((by_words - low) / (high - low), abs=1e-6)
+    near = Hybrid(TEXTS, VECTORS, weight=1, words=words).scores(text, NEAR_THE_FIRST)
+    assert near == pytest.approx([1, 0, 0.6])  # cosines
+
+
+def test_what_neither_side_finds_alone_comes_first_together():
+    index = Hybrid(TEXTS, VECTORS, weight=0.5)
+    assert len(index) == 3
+    (best, score), (second, _) = index.best("E0277", NEAR_THE_FIRST, count=2)
+    assert (best, second) == (2, 0)
+    assert score == pytest.approx(0.5 * 0.6 + 0.5)
+    assert [place for place, _ in index.best("nothing known", NEAR_THE_FIRST)] == [0, 2, 1]
+
+
+def test_vectors_are_compared_as_their_model_says():
+    vectors = np.array([[2, 0], [1, 0]], np.float32)
+    texts = ["one", "two"]
+    found = {
+        how: Hybrid(texts, vectors, weight=1, similarity=how).scores("", NEAR_THE_FIRST).tolist()
+        for how in ("cosine", "dot", "euclidean")
+    }
+    assert found == {"cosine": [0, 0], "dot": [1, 0], "euclidean": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": 1.5}, "weight = 1.5: "),
+        ({"words": "bm42"}, "'bm42': "),
+        ({"similarity": "angle"}, "'angle': "),
+    ],
+)
+def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        Hybrid(TEXTS, VECTORS, **options)
+
+
+def test_texts_and_vectors_must_fit():
+    with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
+        Hybrid(TEXTS, VECTORS[:2])
+    with pytest.raises(DataError, match="not numbers"):
+        Hybrid(TEXTS, np.full((3, 2), np.nan, np.float32))
+    with pytest.raises(
+        DataError, match=r"shape \(3,\), those of the index \(2,\); encode both with one model"
+    ):
+        Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
+
+
+BOATS = ["red boat", "red car red", "blue", "..."]
+
+
+def test_a_cosine_by_hand():
+    red, rare = 1 + log(5 / 3), 1 + log(5 / 2)
+    twice = (1 + log(2)) * red
+    by_hand = [red / sqrt(red**2 + rare**2), twice / sqrt(twice**2 + rare**2), 0, 0]
+    assert TfIdf(BOATS).scores("RED") == pytest.approx(by_hand, abs=1e-6)
+    for text in ("green", "", "!"):
+        assert TfIdf(BOATS).scores(text).tolist() == [0, 0, 0, 0]
+    assert TfIdf([]).scores("red").tolist() == []
+
+
+def dated(count: int = 40) -> pl.DataFrame:
+    """Texts of few words in a scrambled order of time, some at the same moment, one at none."""
+    random = np.random.default_rng(3)
+    days = random.permutation(count) // 2
+    texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
+    return pl.DataFrame(
+        {
+            "id": [f"a/b#{number}" for number in range(count)],
+            "text": texts,
+            "day": pl.Series([*days[:-1].tolist(), None], dtype=pl.Int64),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dated") / "index"
+    rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
+    aoe_train.index(rows, model=bert, out=out, **QUIET)
+    return out
+
+
+@pytest.mark.parametrize("by", ["both", "model", "words"])
+def test_each_text_finds_what_a_search_among_older_rows_finds(bert: Path, dated_index: Path, by: str):
+    rows, out = dated(), dated_index
+    found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
+    assert (found.texts, found.undated) == (39, 1)
+    index = aoe_train.open_index(out, model=bert)
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        own = found.hits.filter(pl.col("place1") == place)
+        wanted = (
+            [] if row["day"] is None else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
+        )
+        assert own["place2"].to_list() == [hit.place for hit in wanted]
+        assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
+        for name in ("score", "cosine", "words"):
+            assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+        assert all(day < row["day"] for day in own["day_2"])
+    assert found.hits["rank"].max() == 5
+    everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
+    assert everything.group_by("place1").len()["len"].to_list() == [39] * 40  # all others, never itself
+    assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
+
+
+def test_a_model_with_a_prompt_for_queries_searches_with_it(bert: Path, tmp_path: Path):
+    encoder = Encoder.load(bert, prompts={"query": "the dog: "})
+    encoder.save(tmp_path / "model")
+    out, texts = tmp_path / "index", dated()["text"][:2].to_list()
+    aoe_train.index(dated(), model=tmp_path / "model", out=out, **QUIET)
+    opened, unopened = aoe_train.open_index(out), aoe_train.open_index(out, words_only=True)
+    wanted = encoder.encode(texts, prompt_name="query")
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    places = np.arange(2)
+    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
+    stored = opened.vectors.rows(places)
+    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
+    assert np.abs(stored - wanted).max() > 1e-4
+    for model, own in ((None, stored), (tmp_path / "model", wanted)):
+        hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
+        found = hits.filter(place1=1, place2=0)["cosine"].item()
+        assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-7)
+
+
+def test_rows_before_a_value_only(bert: Path, dated_index: Path):
+    index = aoe_train.open_index(dated_index, model=bert)
+    text = index.texts([0])[0]
+    for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
+        found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
+        assert found == set(range(7))
+    for value in ("soon", 2**200):
+        with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
+            index.search(text, before={"day": value})
+    with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
+        index.search_every(before="age", progress=False)
+
+
+def test_each_on_the_command_line_writes_the_same_bytes_twice(dated_index: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
+        printed = json.loads(aoe("search", dated_index, *flags))
+        assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
+    assert Path("one").read_bytes() == Path("two").read_bytes()
+    for wrong, words in (
+        (["--every"], "expected a text to search for, or --every and --out"),
+        (["text", "--out", "x"], "expected a text to search for, or --every and --out"),
+        (["--every", "--out", "one"], "already exists"),
+        (["--every", "--out", "x", "--before", "day=3"], "--before COLUMN once"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe("search", dated_index, *wrong)
+
+
+def test_a_long_text_comes_by_standard_input(dated_index: Path):
+    text = dated()["text"][3] + "\n" + "x" * 300_000 + "é"
+    flags = ("--by", "words", "--json")
+    found = json.loads(aoe("search", dated_index, "-", *flags, stdin=text))
+    assert found == json.loads(aoe("search", dated_index, text, *flags))
+    assert found["hits"][0]["row"]["id"] == "a/b#3"

@@ -92,32 +92,24 @@ def waiting(server: EmbeddingServer) -> int:
 @pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
 def test_openai_s_client_gets_the_vectors_of_encode(
     server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
-) -> None:
+):
     texts = [*sentences(20), LONG]
-    more: dict[str, Any] = {} if encoding is None else {"encoding_format": encoding}
-    if dimensions is not None:
-        more["dimensions"] = dimensions
+    given = {"encoding_format": encoding, "dimensions": dimensions}
+    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     reply = client(server).embeddings.create(input=texts, model="m", **more)
-    found = np.array([_numbers(entry.embedding) for entry in reply.data], np.float32)
-    np.testing.assert_allclose(found, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    vectors: list[Any] = [entry.embedding for entry in reply.data]
+    if encoding == "base64":  # which the client decodes itself only by default
+        vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
+    np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
     assert [entry.index for entry in reply.data] == list(range(len(texts)))
     tokens = int(encoder.tokens(texts).lengths.sum())
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (tokens, tokens, "m")
-
-
-def _numbers(embedding: Any) -> Any:
-    """The client reads base64 itself where nobody asked for it."""
-    return np.frombuffer(base64.b64decode(embedding), "<f4") if isinstance(embedding, str) else embedding
-
-
-def test_one_text_its_prompt_and_the_models(server: EmbeddingServer, encoder: Encoder) -> None:
-    asked = client(server)
-    reply = asked.embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
-    np.testing.assert_allclose(reply.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
-    assert [model.id for model in asked.models.list()] == ["m"]
-    assert asked.models.retrieve("m").id == "m"
+    one = client(server).embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
+    np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert [model.id for model in client(server).models.list()] == ["m"]
+    assert client(server).models.retrieve("m").id == "m"
     with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
-        asked.embeddings.create(input="a dog", model="text-embedding-3-small")
+        client(server).embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
 @pytest.mark.parametrize(
@@ -142,16 +134,14 @@ def test_one_text_its_prompt_and_the_models(server: EmbeddingServer, encoder: En
         ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
     ],
 )
-def test_what_can_not_be_encoded_is_told(
-    server: EmbeddingServer, body: object, status: int, words: str
-) -> None:
+def test_what_can_not_be_encoded_is_told(server: EmbeddingServer, body: object, status: int, words: str):
     answer = post(server, body)
     assert answer.status_code == status
     assert re.search(words, answer.json()["error"]["message"])
     assert alive(server)
 
 
-def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> None:
+def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer):
     answer, _ = raw(server, head(server, "Content-Length: 1073741824"))
     assert answer.startswith(b"HTTP/1.1 413 ")
     chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
@@ -169,13 +159,13 @@ def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer) -> Non
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
     ],
 )
-def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]) -> None:
+def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]):
     answer, _ = raw(server, *parts)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
     assert alive(server)
 
 
-def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer) -> None:
+def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer):
     body = {"input": "a dog"}
     assert post(server, body, Host="evil.example").status_code == 421
     assert post(server, body, Origin="http://evil.example").status_code == 403
@@ -187,24 +177,19 @@ def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingSe
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
-def test_a_key_is_asked_of_all_but_health(encoder: Encoder) -> None:
+def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
         with pytest.raises(openai.AuthenticationError, match="a key is needed"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
-        for given in (
-            {},
-            {"Authorization": KEY},
-            {"Authorization": "Bearer "},
-            {"Authorization": "Bearer \xff"},
-        ):
-            answer = post(server, {"input": "a dog"}, **given)
+        for value in (None, KEY, "Bearer ", "Bearer \xff"):
+            answer = post(server, {"input": "a dog"}, **({} if value is None else {"Authorization": value}))
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
 
 
-def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch):
     for options, words in (
         ({"host": "0.0.0.0"}, "others could ask this server"),
         ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
@@ -221,16 +206,14 @@ def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch: pyt
             aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
 
 
-def test_search_in_an_index(bert: Path, tmp_path: Path) -> None:
-    aoe_train.index(issues(), model=bert, out=tmp_path / "index", cache=False, progress=False)
-    with aoe_train.serve(bert, index=tmp_path / "index", port=0, progress=False) as server:
-        asked = {"text": sentences(60)[7], "top": 3, "where": {"state": "open"}, "before": {"number": 40}}
-        hits = post(server, asked, "/search").json()["hits"]
-        wanted = aoe_train.search(
-            tmp_path / "index", asked["text"], top=3, where={"state": "open"}, before={"number": 40}
-        )  # type: ignore[arg-type]
-        assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
-        assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
+def test_search_in_an_index(bert: Path, tmp_path: Path):
+    out = tmp_path / "index"
+    aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
+    with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
+        how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
+        hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
+        wanted = aoe_train.search(out, sentences(60)[7], **how)
+        assert [(hit["place"], hit["text"]) for hit in hits] == [(hit.place, hit.text) for hit in wanted]
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
             ({"text": " "}, "the text is empty"),
@@ -259,15 +242,15 @@ class Held(EmbedderWrapper):
         return self._embedder.encode(texts, prompt)
 
 
-def test_a_full_queue_says_when_to_come_again(encoder: Encoder) -> None:
+@pytest.mark.parametrize(("limits", "texts"), [({"queue": 4}, 6), ({"body_mib": 1, "held_mib": 1}, 1)])
+def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str, int], texts: int):
     held = Held(LocalEmbedder(encoder, "m"))
-    with serving(held, queue=4) as server, ThreadPoolExecutor(4) as pool:
-        first = pool.submit(post, server, {"input": ["a dog"] * 6})  # more than the queue, but nothing waits
+    with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, {"input": ["a dog"] * texts})  # more than the queue; nothing waits
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
-        assert answer.json()["error"]["code"] == "queue_full"
         with pytest.raises(openai.RateLimitError):
             client(server).embeddings.create(input="a cat", model="m")
         held.let.set()
@@ -275,18 +258,7 @@ def test_a_full_queue_says_when_to_come_again(encoder: Encoder) -> None:
         assert alive(server)
 
 
-def test_bodies_together_are_bounded(encoder: Encoder) -> None:
-    held = Held(LocalEmbedder(encoder, "m"))
-    with serving(held, body_mib=1, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        held.begun.wait(60)
-        assert post(server, {"input": "a cat"}).status_code == 429
-        held.let.set()
-        assert first.result().status_code == 200
-        assert alive(server)
-
-
-def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder) -> None:
+def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -305,9 +277,7 @@ def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder) ->
             np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
-def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(
-    encoder: Encoder, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(encoder: Encoder, capfd):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(3) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -322,7 +292,7 @@ def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(
     assert "the model failed" in capfd.readouterr().err
 
 
-def test_a_body_that_does_not_arrive_is_given_up(encoder: Encoder) -> None:
+def test_a_body_that_does_not_arrive_is_given_up(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), receive_s=0.3) as server:
         assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
         assert alive(server)

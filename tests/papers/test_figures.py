@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from pairkit.app.errors import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
+from papers.figures.style import drawing, image
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -53,7 +55,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_path: Path) -> None:
+def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_path: Path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
@@ -76,14 +78,15 @@ def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_pa
     found = record["halves"]["bert"]
     apart = np.linalg.norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
     assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
-    make_figures(request, out, lambda _: None)
-    assert files(out) == before  # the same bytes again
+    again = tmp_path / "again"
+    make_figures(replace(request, kind="halves"), again, lambda _: None)
+    assert {name: before[name] for name in before if "halves-" in name}.items() <= files(again).items()
     (out / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"holds notes\.txt, which is no part of a set of figures"):
         make_figures(request, out, lambda _: None)
 
 
-def test_curves_of_runs(tmp_path: Path) -> None:
+def test_curves_of_runs(tmp_path: Path):
     models = [write_run(tmp_path / name) for name in ("one", "two")]
     printed = make_figures(Request(models, kind="curves"), tmp_path / "out", lambda _: None)
     assert printed["files"] == ["curves.png", "curves.svg"]
@@ -102,7 +105,7 @@ def test_curves_of_runs(tmp_path: Path) -> None:
             read_curves(write_run(tmp_path / "bad", **changes))
 
 
-def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one() -> None:
+def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     values = np.random.default_rng(0).beta(8, 1, 300)
     curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
     assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=1e-3)
@@ -116,7 +119,7 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one() -> None:
     ("labels", "expected"),
     [([0, 1, 1], [0, 1]), (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]), (np.arange(1, 2, 0.1), None)],
 )
-def test_groups_by_gold_score(labels: Any, expected: list[float] | None) -> None:
+def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
     at = levels(np.asarray(labels, float))
     assert at.tolist() == pytest.approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
     assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
@@ -131,7 +134,7 @@ def made(dim: int = 8) -> Pairs:
     return Pairs("made", texts, texts, labels, draw.normal(size=(60, dim)), rows, np.linspace(-1, 1, 30))
 
 
-def test_halves_of_the_pairs_in_the_zone() -> None:
+def test_halves_of_the_pairs_in_the_zone():
     found = halves(made(), Zone(above=0.5, perplexity=3), model="m")
     assert found.in_zone == len(found.numbers) == 15
     vectors = made().vectors
@@ -140,8 +143,8 @@ def test_halves_of_the_pairs_in_the_zone() -> None:
     fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
     assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)
     points = np.array([[0.0, 0], [3, 4]])
-    apart_once = distances(points, 2 * points, np.array([[0, 1]]))
-    assert (apart_once.real.mean, apart_once.imaginary.mean, apart_once.imaginary_larger) == (5, 10, 1)
+    once = distances(points, 2 * points, np.array([[0, 1]]))
+    assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +161,25 @@ def test_halves_of_the_pairs_in_the_zone() -> None:
         (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
     ],
 )
-def test_what_can_not_be_drawn(make: Any, message: str) -> None:
+def test_what_can_not_be_drawn(make: Any, message: str):
     with pytest.raises((ConfigError, DataError), match=message):
         make()
+
+
+def test_a_figure_is_the_same_bytes_whatever_the_machine_is_set_to():
+    mpl = pytest.importorskip("matplotlib")
+
+    def drawn() -> list[bytes]:
+        from matplotlib.figure import Figure
+
+        with drawing({"font.size": 7, "svg.hashsalt": "x"}):
+            assert mpl.rcParams["font.size"] == 7
+            figure = Figure(figsize=(2, 1))
+            figure.subplots().plot([1, 3, 2])
+            return [image(figure, kind, dpi=50) for kind in ("png", "svg")]
+
+    expected = drawn()
+    assert expected[0].startswith(b"\x89PNG")
+    assert b"<dc:date>" not in expected[1]
+    with mpl.rc_context({"lines.linewidth": 9, "savefig.dpi": 300}):
+        assert drawn() == expected

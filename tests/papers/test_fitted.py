@@ -24,7 +24,7 @@ def drawn(count: int = 400, dim: int = 6) -> np.ndarray:
     return np.asarray(found, np.float32)
 
 
-def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions() -> None:
+def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions():
     vectors = drawn()
     encode = whitened(lambda texts: vectors[: len(texts)], ["text"] * 400)
     white = encode(["text"] * 400)
@@ -40,7 +40,7 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
         whitening(vectors[:1].repeat(4, 0), None)
 
 
-def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative() -> None:
+def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative():
     torch.manual_seed(0)
     flow = Flow(8).double()
     for weight in flow.parameters():
@@ -52,7 +52,7 @@ def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative() -> None
     )
 
 
-def test_a_fitted_flow_makes_vectors_likelier_and_a_seed_gives_one_flow() -> None:
+def test_a_fitted_flow_makes_vectors_likelier_and_a_seed_gives_one_flow():
     vectors = drawn(300, 8)
     begun = Flow(8)
     begun.begin(torch.from_numpy(vectors))
@@ -73,10 +73,9 @@ def written(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
-def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path) -> None:
-    path = written(
-        tmp_path / name, "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
-    )
+def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
+    text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
+    path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
     vectors, places = read_word_vectors(path)
     assert (vectors.shape, places[". ."]) == ((4, 2), 3)  # a word may hold spaces; of two the first counts
@@ -88,14 +87,14 @@ def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path) -> None:
     ("text", "row"),
     [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
 )
-def test_what_is_not_a_file_of_word_vectors_is_named_by_its_row(text: str, row: int, tmp_path: Path) -> None:
+def test_what_is_not_a_file_of_word_vectors_is_named_by_its_row(text: str, row: int, tmp_path: Path):
     with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
         read_word_vectors(written(tmp_path / "w.txt", text))
     with pytest.raises(DataError, match="no word vectors"):
         read_word_vectors(written(tmp_path / "empty.txt", ""))
 
 
-def test_a_bilstm_of_word_vectors_is_a_model_that_padding_does_not_change(tmp_path: Path) -> None:
+def test_a_bilstm_of_word_vectors_is_a_model_that_padding_does_not_change(tmp_path: Path):
     words = written(tmp_path / "w.txt", "a 1 0 0\ndog 0 1 0\nruns 0 0 1\n")
     write_bilstm(words, tmp_path / "bilstm", size=4)
     model: Any = AutoModel.from_pretrained(tmp_path / "bilstm")

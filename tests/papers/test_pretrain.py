@@ -4,21 +4,17 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
 from pairkit.app.errors import ConfigError, DataError
-from papers.ran.corpus import Corpus
-from papers.ran.masking import MaskedSequences, Vocabulary
 from papers.ran.pretrain import _arguments, _batch, pretrain
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.settings import MaskSettings, PretrainSettings, RanSizes
+from tests.aoe_train.conftest import Killed
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
@@ -26,10 +22,8 @@ SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     choose = random.Random(0)
-    rows = []
-    for _ in range(60):
-        animal, size = choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])
-        rows.append(f"the {size} {animal} is eating the {size} apple and the {animal} is running")
+    drawn = [(choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])) for _ in range(60)]
+    rows = [f"the {size} {who} is eating the {size} apple and the {who} is running" for who, size in drawn]
     path = tmp_path / "texts.txt"
     path.write_text("\n".join([*rows, " ".join(rows[:6])]))
     return path
@@ -76,7 +70,7 @@ def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
-def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str) -> None:
+def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str):
     run = settings(texts, bert, **changes)
     with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* lower --lr .*--fresh") as caught:
         pretrain(run, progress=False)
@@ -94,14 +88,6 @@ def test_epochs_read_every_sequence(texts: Path, bert: Path):
     assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
 
 
-@given(st.integers(0, 40))
-def test_tokens_are_those_of_the_examples(examples: int):
-    corpus = Corpus(np.arange(30), np.array([0, 4, 9, 10, 30]), 3, 0, 0)
-    vocabulary = Vocabulary(1, np.zeros(30, bool), np.arange(30) < 2)
-    sequences = MaskedSequences(corpus, vocabulary, MaskSettings(), seed=1, examples=40)
-    assert sequences.tokens(examples) == sum(len(sequences[n]["input_ids"]) for n in range(examples))
-
-
 def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda self: getattr(self, "_n_gpu", 4) or 4))
     args = _arguments(settings(texts, bert), tmp_path)
@@ -109,14 +95,8 @@ def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, mo
     assert _batch(args) == 8
 
 
-class Killed(BaseException):
-    pass
-
-
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_a_killed_run_goes_on_to_the_same_weights(
-    texts: Path, bert: Path, monkeypatch: pytest.MonkeyPatch, checkpointing: bool
-):
+def test_a_killed_run_goes_on_to_the_same_weights(texts: Path, bert: Path, monkeypatch, checkpointing: bool):
     undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
     expected = pretrain(undisturbed, progress=False)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)
@@ -144,20 +124,16 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_a_folder_is_replaced_only_if_fresh(texts: Path, bert: Path):
-    pretrain(settings(texts, bert, steps=1), progress=False)
+def test_begins_with_another_encoders_embeddings_and_a_folder_is_replaced_only_if_fresh(
+    texts: Path, bert: Path
+):
+    sizes = SIZES.model_copy(update={"dim": 999})
+    how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
+    model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"])
+    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
     with pytest.raises(ConfigError, match="already exists"):
         pretrain(settings(texts, bert, steps=1), progress=False)
     assert pretrain(settings(texts, bert, steps=2, fresh=True), progress=False)["steps"] == 2
-
-
-def test_begins_with_another_encoders_embeddings(texts: Path, bert: Path):
-    sizes = SIZES.model_copy(update={"dim": 999})
-    begun = settings(
-        texts, bert, tokenizer=None, init_from=bert, sizes=sizes, steps=1, lr=1e-9, weight_decay=0
-    )
-    model = AutoModel.from_pretrained(pretrain(begun, progress=False)["out"])
-    torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
 
 
 def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +18,12 @@ from pairkit.app.errors import ConfigError, DataError
 from papers.__main__ import load_commands
 from papers.app import app
 from papers.methods.bilstm import write_bilstm
-from papers.reproduce.bench import Bench, Record
+from papers.reproduce.bench import Record
 from papers.reproduce.consent import asks
 from papers.reproduce.material import Material, material, prepare
 from papers.reproduce.plan import Places, merged, plan
 from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Wanted, reproduce
-from papers.reproduce.scoring import Scoring
 from papers.reproduce.table import markdown, summary
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import save_words
@@ -72,6 +72,7 @@ backbone = "somebody/bert"
 source = { train = "somebody/pairs" }
 evaluate = [{ suite = "sts" }]
 """
+PLACES = Places(Path("d"), Path("w"))
 NONE = 'name = "none"\ntrain = false'
 
 
@@ -108,19 +109,19 @@ def changed(place: Path, old: str, new: str) -> Recipe:
     return read_recipe(str(place / "changed.toml"))
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_our_recipes_are_sound(name: str) -> None:
-    found = read_recipe(name)
-    assert "full" in found.scales
-    for scale in found.scales:
-        runs, _ = plan(found, scale, Places(Path("data"), Path("work")))
-        assert runs
-        assert all("{" not in run.backbone for run in runs)
+def test_our_recipes_are_sound():
+    for name in recipe_names():
+        found = read_recipe(name)
+        assert "full" in found.scales
+        for scale in found.scales:
+            runs, _ = plan(found, scale, PLACES)
+            assert runs
+            assert all("{" not in run.backbone for run in runs)
 
 
-def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
+def test_rows_come_seed_by_seed_and_layers_in_order(place: Path, recipe: Recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
-    runs, skipped = plan(recipe, "small", Places(Path("d"), Path("w")), assignments=given)
+    runs, skipped = plan(recipe, "small", PLACES, assignments=given)
     rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
     assert [(run.row, run.seed) for run in runs] == rows
     assert not skipped
@@ -134,61 +135,53 @@ def test_rows_come_seed_by_seed_and_layers_in_order(recipe: Recipe) -> None:
     assert [run.train for run in runs] == [False, True, True, True, True]
     below = {"a": {"x": 1, "y": 2}, "b": 1}
     assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {"a": {"x": 1, "y": 3}, "b": {"z": 1}}
-
-
-def test_a_method_brings_its_learning_rate_unless_it_is_given(place: Path) -> None:
-    places = Places(Path("d"), Path("w"))
-    runs, _ = plan(changed(place, "optim.lr = 1e-3\n", ""), "small", places, only=["CT"])
-    assert runs[0].settings["optim"]["lr"] == 1e-5
-
-
-def test_a_row_may_be_left_out_and_smoke_is_small_with_little_of_everything(recipe: Recipe) -> None:
-    runs, skipped = plan(recipe, "full", Places(None, Path("w")))
+    runs, skipped = plan(recipe, "full", PLACES)
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
-    at = recipe.at("smoke")
+    at = recipe.at("smoke")  # small, with little of everything
     assert (at.seeds, at.source.rows) == ((0,), 16)
-    runs, _ = plan(recipe, "smoke", Places(Path("d"), Path("w")))
+    runs, _ = plan(recipe, "smoke", PLACES)
     assert runs[1].settings["optim"]["epochs"] == 1
+    runs, _ = plan(changed(place, "optim.lr = 1e-3\n", ""), "small", PLACES, only=["CT"])
+    assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
 
 
-def test_some_rows_and_bare_texts(place: Path) -> None:
-    places = Places(place / "data", place / "work")
+def table(path: Path, *rows: str) -> None:
+    path.write_text("\n".join(rows) + "\n")
+
+
+def test_some_rows_and_bare_texts(place: Path):
+    data, places = place / "data", Places(place / "data", place / "work")
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
     found = material(source, places)
     rows = pl.read_parquet(found.train)
     assert (rows.columns, rows.height) == (["text1", "text2", "label"], 10)
-    assert found.dev == str(place / "data" / "dev.tsv")
+    assert found.dev == str(data / "dev.tsv")
     assert material(source, places) == found
     whole = source.model_copy(update={"rows": None})
-    assert material(whole, places) == Material(str(place / "data/train.tsv"), str(place / "data/dev.tsv"))
+    assert material(whole, places) == Material(str(data / "train.tsv"), str(data / "dev.tsv"))
     assert pl.read_parquet(material(whole, places, Texts()).train)["text"].is_unique().all()
-    (place / "data" / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
-    texts = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
-    chosen = material(whole, places, texts).train
+    table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
+    chosen = material(whole, places, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)).train
     assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    negatives = [{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}]
-    (place / "data" / "triplets.jsonl").write_text("\n".join(map(json.dumps, negatives)))
+    table(data / "triplets.jsonl", json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}))
     bare = material(Source(train="{data}/triplets.jsonl"), places, Texts()).train
     assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
-
-
-def test_words_for_labels_are_replaced_in_held_out_rows_too(place: Path) -> None:
-    for name in ("words", "held"):
-        rows = "".join(f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8))
-        (place / "data" / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + rows)
+    for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
+        rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
+        table(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
-    places = Places(place / "data", place / "work")
     assert material(source, places).labels == {"yes": 1, "no": 0}
     cut = material(source.model_copy(update={"rows": 4}), places)
     assert cut.labels is None
     assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
 
 
-def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path) -> None:
+def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: Path):
     for split in ("train", "validation", "test"):
-        rows = "".join(f"{split} {n},b {n},{n % 2}\n" for n in range(6))
-        (tmp_path / f"{split}.csv").write_text("text1,text2,label\n" + rows)
+        table(
+            tmp_path / f"{split}.csv", "text1,text2,label", *(f"{split} {n},b {n},{n % 2}" for n in range(6))
+        )
     places = Places(tmp_path, tmp_path / "work")
     assert material(Source(train="{data}"), places) == Material(str(tmp_path), None)
     assert material(Source(train="{data}", rows=3), places).dev == str(tmp_path)
@@ -197,29 +190,7 @@ def test_a_cut_dataset_keeps_its_validation_split_and_none_means_none(tmp_path: 
     assert pl.read_parquet(bare.train).height == 6
 
 
-@pytest.mark.parametrize("change", ["optim.lr=0.5", "train.tsv", "dev.tsv"])
-def test_a_key_depends_on_all_that_decides(place: Path, recipe: Recipe, change: str) -> None:
-    places = Places(place / "data", place / "out" / "data")
-
-    def key(*assignments: str) -> str:
-        (run,), _ = plan(recipe, "small", places, only=["CoSENT"], seeds=[0], assignments=assignments)
-        at = recipe.at("small")
-        scoring = Scoring(at.evaluate, places, at.precision)
-        return Bench(place / "out", at, places, scoring, silent, keep=False)._key(run)
-
-    before = key()
-    assert key() == before
-    if "=" in change:
-        assert key(change) != before
-    else:
-        path = place / "data" / change
-        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-        assert key() != before
-
-
-def test_a_table_is_made_and_finished_runs_are_not_repeated(
-    place: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_made_and_finished_runs_are_not_repeated(place: Path, recipe: Recipe, monkeypatch):
     told: list[str] = []
     found = reproduce(recipe, wanted(place), say=told.append)
     assert [(row["row"], row["seeds"]) for row in found["rows"]] == [("none", 1), ("CoSENT", 2), ("CT", 2)]
@@ -237,9 +208,14 @@ def test_a_table_is_made_and_finished_runs_are_not_repeated(
     assert some["rows"] == found["rows"]
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, wanted(place), say=silent) == found
+    for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
+        with pytest.raises(TypeError):
+            reproduce(recipe, wanted(place, assignments=assignments), say=silent)
+        path = place / "data" / "train.tsv"
+        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
 
 
-def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe) -> None:
+def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: Recipe):
     only = wanted(place, only=("CT",), seeds=(1,), keep=True)
     first = reproduce(recipe, only, say=silent)
     (record,) = (place / "out" / "runs").iterdir()
@@ -251,7 +227,7 @@ def test_a_lost_record_is_made_again_with_the_same_figures(place: Path, recipe: 
     assert [row["row"] for row in reproduce(recipe, fresh, say=silent)["rows"]] == ["none"]
 
 
-def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe) -> None:
+def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe):
     told: list[str] = []
     hot = wanted(place, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
     with pytest.raises(ConfigError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
@@ -265,21 +241,21 @@ def test_one_run_that_fails_does_not_stop_the_others(place: Path, recipe: Recipe
 @pytest.mark.parametrize(
     ("row", "differs"),
     [
-        ('name = "other"\ntrain = false\nwhiten = { dim = 4 }', True),
-        ('name = "other"\ntrain = false\nflow = {}', True),
-        ('name = "other"\ntrain = false\nmethod = "promptbert"\nsettings.encoder.max_length = 40', True),
-        ('name = "other"\ntrain = false\nsettings.encoder.pooling = "max"', True),
-        ('name = "other"\ntrain = false\nsettings.encoder.pooling = "cls"', False),  # as it is in any case
+        ("whiten = { dim = 4 }", True),
+        ("flow = {}", True),
+        ('method = "promptbert"\nsettings.encoder.max_length = 40', True),
+        ('settings.encoder.pooling = "max"', True),
+        ('settings.encoder.pooling = "cls"', False),  # as it is in any case
     ],
 )
-def test_rows_may_read_the_backbone_otherwise(place: Path, row: str, differs: bool) -> None:
-    made = changed(place, NONE, f"{NONE}\n\n[[runs]]\n{row}")
+def test_rows_may_read_the_backbone_otherwise(place: Path, row: str, differs: bool):
+    made = changed(place, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, wanted(place, only=("none", "other")), say=silent)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
 
 
-def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch):
     monkeypatch.setattr(write_bilstm, "__defaults__", (6,))
     words = save_words(place / "words.txt")
     row = f'name = "words"\nbackbone = "{words}"\nmethod = "infersent"\n'
@@ -305,14 +281,14 @@ def test_a_row_may_begin_with_word_vectors(place: Path, monkeypatch: pytest.Monk
         ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
     ],
 )
-def test_bad_recipes_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str) -> None:
+def test_bad_recipes_are_found_before_anything_is_trained(place: Path, old: str, new: str, says: str):
     with pytest.raises(ConfigError) as caught:
         reproduce(changed(place, old, new), wanted(place), say=silent)
     assert says in str(caught.value)
     assert not (place / "out" / "runs").exists()
 
 
-def test_what_is_absent_is_named(place: Path, recipe: Recipe) -> None:
+def test_what_is_absent_is_named(place: Path, recipe: Recipe):
     with pytest.raises(ConfigError, match=r"no such recipe; there are .*stsb"):
         read_recipe("nothing")
     places = Places(place, place)
@@ -335,7 +311,7 @@ def test_what_is_absent_is_named(place: Path, recipe: Recipe) -> None:
         reproduce(recipe, wanted(place), say=silent)
 
 
-def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch):
     places = Places(None, tmp_path)
     with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), places, silent)
@@ -350,7 +326,7 @@ def test_data_may_be_made_by_our_own_commands_only(tmp_path: Path, monkeypatch: 
     assert told == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2  # done once
 
 
-def test_mean_and_deviation_by_hand(recipe: Recipe) -> None:
+def test_mean_and_deviation_by_hand(recipe: Recipe):
     records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
     (row,) = summary(recipe, records, ["held"])
     assert row["figures"]["held"]["mean"] == pytest.approx(85)
@@ -370,40 +346,29 @@ def papers(*arguments: object) -> None:
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 
 
-def test_the_command_lists_recipes_and_shows_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_recipes_and_shows_runs(place: Path, monkeypatch, capsys):
     papers("--list", "--json")
     assert list(json.loads(capsys.readouterr().out)) == recipe_names()
-    papers(place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out", "--dry-run")
+    given = (place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out")
+    papers(*given, "--dry-run")
     assert "CoSENT, seed 1: " in capsys.readouterr().out
-    papers(
-        place / "tiny.toml", "--data-dir", place / "data", "--out", place / "out", "--only", "none", "--json"
-    )
-    told = json.loads(capsys.readouterr().out)
-    assert [row["row"] for row in told["rows"]] == ["none"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+    papers(*given, "--only", "none", "--json")
+    assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
+    monkeypatch.chdir(place)
+    for arguments, words in (
         ((), "name a recipe; `python -m papers reproduce --list` lists them"),
         (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small, full"),
         (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
         (("nothing",), "nothing: no such recipe"),
         (("stsb",), "needs --data-dir"),
-    ],
-)
-def test_bad_flags_are_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError) as caught:
-        papers(*arguments)
-    assert says in str(caught.value)
+    ):
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            papers(*arguments)
 
 
 def test_a_recipe_of_others_shows_what_it_runs_and_loads_and_waits_for_consent(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    place: Path, monkeypatch, capsys
+):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = changed(place, "rows = 16", command)
     assert asks(found, "small") == ["runs    gis detect --work {work}/w"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper
+from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, in_batches
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Display, Listener, Progress
 from pairkit.app.terminal import say
@@ -56,7 +56,7 @@ class CachedEmbedder(EmbedderWrapper):
         stage, done = f"encode with {self.name}", len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
-            for batch in _batches(sorted(missing, key=len, reverse=True)):
+            for batch in in_batches(sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS):
                 vectors = self._embedder.encode(batch, prompt)
                 if matrix is None:
                     matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
@@ -118,18 +118,6 @@ def same_model(one: np.ndarray, other: np.ndarray) -> bool:
     if one.shape != other.shape:
         return False
     return bool(np.linalg.norm(one - other) <= _APART * np.linalg.norm(other))
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """Some texts at a time, of which long ones make fewer."""
-    start = characters = 0
-    for place, text in enumerate(texts):
-        characters += len(text)
-        if place - start == _TEXTS or (place > start and characters > _CHARACTERS):
-            yield texts[start:place]
-            start, characters = place, len(text)
-    if start < len(texts):
-        yield texts[start:]
 
 
 class VectorStore:

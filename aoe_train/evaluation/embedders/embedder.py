@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -41,30 +41,11 @@ class Endpoint:
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    @property
-    def name(self) -> str:
-        """As shown to people: a folder's name, a Hub id, a model's name at its endpoint."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """A digest of all that the vectors depend on; equal identities give equal vectors."""
-        ...
-
-    @property
-    def separator(self) -> str:
-        """Put between two texts that shall be read as one input, such as " [SEP] "."""
-        ...
-
-    @property
-    def prompts(self) -> NamedPrompts:
-        """The prompts that the model knows."""
-        ...
-
-    @property
-    def similarity(self) -> Similarity:
-        """What its vectors are compared by."""
-        ...
+    name: str  # as shown to people: a folder's name, a Hub id, a model's name at its endpoint
+    identity: str  # a digest of all that the vectors depend on; equal identities give equal vectors
+    separator: str  # put between two texts that shall be read as one input, such as " [SEP] "
+    prompts: NamedPrompts  # those that the model knows
+    similarity: Similarity  # what its vectors are compared by
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim), of texts with the model's default prompt or this one."""
@@ -95,25 +76,24 @@ class PromptedEmbedder(EmbedderWrapper):
         return self._embedder.encode(texts, self._words if prompt is None else prompt)
 
 
-@runtime_checkable
-class TokenCounter(Protocol):
-    """An embedder that counts tokens."""
-
-    def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Tokens of each text with its default prompt, or with this one, as far as the model reads it."""
-        ...
-
-
 def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> np.ndarray:
-    """Tokens of each text, at least 1; words count as tokens where a model has none."""
-    if isinstance(embedder, TokenCounter):
-        return embedder.token_counts(texts, prompt)
-    return count_words(texts)
-
-
-def count_words(texts: list[str]) -> np.ndarray:
-    """Words of each text, at least 1."""
+    """Tokens of each text with a prompt, as far as the model reads it; words, if it has no `token_counts`."""
+    if hasattr(embedder, "token_counts"):
+        return np.asarray(embedder.token_counts(texts, prompt))
     return np.array([max(1, len(text.split())) for text in texts], np.int64)
+
+
+def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
+    """Some texts at a time: so many at most, of so many characters together; one long text goes alone."""
+    batch, characters = list[str](), 0
+    for text in texts:
+        if batch and (len(batch) == most_texts or characters + len(text) > most_characters):
+            yield batch
+            batch, characters = [], 0
+        batch.append(text)
+        characters += len(text)
+    if batch:
+        yield batch
 
 
 class LocalEmbedder:
@@ -134,7 +114,7 @@ class LocalEmbedder:
         return self._encoder.encode(texts, prompt=prompt)
 
     def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """See `TokenCounter`; it may be called in another thread than `encode`."""
+        """Tokens of each text; it may be called in another thread than `encode`."""
         return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aoe_train.evaluation.embedders.embedder import Endpoint
+from aoe_train.evaluation.embedders.embedder import Endpoint, in_batches
 from aoe_train.settings.prompts import NamedPrompts, written_out
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import (
@@ -70,7 +70,7 @@ class EndpointEmbedder:
         for text in texts:
             _check(text)
         sent = [written_out(prompt, text) for text in texts] if prompt else texts
-        return np.concatenate(run_anywhere(self._ask_all(list(_batches(sent)))))
+        return np.concatenate(run_anywhere(self._ask_all(list(in_batches(sent, _TEXTS, _CHARACTERS)))))
 
     async def _ask_all(self, batches: list[list[str]]) -> list[np.ndarray]:
         channel = Channel(self._connection, self._environ)
@@ -107,18 +107,6 @@ def _check(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{text[:_SHOWN]!r} holds half a surrogate pair, which can't be sent") from error
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        if batch and (len(batch) == _TEXTS or characters + len(text) > _CHARACTERS):
-            yield batch
-            batch, characters = [], 0
-        batch.append(text)
-        characters += len(text)
-    yield batch
 
 
 class _Vector(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens
+from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, in_batches
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
@@ -42,19 +42,6 @@ class _QueuedTexts(NamedTuple):
     tokens: int
     place: int
     job: _Job
-
-
-def _parts(texts: list[str]) -> Iterator[list[str]]:
-    """Texts in parts of so many characters as are read in some milliseconds, and at least a text."""
-    part, characters = list[str](), 0
-    for text in texts:
-        part.append(text)
-        characters += len(text)
-        if characters >= _CHARACTERS_READ:
-            yield part
-            part, characters = [], 0
-    if part:
-        yield part
 
 
 @dataclass(eq=False, slots=True)
@@ -98,7 +85,9 @@ class Batcher:
         came = loop.time()
         try:
             lengths: list[int] = []
-            for part in _parts(texts):  # one by one, so that other requests come in between
+            for part in in_batches(
+                texts, len(texts), _CHARACTERS_READ
+            ):  # one by one, so that other requests come in between
                 found = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
                 lengths += found.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())

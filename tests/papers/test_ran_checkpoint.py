@@ -1,15 +1,24 @@
+"""Checkpoints of TensorFlow: read, damaged, and converted to our RAN."""
+
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from aoe_train.model.ran import RanConfig
 from pairkit.app.errors import ConfigError, DataError
+from papers.ran import tensor_bundle
 from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
@@ -65,15 +74,8 @@ def test_our_own_style_is_the_same_but_for_the_norm_and_the_start():
 
 def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path: Path):
     model = convert_checkpoint(CHECKPOINT.with_name("ran.ckpt.index"), heads=3)
-    config = model.config
-    sizes = (
-        config.vocab_size,
-        config.hidden_size,
-        config.num_hidden_layers,
-        config.head_dim,
-        config.window_size,
-    )
-    assert sizes == (20, 8, 2, 4, 256)
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "window_size")
+    assert [getattr(model.config, name) for name in names] == [20, 8, 2, 4, 256]
     model.save_pretrained(tmp_path)
     again = RanForMaskedLM.from_pretrained(tmp_path)
     assert torch.equal(batch(again).cells, batch(model).cells)
@@ -85,21 +87,18 @@ def copy(folder: Path) -> Path:
     return folder
 
 
-def test_the_published_config_tells_heads_and_windows(tmp_path: Path):
-    (copy(tmp_path) / "config.json").write_text(
-        json.dumps({"head_num": 6, "window_size": 32, "vocab_size": 20})
-    )
+def test_heads_must_be_known_and_fit(tmp_path: Path):
+    for folder, heads, error, words in (
+        (CHECKPOINT, None, ConfigError, "number of heads"),
+        (CHECKPOINT, 5, ConfigError, "5 heads don't divide an attention of 12"),
+        (tmp_path, 3, DataError, "0 checkpoints"),
+    ):
+        with pytest.raises(error, match=words):
+            convert_checkpoint(folder, heads=heads)
+    published = {"head_num": 6, "window_size": 32, "vocab_size": 20}
+    (copy(tmp_path) / "config.json").write_text(json.dumps(published))
     config = convert_checkpoint(tmp_path).config
     assert (config.num_attention_heads, config.head_dim, config.window_size) == (6, 2, 32)
-
-
-def test_heads_must_be_known_and_fit(tmp_path: Path):
-    with pytest.raises(ConfigError, match="number of heads"):
-        convert_checkpoint(CHECKPOINT)
-    with pytest.raises(ConfigError, match="5 heads don't divide an attention of 12"):
-        convert_checkpoint(CHECKPOINT, heads=5)
-    with pytest.raises(DataError, match="0 checkpoints"):
-        convert_checkpoint(tmp_path, heads=3)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +110,67 @@ def test_heads_must_be_known_and_fit(tmp_path: Path):
         (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
     ],
 )
-def test_other_variables_are_refused(change, message: str, monkeypatch: pytest.MonkeyPatch):
+def test_other_variables_are_refused(change, message: str, monkeypatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
     monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)
     with pytest.raises(DataError, match=message):
         convert_checkpoint(CHECKPOINT, heads=3)
+
+
+def test_reads_what_tensorflow_reads():
+    variables = read_bundle(CHECKPOINT)
+    assert len(variables) == 86
+    assert variables["rannet/ran-1/encode-attn/dense-o/kernel"].shape == (12, 8)
+    values = np.concatenate([value.ravel() for value in variables.values()])
+    assert values.dtype == np.float32
+    np.testing.assert_array_equal(values, np.load(f"{CHECKPOINT}.npy"))
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return copy(tmp_path) / "ran.ckpt"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
+        (lambda index, data: data.write_bytes(data.read_bytes()[:-1]), "not shape .* within the file"),
+        (lambda index, data: index.unlink(), r"ran\.ckpt\.index: not readable"),
+        (lambda index, data: index.write_bytes(b""), "no index of a TensorFlow checkpoint"),
+        (lambda index, data: index.write_bytes(b"x" * 100), "no index of a TensorFlow checkpoint"),
+        (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
+    ],
+)
+def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
+    damage(Path(f"{checkpoint}.index"), Path(f"{checkpoint}.data-00000-of-00001"))
+    with pytest.raises(DataError, match=words):
+        read_bundle(checkpoint)
+
+
+def test_each_damaged_byte_of_the_blocks_is_noticed(checkpoint: Path):
+    index = Path(f"{checkpoint}.index")
+    whole = index.read_bytes()
+    for place in range(0, 3000, 97):
+        index.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        with pytest.raises(DataError, match=r"damaged|compressed"):
+            read_bundle(checkpoint)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=8),
+    st.integers(0, 200),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_mutated_index_is_data_or_an_error(
+    checkpoint: Path, monkeypatch, places: list[tuple[int, int]], cut: int
+):
+    """Checksums are made to fit, so that the code behind them is reached."""
+    monkeypatch.setattr(tensor_bundle, "_masked_crc32c", lambda _: ANY)
+    content = bytearray(Path(f"{CHECKPOINT}.index").read_bytes())
+    for place, value in places:
+        content[place % len(content)] = value
+    Path(f"{checkpoint}.index").write_bytes(content[cut:])
+    with suppress(DataError):
+        read_bundle(checkpoint)

@@ -1,0 +1,16 @@
+"""A command of `aoe` in this process."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner
+
+from aoe_train.cli import app
+
+
+def aoe(*arguments: object, stdin: str | bytes | None = None) -> str:
+    """What a command prints on stdout; its error is raised."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout

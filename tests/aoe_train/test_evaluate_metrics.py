@@ -1,0 +1,279 @@
+"""Metrics of pairs against hand-worked values, scipy and scikit-learn; vectors of tasks."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
+
+from aoe_train.evaluation.dev import dev_metric, is_nearer, reciprocal_ranks
+from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation, spearman
+from aoe_train.evaluation.pairs import PairTask
+from aoe_train.evaluation.resample import intervals
+from aoe_train.evaluation.tasks import TaskVectors
+from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
+from aoe_train.records import Examples
+from aoe_train.settings.training import Similarity
+from pairkit.app.errors import DataError
+
+BINARY = st.lists(
+    # few distinct cosines, so that there are ties; how often each pair stands
+    st.tuples(st.integers(-5, 5).map(lambda tenth: tenth / 10), st.integers(0, 1), st.integers(0, 3)),
+    min_size=2,
+    max_size=30,
+).filter(lambda rows: len({c for c, _, n in rows if n}) > 1 and len({label for _, label, n in rows if n}) > 1)
+
+
+def best(score, labels: np.ndarray, cosines: np.ndarray) -> float:
+    """The largest score over all thresholds, one of which lets nothing through."""
+    limits = [*np.unique(cosines), 2.0]
+    return max(score(labels, (cosines >= limit).astype(int)) for limit in limits)
+
+
+def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
+    """Each pair as 0 or 1 at the best thresholds of the folds that it is not in, for F1 and accuracy."""
+    order = [*np.flatnonzero(labels == 0), *np.flatnonzero(labels == 1)]
+    found = np.zeros((2, len(labels)), int)
+    for place, pair in enumerate(order):
+        others = [other for at, other in enumerate(order) if (at - place) % min(10, len(order))]
+        chosen = Binary(cosines[others], labels[others].astype(float)).best_thresholds()
+        found[:, pair] = [cosines[pair] >= limit for limit in chosen]
+    return list(found)
+
+
+@settings(max_examples=15)
+@given(BINARY, st.integers(-6, 6))
+def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int):
+    cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))
+    limit = tenth / 10
+    judged = Binary(cosines, labels.astype(float), Thresholds(limit, limit))
+    found = judged.figures(counts[None].astype(float))
+    x, y = np.repeat(cosines, counts), np.repeat(labels, counts)
+    above = (x >= limit).astype(int)
+    held_out = [np.repeat(side, counts) for side in by_other_folds(cosines, labels)]
+    expected = {
+        "spearman": stats.spearmanr(x, y).statistic,
+        "roc_auc": metrics.roc_auc_score(y, x),
+        "average_precision": metrics.average_precision_score(y, x),
+        "f1": metrics.f1_score(y, above),
+        "accuracy": metrics.accuracy_score(y, above),
+        "f1_threshold": limit,
+        "accuracy_threshold": limit,
+        "best_f1": metrics.f1_score(y, held_out[0]),
+        "best_accuracy": metrics.accuracy_score(y, held_out[1]),
+        "pearson": stats.pearsonr(x, y).statistic,
+    }
+    assert {name: value for name, (value,) in found.items()} == pytest.approx(expected, abs=1e-12)
+    assert list(found) == list(expected)
+    best_thresholds = Binary(x, y).best_thresholds()
+    scores = Binary(x, y, best_thresholds).scores()
+    assert scores["f1"] == pytest.approx(best(metrics.f1_score, y, x))
+    assert scores["accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
+
+
+def test_cross_validation_by_hand():
+    """Six pairs are a fold each; each is judged by the threshold that suits the other five best."""
+    cosines, labels = np.array([0.1, 0.2, 0.6, 0.5, 0.8, 0.9]), np.array([0, 0, 0, 1, 1, 1])
+    # All pairs: 0.55, 0.7 and 0.35 are one mistake each; the highest is taken, 0.7, and 0.5 is missed: 5/6.
+    assert Binary(cosines, labels).best_thresholds().accuracy == pytest.approx(0.7)
+    # Without 0.6 the threshold is 0.35, which lets it through; without 0.5 it is 0.7, which misses it;
+    # without any other pair it is 0.7, which is right of 0.1, 0.2, 0.8 and 0.9.
+    assert Binary(cosines, labels).scores()["best_accuracy"] == pytest.approx(4 / 6)
+
+
+def test_binary_metrics_by_hand():
+    # from the top: 1, 0, 1, 0
+    judged = binary(np.array([0.2, 0.9, 0.6, 0.8]), np.array([0, 1, 1, 0]), "four pairs")
+    assert judged.scores() == pytest.approx(
+        {
+            "spearman": 0.4472136,  # ranks 1 4 2 3 against 1.5 3.5 3.5 1.5
+            "roc_auc": 3 / 4,
+            "average_precision": (1 + 2 / 3) / 2,
+            # by the other three 0.9 is accepted and 0.2 is not, but 0.6 is not either (0.85) and 0.8 is (0.4)
+            "best_f1": 2 * 1 / (2 * 1 + 2),
+            "best_accuracy": 2 / 4,
+            "pearson": 0.25 / 0.2875**0.5,  # deviations -0.425 0.275 -0.025 0.175 against -1 1 1 -1 halves
+        }
+    )
+    # accuracy is 3/4 above 0.85 and above 0.4: the higher one is taken
+    assert judged.best_thresholds() == pytest.approx(Thresholds(f1=0.4, accuracy=0.85))
+    nothing = Binary(np.array([0.9, 0.5, 0.1]), np.array([0, 0, 1])).best_thresholds()
+    assert (nothing.accuracy > 0.9, nothing.f1) == (True, 0.1)  # nothing should be accepted
+
+
+def test_draws_of_one_label_are_undefined_and_left_out_of_intervals():
+    judged = Binary(np.array([0.9, 0.1]), np.array([1, 0]), Thresholds(0.5, 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = judged.figures(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
+        bounds = intervals(judged, resamples=100, seed=0)
+    assert np.isnan(found["roc_auc"]).tolist() == [True, True, False]
+    assert np.isnan(found["average_precision"]).tolist() == [False, True, False]
+    assert np.isnan(found["f1"]).tolist() == [False, True, False]  # nothing to find, and nothing found
+    assert found["accuracy"].tolist() == [1, 1, 1]
+    assert bounds["roc_auc"] == (1, 1)
+
+
+@pytest.mark.parametrize("judge", [binary, correlation])
+@pytest.mark.parametrize(
+    ("cosines", "labels", "message"),
+    [
+        ([0.1, 0.2], [1, 1], "mine: every label is 1"),
+        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: every cosine is 0.3"),
+        ([0.3, np.nan], [0, 1], "mine: the model gives vectors that are not numbers"),
+        ([0.3], [0], "mine: 1 pairs"),
+        ([], [], "mine: 0 pairs"),
+        ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected 0 and 1 only"),
+    ],
+)
+def test_what_allows_no_figure_is_refused(judge: Any, cosines: Any, labels: Any, message: str):
+    if judge is correlation and 2.5 in labels:
+        assert judge(np.array(cosines), np.array(labels, float), "mine").n == 3
+        return
+    with pytest.raises(DataError) as caught:
+        judge(np.array(cosines), np.array(labels, float), "mine")
+    assert str(caught.value).startswith(message)
+
+
+# Few values, so that ties are frequent.
+ROWS = st.lists(
+    st.tuples(st.integers(-3, 3), st.sampled_from([0.0, 0.25, 1.0, 2.5, 5.0])), min_size=2, max_size=40
+).filter(lambda rows: all(len(set(side)) > 1 for side in zip(*rows, strict=True)))
+
+
+def test_numbers_worked_by_hand():
+    # x: mean 2, deviations -1 0 1; y: mean 3, deviations -1 -2 3: 4 / sqrt(2 * 14)
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 6.0])
+    assert correlation(x, y, "task").scores()["pearson"] == pytest.approx(4 / 28**0.5)
+    assert spearman(x, y) == pytest.approx(0.5)  # ranks 1 2 3 and 2 1 3: 1 - 6 * 2 / (3 * 8)
+    # ranks 1.5 1.5 3 4 (deviations -1 -1 0.5 1.5) and 1 2 3 4 (-1.5 -0.5 0.5 1.5): 4.5 / sqrt(4.5 * 5)
+    assert spearman(np.array([7, 7, 8, 9]), np.array([0, 1, 2, 3])) == pytest.approx(4.5 / 22.5**0.5)
+    perfect = correlation(np.array([0.1, 0.2, 0.3, 0.7]), np.array([0.1, 0.2, 0.3, 0.7]), "task")
+    assert max(perfect.scores().values()) <= 1
+    assert (perfect.scores(), perfect.n) == ({"spearman": pytest.approx(1), "pearson": pytest.approx(1)}, 4)
+
+
+@settings(max_examples=25)
+@given(ROWS)
+def test_as_scipy(rows: list[tuple[float, float]]):
+    x, y = np.array(rows, float).T
+    assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+    found = correlation(x, y, "task").scores()
+    assert found["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+    assert found["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
+
+
+def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero():
+    vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
+    cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
+    assert cosines.dtype == np.float64
+    assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
+    assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
+    generator = np.random.default_rng(0)  # more pairs than are compared at once
+    many, pairs = (
+        generator.normal(size=(50, 4)).astype(np.float32),
+        generator.integers(0, 50, size=(20_000, 2)),
+    )
+    at_once = (unit(many)[pairs[:, 0]] * unit(many)[pairs[:, 1]]).sum(axis=1)
+    assert pair_similarities(many, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)
+
+
+def lengths(texts: list[str]) -> np.ndarray:
+    return np.array([[len(text), 1] for text in texts], np.float32)
+
+
+def test_each_distinct_input_has_one_row():
+    asked: list[list[str]] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        asked.append(texts)
+        return lengths(texts)
+
+    vectors = TaskVectors(encode, [["a", "bb"], ["bb", ("a", "bb")]], separator=" [SEP] ")
+    assert asked == [["a", "bb", "a [SEP] bb"]]
+    assert vectors.rows(["bb", "a", ("a", "bb"), "bb"]).tolist() == [1, 0, 2, 1]
+    assert vectors.matrix[:, 0].tolist() == [1, 2, 10]
+
+
+def no_number(texts: list[str]) -> np.ndarray:
+    return np.where([["c" in text] for text in texts], np.float32("nan"), lengths(texts))
+
+
+@pytest.mark.parametrize(
+    ("broken", "texts", "words"),
+    [
+        (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"2 texts got vectors of shape \("),
+        (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"2 texts got vectors of shape \("),
+        (no_number, ["a", "cc", "b", "dc"], r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"),
+    ],
+)
+def test_broken_vectors_are_refused(broken: Any, texts: list[str], words: str):
+    with pytest.raises(DataError, match=words):
+        TaskVectors(broken, [texts])
+
+
+PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
+POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "expected"),
+    [
+        ("cosine", [1, 0.8, 1]),
+        ("dot", [50, 20, 100]),
+        ("euclidean", [-5, -np.sqrt(10), 0]),
+        ("manhattan", [-7, -4, 0]),
+    ],
+)
+def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: list[float]):
+    from sentence_transformers.util import SimilarityFunction
+
+    np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
+    points = comparable(POINTS, similarity)
+    every = all_similarities(points, points, similarity)
+    np.testing.assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
+    theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
+    np.testing.assert_allclose(every, theirs, atol=1e-5)
+
+
+def test_held_out_rows_and_tasks_are_scored_by_it():
+    def encode(texts: list[str]) -> np.ndarray:
+        return POINTS[[int(text) for text in texts]]
+
+    labels = np.array([2.0, 1.0, 3.0], np.float32)
+    found = {}
+    for similarity in get_args(Similarity):
+        rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
+        task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
+        judged = task.measure(TaskVectors(encode, [task.texts], similarity=similarity)).whole.scores()[
+            "spearman"
+        ]
+        found[similarity] = dev_metric(encode, rows, similarity).value
+        assert judged == pytest.approx(found[similarity])
+    assert found == pytest.approx(
+        {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}, abs=1e-6
+    )
+    triplets = np.array([[0, 1, 2]])
+    assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
+    pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
+    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == pytest.approx(1)
+    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("similarity", get_args(Similarity))
+def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity):
+    points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
+    vectors = np.concatenate([points, -points, 0 * points])
+    vectors[2] = vectors[1]
+    # The other row is a miss too: from a point its opposite is farther than the origin.
+    found = [
+        is_nearer(vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity).mean()
+        for row in range(3, 40)
+    ]
+    assert found == [0.0] * 37

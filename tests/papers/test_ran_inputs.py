@@ -1,0 +1,206 @@
+"""RAN's pre-training: corpus, tokenizer, masks and loss."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+from transformers import AutoTokenizer
+
+from aoe_train.model.ran import RanConfig
+from pairkit.app.errors import ConfigError, DataError
+from papers.ran.corpus import read_texts, tokenize_corpus
+from papers.ran.masked_lm import RanForMaskedLM
+from papers.ran.masking import IGNORED, Vocabulary, mask_words
+from papers.ran.settings import MaskSettings
+from papers.ran.tokenizer import load_tokenizer
+from tests.aoe_train.tiny import bytelevel, wordpiece
+
+TOKENIZER = wordpiece()
+VOCABULARY = Vocabulary.of(TOKENIZER)
+SPECIAL = sorted(TOKENIZER.all_special_ids)
+TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(np.array)
+
+
+def words(ids: np.ndarray) -> list[list[int]]:
+    """Places of each word, by the plain definition."""
+    found: list[list[int]] = []
+    open_word = False
+    for place, token in enumerate(TOKENIZER.convert_ids_to_tokens(ids.tolist())):
+        if ids[place] in SPECIAL:
+            open_word = False
+        elif token.startswith("##") and open_word:
+            found[-1].append(place)
+        else:
+            found.append([place])
+            open_word = True
+    return found
+
+
+@settings(max_examples=40)
+@given(TOKENS, st.integers(0, 2**31), st.floats(0.05, 0.9))
+def test_whole_words_are_hidden_up_to_the_share(ids: np.ndarray, seed: int, share: float):
+    shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=share), (seed, 0, 0))
+    hidden = labels != IGNORED
+    np.testing.assert_array_equal(labels[hidden], ids[hidden])
+    np.testing.assert_array_equal(shown[~hidden], ids[~hidden])
+    for word in words(ids):
+        assert hidden[word].all() or not hidden[word].any()
+    ordinary = sum(len(word) for word in words(ids))
+    assert hidden.sum() <= max(1, round(share * ordinary))
+    if any(len(word) == 1 for word in words(ids)):
+        assert hidden.any()
+    assert not set(shown[hidden]) & set(SPECIAL) - {VOCABULARY.mask_id}
+
+
+def test_the_shares_are_those_asked_for():
+    ids = np.array(
+        TOKENIZER("the old crash not the new error of a large compiler", add_special_tokens=False).input_ids
+    )
+    counts = np.zeros(3)
+    for row in range(3000):
+        shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=0.3), (1, 0, row))
+        hidden = labels != IGNORED
+        masked, same = shown[hidden] == VOCABULARY.mask_id, shown[hidden] == ids[hidden]
+        counts += [masked.sum(), (~masked & ~same).sum(), same.sum()]
+    np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.015)
+
+
+def test_seed_epoch_and_row_decide():
+    ids = np.arange(5, 45)
+    first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
+    np.testing.assert_array_equal(first[0], first[1])
+    for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
+        assert not np.array_equal(first[0], mask_words(ids, VOCABULARY, MaskSettings(), key))
+    shown, labels = mask_words(np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0))  # which stay
+    assert shown.tolist() == SPECIAL
+    assert (labels == IGNORED).all()
+    with pytest.raises(ConfigError, match="no mask token"):
+        Vocabulary.of(bytelevel())
+
+
+def test_lines_and_columns_are_texts(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat", encoding="utf-8")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
+    (tmp_path / "c.jsonl").write_text('{"text": "a car"}\n{"text": null}\n{"text": " "}\n')
+    pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(tmp_path / "d.parquet")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    (tmp_path / "plain.gz").write_bytes(b"no gzip")
+    paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
+    assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
+    assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
+    for name, column, words in (
+        ("c.jsonl", "body", "no column 'body'; there are text"),
+        ("latin.txt", "text", "latin.txt:1: not UTF-8"),
+        ("plain.gz", "text", "plain.gz:1: not readable"),
+        ("missing.txt", "text", "missing.txt: no such"),
+    ):
+        with pytest.raises(DataError, match=words):
+            list(read_texts([tmp_path / name], column))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.text("the cat zx", max_size=40), min_size=1, max_size=8),
+    st.integers(8, 20),
+    st.integers(8, 30),
+)
+def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_length: int):
+    texts = [*texts, "dog"]
+    corpus = tokenize_corpus(texts, TOKENIZER, length=length, text_length=text_length)
+    expected = [TOKENIZER(text).input_ids for text in texts]
+    pieces = [
+        ids[:text_length][start : start + length]
+        for ids in expected
+        for start in range(0, min(len(ids), text_length), length)
+    ]
+    assert [corpus[row].tolist() for row in range(len(corpus))] == pieces
+    assert (corpus.texts, corpus.empty) == (len(texts), 0)
+    assert corpus.cut == sum(len(ids) > text_length for ids in expected)
+
+
+def test_texts_without_tokens_are_counted():
+    bare = wordpiece()
+    bare.backend_tokenizer.post_processor = None
+    corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
+    assert (len(corpus), corpus.texts, corpus.empty, corpus.cut) == (2, 2, 1, 0)
+    assert corpus.tokens.dtype == np.int32
+    with pytest.raises(DataError, match="no text to train on: 1 texts without a token"):
+        tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
+
+
+ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat", "##s", "Cat"]
+
+
+def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
+    (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n", encoding="utf-8")
+    tokenizer = load_tokenizer(tmp_path / "vocab.txt")
+    assert len(tokenizer) == len(ENTRIES)
+    assert tokenizer("The Cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
+    assert load_tokenizer(tmp_path / "vocab.txt", lowercase=False)("Cat").input_ids == [9]
+    assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (0, 4)
+    tokenizer.save_pretrained(tmp_path / "saved")
+    for again in (load_tokenizer(tmp_path / "saved"), AutoTokenizer.from_pretrained(tmp_path / "saved")):
+        assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
+
+
+def test_bad_vocabularies_are_refused(tmp_path: Path):
+    file = tmp_path / "vocab.txt"
+    file.write_text("[PAD]\nthe\n")
+    with pytest.raises(DataError, match=r"lacks \[UNK\], \[CLS\]"):
+        load_tokenizer(file)
+    file.write_text("\n".join([*ENTRIES, "cat"]))
+    with pytest.raises(DataError, match="1 entries are there twice"):
+        load_tokenizer(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(DataError, match="not readable as a vocabulary"):
+        load_tokenizer(file)
+
+
+def test_a_folder_must_hold_a_tokenizer_with_padding(tmp_path: Path, llama: Path):
+    with pytest.raises(ConfigError, match="no tokenizer") as caught:
+        load_tokenizer(tmp_path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="no padding token"):
+        load_tokenizer(llama)
+    wordpiece().save_pretrained(tmp_path)
+    assert load_tokenizer(tmp_path)("the cat").input_ids == wordpiece()("the cat").input_ids
+
+
+def model() -> RanForMaskedLM:
+    torch.manual_seed(0)
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+        "window_size": 8,
+    }
+    return RanForMaskedLM(RanConfig(vocab_size=30, min_window_size=3, initializer_range=0.5, **sizes)).eval()
+
+
+IDS = torch.randint(1, 30, (3, 12), generator=torch.Generator().manual_seed(0))
+MASK = torch.tensor([[1] * 12, [1] * 9 + [0] * 3, [1] * 4 + [0] * 8])
+LABELS = torch.full_like(IDS, -100)
+LABELS[0, [1, 7]], LABELS[1, 8], LABELS[2, 0] = IDS[0, [1, 7]], 5, 9
+
+
+def test_the_loss_is_the_mean_over_the_labelled_tokens():
+    lm = model()
+    with torch.no_grad():
+        full, sparse = lm(IDS, MASK).logits, lm(IDS, MASK, labels=LABELS)
+        halved = lm(IDS, MASK, labels=LABELS, num_items_in_batch=8).loss
+    expected = functional.cross_entropy(full.flatten(0, 1), LABELS.flatten())
+    torch.testing.assert_close(sparse.loss, expected)
+    torch.testing.assert_close(sparse.logits, full[LABELS != -100])
+    torch.testing.assert_close(halved, expected / 2)
+    nothing = lm(IDS, MASK, labels=torch.full_like(IDS, -100)).loss
+    nothing.backward()
+    assert nothing.item() == 0
