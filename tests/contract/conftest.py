@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from pairkit.app.terminal import run
+from tests.conftest import command_line
 from tests.support.github import serve
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +86,7 @@ def run_here(
         nullcontext() if file_bytes is None else _largest_file(file_bytes),
     ):
         try:
-            import_module(f"{package}.cli").main()
+            run(command_line(package))
         except SystemExit as ended:
             code = ended.code
     out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)

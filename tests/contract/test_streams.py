@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+from tests.conftest import command_line
 from tests.contract.conftest import run_here
 
 POOR = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
@@ -31,7 +31,7 @@ def ran(
 
 @pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
 def test_every_command_has_help_with_examples(package: str) -> None:
-    app = get_command(import_module(f"{package}.cli").app)
+    app = get_command(command_line(package))
     assert run_here(package, "--help").code == 0
     for name in app.commands:
         done = run_here(package, name, "--help")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ from pairkit.app.commands import add_command, application, tell_details, with_in
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings
+from tests.conftest import command_line
 
 if TYPE_CHECKING:
     from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
@@ -182,7 +182,7 @@ def test_the_version_and_completion(run: Any) -> None:
 
 @pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
 def test_every_command_has_verbose_once(package: str) -> None:
-    tree = get_command(import_module(f"{package}.cli").app)
+    tree = get_command(command_line(package))
     for name, command in tree.commands.items():  # type: ignore[attr-defined]  # a group's
         flags = [flag for option in command.params for flag in option.opts]
         assert flags.count("--verbose") == flags.count("-v") == 1, name

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.cli import app
 from pairkit.mining.documents import (
     Block,
     html_blocks,
@@ -29,6 +29,7 @@ from pairkit.mining.documents import (
 from pairkit.mining.sources import read_documents
 from tests.support.linear import assert_linear, repeated
 
+APP = application()
 HANDBOOK = """\
 ---
 title: "The pump handbook"
@@ -317,7 +318,7 @@ def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> N
 def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ["mine", str(folder), "--out", "mined", "--split", "1,0,0", "--dropped", "out.parquet"]
-    done = CliRunner().invoke(app, [*flags, "--json", "-q"])
+    done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["strategies"].keys() == {
         "links",

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.result_table import escape
-from pairkit.cli import app
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
 from pairkit.reports.counts import (
@@ -31,6 +31,7 @@ from pairkit.reports.counts import (
 )
 from pairkit.reports.report import link, shown, table
 
+APP = application()
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 )
@@ -184,11 +185,11 @@ def test_only_a_report_is_replaced(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
-    done = CliRunner().invoke(app, ["report", str(source), "--json", "-q"])
+    done = CliRunner().invoke(APP, ["report", str(source), "--json", "-q"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["page"] == str(tmp_path / "acme.report.html")
-    done = CliRunner().invoke(app, ["report", str(source), "-q"])
+    done = CliRunner().invoke(APP, ["report", str(source), "-q"])
     lines = {line[:24].strip(): line[24:].split() for line in done.stdout.splitlines()}
     assert lines["total"] == ["14", "2", "16"]
     assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in told["splits"].values()]

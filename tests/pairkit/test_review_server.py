@@ -17,6 +17,7 @@ import pytest
 import requests
 
 import pairkit
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import Person, ReviewStore
@@ -349,8 +350,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
 def test_the_report_and_the_dataset_that_come_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pairkit.cli import app
-
+    app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
     with pairkit.review(dataset, share=1.0).serve(["ann"], port=0) as running:
