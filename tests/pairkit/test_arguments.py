@@ -65,11 +65,5 @@ def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None
         pairkit.read(source)
 
 
-def test_results_that_hold_frames_can_be_compared_and_kept_in_a_set() -> None:
-    pairs, made = pairkit.read(ROWS), pairkit.merge([ROWS, ROWS])
-    assert pairs != pairkit.read(ROWS)
-    assert len({pairs, pairs, made, made}) == 2
-
-
 def test_a_split_can_not_write_to_the_terminal() -> None:
     assert "\x1b" not in repr(pairkit.read({"\x1b[31mtrain": ROWS}))

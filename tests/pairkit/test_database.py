@@ -85,14 +85,3 @@ def test_a_write_ahead_log_is_only_used_on_local_disks(
             assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
             names = {path.name for path in shared.glob(f"{name}-*")}
             assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
-
-
-def test_a_read_only_connection_writes_nothing(store: Path) -> None:
-    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
-        connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
-
-
-def test_rights_are_mended(store: Path) -> None:
-    store.chmod(0o644)
-    open_database(store, SCHEMA, create=True, absent="").close()
-    assert stat.S_IMODE(store.stat().st_mode) == 0o600

@@ -51,8 +51,3 @@ def test_groups_are_those_of_union_find(some: list[tuple[int, int]], more: list[
     assert [members.tolist() for members in shared(groups)] == [
         members for members in expected.all().values() if len(members) > 1
     ]
-
-
-def test_a_long_chain() -> None:
-    places = np.random.default_rng(1).permutation(100_000)
-    assert not connected(alone(len(places)), places[1:], places[:-1]).any()

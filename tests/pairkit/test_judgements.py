@@ -43,14 +43,6 @@ def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **
     return plain._replace(**more)
 
 
-def test_what_was_begun_is_read_again(store: ReviewStore) -> None:
-    with ReviewStore(store.path) as again:
-        assert again.settings == SETTINGS
-        assert list(again.pairs.values()) == PAIRS
-        assert again.strata == {"all": 3}
-    assert store.path.stat().st_mode & 0o777 == 0o600
-
-
 def test_a_link_stays_the_same(store: ReviewStore) -> None:
     before = {person.name: person.token for person in store.people()}
     (ann,) = store.invite(["ann"])

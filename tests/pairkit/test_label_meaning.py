@@ -9,8 +9,6 @@ from typing import Any
 import datasets
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
@@ -314,20 +312,6 @@ def test_classes_can_be_said_by_name_or_number(kept: Any) -> None:
         0,
         0.5,
     ]
-
-
-def test_names_of_classes_may_be_numbers_in_another_order(kept: Any) -> None:
-    assert values(read_pairs(kept(classed([0, 1], ["1", "0"])))) == [1, 0]
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-def test_a_scale_keeps_order_and_bounds(labels: list[float], low: float, width: float) -> None:
-    scale = (low, low + width)
-    inside = [label for label in labels if scale[0] <= label <= scale[1]] or [low]
-    found = values(read(inside, scale=scale))
-    assert all(0 <= value <= 1 for value in found)
-    by_label = [value for _, value in sorted(zip(inside, found, strict=True))]
-    assert by_label == sorted(by_label)
 
 
 def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:

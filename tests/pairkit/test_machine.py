@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
 
-from pairkit.system.machine import cores, is_out_of_memory, peak_rss_mb
+from pairkit.system.machine import is_out_of_memory
 
 
 def test_what_torch_itself_says_of_too_large_a_tensor() -> None:
@@ -33,23 +30,3 @@ def test_it_is_told_by_kind_and_by_words(error: BaseException) -> None:
 @pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("out of memory")])
 def test_other_errors_are_not_it(error: BaseException) -> None:
     assert not is_out_of_memory(error)
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel says so on Linux only")
-def test_the_peak_is_what_the_kernel_says() -> None:
-    said = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-    assert peak_rss_mb() == pytest.approx(int(said[0].split()[1]) / 1024, rel=0.5)
-
-
-def test_only_those_count_that_the_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
-    assert cores() == 3
-
-
-@pytest.mark.parametrize(("counted", "expected"), [(12, 12), (None, 1)])
-def test_where_none_can_be_told_from_others_all_count(
-    monkeypatch: pytest.MonkeyPatch, counted: int | None, expected: int
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: counted)
-    assert cores() == expected

@@ -209,13 +209,6 @@ def test_columns_of_all_are_kept_whatever_their_types() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["reason", "row", "confidence", "split"])
-def test_columns_that_gis_or_others_have_are_kept(name: str) -> None:
-    rows = pl.DataFrame({"text1": ["a", "c"], "text2": ["b", "d"], "label": [1, 0], name: ["w", None]})
-    for made in (pairkit.merge([rows]), pairkit.split(rows, split=(1, 0, 0))):
-        assert made.pairs["train"]["source_split" if name == "split" else name].to_list() == ["w", None]
-
-
 def test_sources_of_what_was_merged_before_are_kept() -> None:
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
@@ -229,12 +222,6 @@ def test_labels_and_scores_are_not_joined() -> None:
     )
     with pytest.raises(DataError, match=r"can't be joined with scores \(one: binary, two: graded\)"):
         pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
-
-
-@pytest.mark.parametrize("nothing", [[], {}, "pairs.tsv", Path("x")])
-def test_nothing_to_merge(nothing: Any) -> None:
-    with pytest.raises(ConfigError, match="give a list of datasets"):
-        pairkit.merge(nothing)
 
 
 ROWS = st.lists(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -217,13 +216,6 @@ def test_folders_that_lead_elsewhere_are_counted_and_not_followed(tmp_path: Path
         mined(home)
 
 
-def test_a_file_whose_name_is_not_unicode_is_a_document(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    Path(os.fsdecode(os.fsencode(tmp_path / "d") + b"/a\xff.md")).write_text("# Pump\n\nIt pumps.\n")
-    made = mined(tmp_path / "d", out=tmp_path / "out")
-    assert made.pairs.rows["url1"].to_list() == ["a\\udcff.md"]
-
-
 def collection(count: int) -> list[dict[str, str]]:
     draw = random.Random(5)
     words = [f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")]
@@ -360,13 +352,6 @@ def test_any_text_is_read(text: str) -> None:
     for _, blocks in (html_blocks(text), markdown_blocks(text)):
         assert all(block.text.strip() for block in blocks)
     assert all(block.text.strip() for block in plain_blocks(text))
-
-
-@given(st.text(alphabet="Ab .!?\n", max_size=60), st.integers(1, 40))
-def test_a_beginning_is_one(text: str, most: int) -> None:
-    cut = opening_text(text, most)
-    assert len(cut) <= most
-    assert " ".join(text.split()).startswith(cut)
 
 
 def test_beginnings_and_sentences_by_hand() -> None:

@@ -65,12 +65,6 @@ def test_files(tmp_path: Path, name: str, rows: list[dict[str, Any]]) -> None:
     assert negatives(table(name, rows)(tmp_path)) == NEGATIVES
 
 
-@pytest.mark.parametrize("rows", [WIDE, LISTS], ids=["columns", "lists"])
-def test_what_is_in_memory(rows: list[dict[str, Any]]) -> None:
-    some = [{key: value for key, value in row.items() if value is not None} for row in rows]
-    assert negatives(some) == negatives(pl.DataFrame(rows)) == NEGATIVES
-
-
 @pytest.mark.parametrize(
     ("header", "found"),
     [
@@ -149,11 +143,6 @@ def test_a_row_has_one_at_least(tmp_path: Path, header: str, row: str, says: str
         with pytest.raises(DataError, match=says):
             read(tmp_path / "a.csv")
     assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
-
-
-def test_an_empty_list_is_no_negative() -> None:
-    with pytest.raises(DataError, match="the list given:2: negative is empty"):
-        read_rows([LISTS[0], {"anchor": "f", "positive": "g", "negative": []}])
 
 
 @pytest.mark.parametrize(

@@ -99,15 +99,6 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
         pairkit.audit(tmp_path / "made")
 
 
-def test_pages_of_which_each_shard_knows_one_side(tmp_path: Path) -> None:
-    pair = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
-    shards = [pair.with_columns(pl.lit(name).alias(name)) for name in ("url1", "url2")]
-    write_shards(tmp_path / "made", "train", *shards)
-    whole = audit_pairs(read_frames(read_pairs(tmp_path / "made")))
-    assert pairkit.audit(tmp_path / "made").to_dict() == whole.to_dict()
-    assert whole.issues_by == "page"
-
-
 def test_two_shards_at_most_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: set[object] = set()
     counts: list[int] = []

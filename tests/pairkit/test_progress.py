@@ -57,15 +57,6 @@ def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock)
     assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
 
 
-def test_what_an_earlier_run_did_does_not_count_for_the_rate(clock: Clock) -> None:
-    log = console(terminal=False)
-    with Display(console=log) as show:
-        show(Progress("train", 300, 400))
-        clock.now += 60
-        show(Progress("train", 302, 400))
-    assert written(log) == "train: 302 of 400 (76%), 30 s each, 49 min 00 s left\n"
-
-
 def test_a_stage_of_unknown_length_and_one_that_begins_again(clock: Clock) -> None:
     log = console(terminal=False)
     with Display(console=log) as show:

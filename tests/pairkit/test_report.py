@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -20,14 +19,11 @@ from pairkit.app.result_table import escape
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
 from pairkit.reports.counts import (
-    ORDERS,
     ReportRows,
     choose_samples,
     collect_rows,
     count,
     drop_reasons,
-    overlap,
-    words,
 )
 from pairkit.reports.report import link, shown, table
 
@@ -213,23 +209,6 @@ def test_counts_by_split_source_and_kind() -> None:
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
 
 
-def test_lengths() -> None:
-    # six letters, the three that remain, a sign, two digits, and two special tokens; a letter and the two
-    frame = pl.DataFrame({"text1": ["tokenizer!42", "a " * 510], "text2": ["a", "a " * 511], "label": [1, 0]})
-    rows = collected(PairDataset({"train": frame}, "x"))
-    assert rows.frame.select("tokens1", "tokens2").rows() == [(6, 3), (512, 513)]
-    counts = count(rows, PairDataset({"train": frame}, "x"), 7)["splits"]["train"]
-    assert counts["long_share"] == 1 / 4
-    assert counts["median_tokens"] == round((6 + 512) / 2)
-
-
-def test_several_llms_count_once() -> None:
-    frame = pl.DataFrame(
-        {"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0], "llms": [["two", "one"], ["one"]]}
-    )
-    assert set(counted(PairDataset({"train": frame}, "labelled"))["sources"]) == {"one + two", "one"}
-
-
 def test_columns_of_other_types_are_ignored() -> None:
     odd = pl.DataFrame(
         {"text1": ["a"], "text2": ["b"], "label": [0], "negative_kind": [[1]], "source": [{"a": 1}]}
@@ -280,23 +259,6 @@ def test_samples_depend_on_the_seed_and_show_every_kind() -> None:
 
 
 texts = st.text(alphabet="ab _0É,.\n", max_size=40)
-
-
-@settings(max_examples=15)
-@given(texts, texts, st.sampled_from(ORDERS))
-def test_overlap_is_that_of_scikit_learn(one: str, other: str, order: int) -> None:
-    vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")
-    metrics = pytest.importorskip("sklearn.metrics")
-    vectorizer = vectorizer_module.CountVectorizer(
-        ngram_range=(order, order), token_pattern=r"\w+", binary=True
-    )
-    found = overlap(words(one), words(other), order)
-    if found is None:
-        with pytest.raises(ValueError, match="empty vocabulary"):
-            vectorizer.fit_transform([one, other])
-        return
-    first, second = vectorizer.fit_transform([one, other]).toarray()
-    assert found == pytest.approx(100 * metrics.jaccard_score(first, second))
 
 
 @pytest.mark.parametrize(

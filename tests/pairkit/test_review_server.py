@@ -99,24 +99,6 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServer, review: Review) -> None:
-    ann, _ = people(server)
-    connection = server._store._connection
-    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
-    connection.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk
-    while ann.state()["pair"] is not None:
-        said = ann.said(ann.state(), "yes", note="x" * 2000)
-        answer = ann.post("judge", said)
-        if answer.status_code != 200:
-            break
-    assert answer.status_code == 503
-    assert "no space left on the device" in answer.json()["error"]
-    kept = len(review.judgements())
-    connection.execute("PRAGMA max_page_count = 1000000")
-    assert ann.post("judge", said).status_code == 200
-    assert len(review.judgements()) == kept + 1
-
-
 def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
     divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
     with divided.serve(["ann"], port=0) as running:
@@ -132,19 +114,6 @@ def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) ->
             codes[ann.post("judge", said).status_code] += 1
         assert codes == {200: ann.state()["progress"]["all"], 422: 40 - ann.state()["progress"]["all"]}
         assert ann.state()["pair"] is None
-
-
-def test_grades(tmp_path: Path) -> None:
-    graded = pairkit.review(rows(10), tmp_path / "r.review", share=1.0, grades=True)
-    with graded.serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        assert ann.state()["asked"] == "grades"
-        for grade in "0123455555":
-            ann.say(grade)
-        assert ann.state()["pair"] is None
-        with pytest.raises(requests.HTTPError):
-            ann.post("judge", ann.said({"pair": {"id": "x"}}, "6")).raise_for_status()
-    assert pairkit.read(graded.path).label_kind == "graded"
 
 
 def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
@@ -280,12 +249,6 @@ def test_tokens_are_compared_whole() -> None:
     assert authenticated_person("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
         assert authenticated_person(wrong, [ann, bob]) is None
-
-
-def test_a_taken_port_is_told(server: ReviewServer, review: Review) -> None:
-    port = int(server.url.rpartition(":")[2])
-    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
-        review.serve(port=port)
 
 
 def test_odd_names_of_people(review: Review) -> None:
