@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from pairkit.dataset.reader import read_pairs
-from tests.contract.conftest import small_disk
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, serve
@@ -188,17 +187,6 @@ def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None
     assert generate(source, out, *WORDNET, "--size", "2", "--fresh").code == 0
     parse = run_label("parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9")
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
-    with small_disk(tmp_path / "disk", "64k") as disk, serve() as server:
-        flags = one_llm(tmp_path, server.base_url)
-        work = generate(source, tmp_path / "o", *flags, "--work", disk / "w")
-        out = generate(source, disk / "o", *flags, "--work", tmp_path / "w")
-    assert work.code == 2, work.err
-    assert "no space left" in work.error
-    assert out.code in (0, 2), out.err
 
 
 @pytest.mark.parametrize("command", ["parse", "show", "report", "score"])

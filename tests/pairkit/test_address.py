@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
@@ -98,6 +98,7 @@ HOSTS = st.sampled_from(["https://evil", "http://api.example", "https://api.exam
 PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.example", "https:", "\u2100"])
 
 
+@settings(max_examples=50)
 @given(st.lists(PARTS | HOSTS | st.characters(), max_size=8).map("".join))
 @example("/\\evil")
 @example("/?x=@evil//")

@@ -326,7 +326,7 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "unit",
-    ["[", "[a](b", "![", "*a_ ", "a**b", "`", "> ", "- ", "<!", "&#x", "<a b='", "[a]: b\n\n[a]\n", "|a"],
+    ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"],
 )
 def test_hostile_markdown_takes_linear_time(unit: str) -> None:
     assert_linear(markdown_blocks, repeated(unit), 16_000)

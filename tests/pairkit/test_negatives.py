@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import audit
@@ -221,6 +221,7 @@ def test_anchors_with_labels_are_labelled_pairs() -> None:
 texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=3)), min_size=1))
 def test_no_text_is_lost_and_none_is_added(
     rows: list[tuple[str | None, str | None, list[str | None]]],

@@ -53,7 +53,7 @@ def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
     return any(len(readers) > 1 for readers in read_frames(folder, None, rules).splits.values())
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
 def test_an_audit_of_shards_says_what_one_of_all_rows_says(
     tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
