@@ -22,20 +22,6 @@ def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -
     found.check()
 
 
-def _show(
-    show: Any,
-    given: Any,
-    *,
-    svg: Annotated[
-        Path | None, Flag(metavar="FILE", panel=OUTPUT, help="Save a picture of it as SVG.")
-    ] = None,
-) -> Any:
-    pair = show(**given)
-    if svg is not None:
-        pair.save(svg)
-    return pair
-
-
 def _export(export: Any, given: Any) -> None:
     from pairkit import api
     from pairkit.app.terminal import out, say
@@ -132,8 +118,7 @@ def application() -> Typer:
         app,
         api.show,
         "pairs show gis-dataset",
-        "pairs show gis-dataset --row 3 --label 0 --svg pair.svg",
-        run=_show,
+        "pairs show gis-dataset --row 3 --label 0",
         json=False,
     )
     add_command(

@@ -179,7 +179,6 @@ def review(
     store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
     *,
     n: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE, main=True)] = None,
-    share: Annotated[float | None, Flag(metavar="X", panel=_SAMPLE)] = None,
     seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
     strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
     each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
@@ -200,7 +199,6 @@ def review(
         source: As for `read`.
         store: The review's file. It is also read as pairs with people's labels. Default: DATASET.review.
         n: Number of pairs. Default: a tenth.
-        share: Share of the pairs. Default: 0.1.
         seed: Decides which pairs, and in which order. Default: 42.
         strata: Columns to stratify by, such as label,split. Of label, evidence, llm, confidence, judges,
             relation, source and split. Default: those that the dataset has and the sample is large enough
@@ -230,7 +228,7 @@ def review(
     from pairkit.reviews import Wanted, begin
 
     place = argument("store", store, Path | None)
-    given = {"n": n, "share": share, "seed": seed, "strata": strata}
+    given = {"n": n, "seed": seed, "strata": strata}
     given |= {"each": each, "grades": grades, "question": question}
     wanted = load_settings(Wanted, flags=given)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -310,7 +308,7 @@ def show(
         bad_rows: As for `read`.
 
     Returns:
-        A pair that draws itself on a terminal and in a notebook; `save` writes an SVG file.
+        A pair that draws itself on a terminal and in a notebook.
 
     Raises:
         ConfigError: As `read`; or there is no such split or row.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,7 +16,6 @@ from rich.text import Text
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.dataset.records import PairDataset, with_provenance
-from pairkit.system.files import write_text
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # Words that two texts share whatever they are about.
@@ -70,14 +68,6 @@ class ShownPair:
         return console.export_svg(title="pairs show")
 
     _repr_html_ = to_svg
-
-    def save(self, path: str | Path) -> None:
-        """Write the picture as an SVG file.
-
-        Raises:
-            ConfigError: The file can't be written.
-        """
-        write_text(Path(path), self.to_svg())
 
 
 def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener
-from pairkit.app.result_table import Printed, ResultTable, escape, style
+from pairkit.app.result_table import Printed, ResultTable, escape, html_table, style
 from pairkit.app.version import __version__
 from pairkit.dataset.records import PairDataset
 from pairkit.reports.counts import (
@@ -185,28 +185,8 @@ def _is_https(address: str) -> bool:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]], *, note: str = "") -> str:
-    """A table; its first column is words, the others numbers. A missing number is a dash."""
-    below = f'<p class="note">{escape(note)}</p>' if note else ""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    body = "".join(f"<tr>{_row(row)}</tr>" for row in rows)
-    return (
-        f'<div><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f"{below}</div>"
-    )
-
-
-def _row(cells: Sequence[Cell]) -> str:
-    first, *rest = cells
-    return f'<th scope="row">{shown(first)}</th>' + "".join(f"<td>{shown(cell)}</td>" for cell in rest)
-
-
-def shown(cell: Cell) -> str:
-    """A cell as HTML: `1,234`, `61.0 %` for a share of 0.61, `–` for nothing."""
-    if cell is None:
-        return "–"
-    if isinstance(cell, str):
-        return escape(cell)
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.1%}".replace("%", "&#8239;%")
+    """A table that scrolls if the screen is narrow; its first column is words, the others numbers."""
+    return f'<div class="scroll">{html_table(header, rows, note=note)}</div>'
 
 
 def plain_reason(key: str) -> str:
@@ -221,7 +201,6 @@ _LINES = (
     ("pairs", "total"),
     ("different texts", "texts"),
     ("median tokens", "median_tokens"),
-    ("texts over 512 tokens", "long_share"),
 )
 _GRAMS = [f"{order}-gram" for order in ORDERS]
 _OVERLAP = (
@@ -235,6 +214,7 @@ def split_table(counts: Counts, rows: ReportRows) -> str:
     splits = counts["splits"]
     lines = [(rows.names[1], rows.keys[1]), (rows.names[0], rows.keys[0]), *_LINES]
     body: list[tuple[Cell, ...]] = [(name, *(s[key] for s in splits.values())) for name, key in lines]
+    body.append(("texts over 512 tokens", *(f"{s['long_share']:.1%}" for s in splits.values())))
     note = f"Tokens are estimated without a tokenizer.{_untold(counts, rows)}"
     gaps = [of["gap_auc"] for of in splits.values()]
     if gaps[-1] is not None:

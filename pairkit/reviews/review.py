@@ -123,7 +123,7 @@ def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> Con
         "question": begun.question,
     }
     asked = {name: getattr(wanted, name) for name in have}
-    if wanted.n or wanted.share:
+    if wanted.n:
         have["n"] = len(store.pairs)
         asked["n"] = min(sample_size(wanted, begun.pairs), begun.pairs)
     for name, value in have.items():

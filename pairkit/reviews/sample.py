@@ -41,7 +41,6 @@ class Wanted(Settings):
     """What was asked of a new review; None: not given. See `pairkit.review`."""
 
     n: Annotated[int, Field(ge=1)] | None = None
-    share: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     strata: tuple[str, ...] | None = None
     each: Annotated[int, Field(ge=1)] | None = None
@@ -79,7 +78,7 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
 
 def sample_size(wanted: Wanted, pairs: int) -> int:
     """How many of so many pairs are asked for."""
-    return wanted.n or math.ceil((wanted.share or _SHARE) * pairs)
+    return wanted.n or math.ceil(_SHARE * pairs)
 
 
 def dataset_digest(dataset: PairDataset) -> str:

@@ -161,9 +161,8 @@ def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh
 
 def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
     out, _ = sample_build
-    shown = run_pairs("show", str(out), "--label", "1", "--svg", str(tmp_path / "pair.svg"))
+    shown = run_pairs("show", str(out), "--label", "1")
     assert shown.code == 0, shown.err
-    assert "<svg" in (tmp_path / "pair.svg").read_text(encoding="utf-8")
     exported = run_pairs("export", str(out), "--format", "csv", "--out", str(tmp_path / "csv"))
     assert exported.code == 0, exported.err
     assert (tmp_path / "csv" / "train.csv").is_file()

@@ -188,32 +188,13 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "d" / "b.md").write_bytes(b"# P\xff\n")
     (tmp_path / "d" / "c.md").write_bytes(b"# P\n" * (2 << 20))
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
-    (tmp_path / "d" / "e.md").symlink_to(tmp_path / "d" / "a.md")
     statistics = mined(tmp_path / "d").statistics
     assert statistics["documents"] == 1
     assert statistics["documents_dropped"] == {
         "another_kind_of_file": 1,
-        "no_plain_file": 1,
         "not_utf8": 1,
         "too_large": 1,
     }
-
-
-def test_folders_that_lead_elsewhere_are_counted_and_not_followed(tmp_path: Path) -> None:
-    home = tmp_path / "d"
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.md").write_text("# Secret\n\nNobody gave it.\n")
-    (home / ".git").mkdir(parents=True)
-    (home / ".git" / "config.json").write_text("{}")
-    (home / "a.md").write_text("# Pump\n\nIt pumps [a secret](outside/secret.md).\n")
-    (home / "outside").symlink_to(tmp_path / "outside")
-    (home / "round").symlink_to(home)
-    made = mined(home)
-    assert made.statistics["documents"] == 1
-    assert made.statistics["documents_dropped"] == {"no_plain_file": 2}
-    (home / "a.md").unlink()
-    with pytest.raises(DataError, match=r"no documents .*no_plain_file 2"):
-        mined(home)
 
 
 def collection(count: int) -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ from pairkit.reports.counts import (
     count,
     drop_reasons,
 )
-from pairkit.reports.report import link, shown, table
+from pairkit.reports.report import link
 
 APP = application()
 HOSTILE = (
@@ -278,5 +278,3 @@ def test_markup() -> None:
     )
     assert 'href="https://a.example/&quot;onclick=&quot;"' in link('https://a.example/"onclick="', "x")
     assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
-    assert [shown(cell) for cell in (1234, 0.6103, None, "<")] == ["1,234", "61.0&#8239;%", "–", "&lt;"]
-    assert '<th scope="row">a</th><td>1</td>' in table(["x", "y"], [("a", 1)])

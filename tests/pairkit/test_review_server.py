@@ -100,7 +100,7 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
 
 
 def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
+    divided = pairkit.review(rows(40), tmp_path / "r.review", n=1000, each=1)
     with divided.serve(["ann"], port=0) as running:
         ann = Reviewer(running.links["ann"])
         assert ann.state()["progress"]["all"] == 40
@@ -119,7 +119,7 @@ def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) ->
 def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
     pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
     seen = set()
-    with pairkit.review(pairs, tmp_path / "r.review", share=1.0).serve(["ann"], port=0) as running:
+    with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
         state = Reviewer(running.links["ann"]).state()
         while state["pair"] is not None:
             seen.add(tuple(map(text_in, state["pair"]["texts"])))
@@ -316,7 +316,7 @@ def test_the_report_and_the_dataset_that_come_of_it(
     app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
-    with pairkit.review(dataset, share=1.0).serve(["ann"], port=0) as running:
+    with pairkit.review(dataset, n=1000).serve(["ann"], port=0) as running:
         ann = Reviewer(running.links["ann"])
         while ann.state()["pair"] is not None:
             ann.say("yes")
