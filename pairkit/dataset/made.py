@@ -153,7 +153,7 @@ _LIMITS = """
 * A share over 512 tokens is estimated without a tokenizer.
 """
 _LICENCE = """
-The datasets that this one is made of have licences of their own; check what they allow before you share it.
+What this dataset is made of has licences of its own; check what they allow before you share it.
 """
 
 
@@ -239,14 +239,17 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
 
 
 def run_record(
-    command: str, inputs: Mapping[str, PairDataset], settings: Mapping[str, Any]
+    command: str, inputs: Mapping[str, PairDataset | Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What made a dataset, for run.json: nothing that differs from one run to the next."""
     return {
         "made_by": f"pairs (aoe-toolkit {__version__})",
         "command": command,
         "settings": dict(settings),
-        "inputs": {name: {"rows": len(pairs), "sha256": _digest(pairs)} for name, pairs in inputs.items()},
+        "inputs": {
+            name: {"rows": len(found), "sha256": _digest(found)} if isinstance(found, PairDataset) else found
+            for name, found in inputs.items()
+        },
     }
 
 
@@ -283,12 +286,15 @@ def write_result(
     run: Mapping[str, Any],
     introduction: str,
     further: Iterable[tuple[str, str]] = (),
+    *,
+    configs: Mapping[str, Mapping[str, pl.DataFrame]] | None = None,
+    limits: str = _LIMITS,
 ) -> MadeDataset:
     """A dataset that was made, written to its folder with a card unless `out` is None; see `check_out`."""
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
-    configs = {"default": made.pairs.splits}
+    configs = configs or {"default": made.pairs.splits}
     statistics = made.statistics
     counts = statistics["splits"]
     lines = [
@@ -302,7 +308,7 @@ def write_result(
     if statistics["dropped_pairs"]:
         rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
-    sections += [*further, ("Limitations", _LIMITS), ("Licence", _LICENCE)]
+    sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
     )

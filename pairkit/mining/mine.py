@@ -18,12 +18,10 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
 from pairkit.app.progress import Display, Listener, Progress
-from pairkit.app.version import __version__
-from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.card import table
 from pairkit.dataset.divide import DROPPED, divide
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.made import MadeDataset, build_result, check_out
-from pairkit.dataset.records import card_files, write_dataset
+from pairkit.dataset.made import MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.mining.documents import Document, is_question, opening_text
 from pairkit.mining.sources import read_documents
 from pairkit.system.seeded import keyed_hash
@@ -134,10 +132,14 @@ def make_mined(
         "strategies": dict(made.pairs.rows["strategy"].value_counts().sort("strategy").iter_rows()),
         **made.statistics,
     }
-    made = replace(made, statistics=statistics, out=out)
-    if out is not None:
-        _write(made, out, run)
-    return made
+    made = replace(made, statistics=statistics)
+    splits = {
+        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
+        for split, rows in made.pairs.splits.items()
+    }
+    strategies = table(["strategy", "pairs"], statistics["strategies"].items())
+    sections = [("Strategies", strategies), ("Columns", _SCHEMA)]
+    return write_result(made, out, run, _ABOUT, sections, configs={"positive": splits}, limits=_LIMITS)
 
 
 def _strategies(names: Sequence[str]) -> list[str]:
@@ -196,39 +198,7 @@ def _run(
     for document in documents:
         digest.update(repr(document).encode("utf-8", "surrogatepass"))
     inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
-    return {
-        "made_by": f"pairs (aoe-toolkit {__version__})",
-        "command": "mine",
-        "settings": {**settings, "columns": dict(columns or {})},
-        "inputs": inputs,
-    }
-
-
-def _write(made: MadeDataset, out: Path, run: Mapping[str, Any]) -> None:
-    splits = {
-        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
-        for split, rows in made.pairs.splits.items()
-    }
-    configs = {"positive": splits}
-    statistics = made.statistics
-    counts = table(["split", "pairs"], [(split, rows.height) for split, rows in splits.items()])
-    lost = {**statistics["documents_dropped"], **statistics["dropped_pairs"]}
-    reasons = [(reason.replace("_", " "), count) for reason, count in lost.items()]
-    card = dataset_card(
-        "Pairs by the structure of documents",
-        configs=card_files(configs),
-        rows=len(made.pairs),
-        sections=[
-            ("", _ABOUT),
-            ("Counts", f"{counts}\n\nFrom {statistics['documents']:,} documents, by strategy:"),
-            ("", table(["strategy", "pairs"], statistics["strategies"].items())),
-            ("Columns", _SCHEMA),
-            *([("Left out", table(["reason", "documents or pairs"], reasons))] if reasons else []),
-            ("Limitations", _LIMITS),
-            ("Licence", "The texts keep the terms of the documents that they came from."),
-        ],
-    )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    return run_record("mine", inputs, {**settings, "columns": dict(columns or {})})
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,10 +219,10 @@ def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: P
             owner.setdefault(name, set()).add(split)
     assert all(len(splits) == 1 for splits in owner.values())
     assert not pairkit.audit(tmp_path / "a").leaks
-    pairkit.mine(collection(60), tmp_path / "b", **how)
+    pairkit.mine(collection(60), tmp_path / "again" / "a", **how)
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():
-            assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
     pairkit.mine(collection(60), tmp_path / "a", **how)  # the same again is no conflict
     with pytest.raises(ConfigError, match="give --fresh"):
         pairkit.mine(collection(61), tmp_path / "a", **how)
