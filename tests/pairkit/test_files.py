@@ -10,10 +10,8 @@ import pytest
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import (
     open_own,
-    sha256,
     whole_folder,
     write_errors,
-    write_json,
     write_text,
 )
 
@@ -24,12 +22,6 @@ def test_write_text_replaces_in_one_step(tmp_path: Path) -> None:
     write_text(path, "zwei ✓")
     assert path.read_text(encoding="utf-8") == "zwei ✓"
     assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
-
-
-def test_write_json_is_the_same_for_equal_values(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
-    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
-    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
 
 
 def test_path_below_a_file_is_a_config_error(tmp_path: Path) -> None:

@@ -149,13 +149,6 @@ def test_a_person_says_what_numbers_count_as(said: Any) -> None:
         assert found.labels.skipped == {"1": 2, "-1": 1}
 
 
-def test_words_are_told_apart_without_case_and_a_missing_one_is_named() -> None:
-    assert values(read(["Yes", "nope"], said="YES=1,nope=0.25")) == [1, 0.25]
-    with pytest.raises(DataError, match=r":2: label 2 is none of those .*\(0, 1\); add to --labels"):
-        read([0, 2], said="0=1,1=skip")
-    assert values(read([True, False], said={True: 0, False: 1})) == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("labels", "said", "expected", "meaning"),
     [

@@ -91,15 +91,6 @@ def test_what_is_said_about_negatives_is_none() -> None:
     )
 
 
-def test_numbers_of_names_may_be_long() -> None:
-    names = ["negative", *(f"negative_{number}" for number in ("0", "2", "007", "10", "9" * 5000))]
-    assert negative_columns(names[::-1]) == tuple(names)
-    rows = [{"anchor": "a", "positive": "b", names[-1]: "c", names[0]: "d"}]
-    mapping = {name: name for name in rows[0]}
-    for columns in (None, mapping):
-        assert negatives(rows, columns=columns) == [["d", "c"]]
-
-
 def test_each_negative_is_a_pair() -> None:
     rows = [{**row, "source": number} for number, row in enumerate(WIDE)]
     (frame,) = read_pairs(rows).splits.values()

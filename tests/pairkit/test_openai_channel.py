@@ -7,24 +7,17 @@ import gzip
 import json
 import os
 import signal
-import ssl
 import traceback
 import tracemalloc
 import zlib
 from collections.abc import Callable, Coroutine, Mapping
-from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from pairkit.app.errors import ConfigError
-from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere
+from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
 from pairkit.openai_api.credentials import Key
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.system.address import read_address
@@ -219,44 +212,6 @@ def test_what_is_no_http(head: bytes) -> None:
     assert (caught.value.reason, caught.value.was_sent) == ("connection", True)
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of 127.0.0.1 that no system trusts, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-    builder = builder.not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = builder.add_extension(address, critical=False).sign(key, hashes.SHA256())
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    path.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(serialization.Encoding.PEM, form, plain)
-    )
-    return path
-
-
-def over_tls(certificate: Path, environ: Mapping[str, str], **more: Any) -> bytes:
-    async def main() -> bytes:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(certificate)
-        async with serving(whole(b"{}"), tls=tls) as port:
-            return await channel(f"https://127.0.0.1:{port}/v1", environ, **more).get("/models")
-
-    return asyncio.run(main())
-
-
-def test_certificates_that_are_named_count_on_this_machine_too(certificate: Path) -> None:
-    with pytest.raises(NoAnswer, match="as ca_file or in SSL_CERT_FILE") as caught:
-        over_tls(certificate, {})
-    assert not caught.value.was_sent
-    assert over_tls(certificate, {}, ca_file=certificate) == b"{}"
-    assert over_tls(certificate, {"SSL_CERT_FILE": str(certificate)}) == b"{}"
-
-
 async def doubled(number: int) -> int:
     await asyncio.sleep(0)
     return 2 * number
@@ -299,3 +254,14 @@ def test_ctrl_c_in_a_notebook_ends_what_runs_in_the_thread() -> None:
     with pytest.raises(KeyboardInterrupt):
         within_a_loop(call)
     assert ended == ["cancelled"]
+
+
+def test_certificates_that_can_not_be_read_are_named(tmp_path: Path) -> None:
+    assert trusted(None, {}) is True
+    (tmp_path / "empty.pem").touch()
+    for ca_file, environ, name in (
+        (tmp_path / "none.pem", {}, "ca_file"),
+        (None, {"SSL_CERT_FILE": str(tmp_path / "empty.pem")}, "SSL_CERT_FILE"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{name} names .*which holds no certificates"):
+            trusted(ca_file, environ)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.app.errors import DataError
 from pairkit.dataset import reader
 from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.bad_rows import by_reason, joined
@@ -89,14 +88,6 @@ def test_bare_positives_and_triplets_in_shards(tmp_path: Path) -> None:
     assert stays_on_disk(tmp_path / "made")
     report = pairkit.audit(tmp_path / "made")
     assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (4, 0.5)
-
-
-def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
-    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
-    write_shards(tmp_path / "made", "train", row, row)
-    (tmp_path / "made" / "train-00001-of-00002.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"train-00001-of-00002\.parquet"):
-        pairkit.audit(tmp_path / "made")
 
 
 def test_two_shards_at_most_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,14 +31,6 @@ def written(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_function_is_told_everything() -> None:
-    heard: list[Progress] = []
-    with Display(heard.append) as show:
-        show(Progress("train", 1, 3, "loss 0.5"))
-        show(Progress("train", 3, 3, ended=True))
-    assert heard == [Progress("train", 1, 3, "loss 0.5"), Progress("train", 3, 3, ended=True)]
-
-
 def test_a_stage_without_steps_begins_and_ends() -> None:
     heard: list[Progress] = []
     with Display(heard.append) as show, stage("load minilm", show):

@@ -20,10 +20,10 @@ import pairkit
 from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
-from pairkit.dataset.judgements import Person, ReviewStore
+from pairkit.dataset.judgements import Person
 from pairkit.reviews import Review, ReviewServer
 from pairkit.reviews.server import MOST_BYTES, authenticated_person
-from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
+from tests.pairkit.review_material import HOSTILE, Reviewer, judge_all, rows, text_in
 
 
 @pytest.fixture
@@ -97,23 +97,6 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert state["progress"]["skipped"] == 0
     assert state["pair"] is not None
     assert review.judgements().is_empty()
-
-
-def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", n=1000, each=1)
-    with divided.serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        assert ann.state()["progress"]["all"] == 40
-        divided.serve(["bob", "cid", "dora"], port=0).close()
-        assert ann.state()["progress"]["all"] < 25
-        codes = Counter[int]()
-        with ReviewStore(divided.path) as store:
-            pairs = [*store.pairs]
-        for pair in pairs:
-            said = ann.said({"pair": {"id": pair}}, "no")
-            codes[ann.post("judge", said).status_code] += 1
-        assert codes == {200: ann.state()["progress"]["all"], 422: 40 - ann.state()["progress"]["all"]}
-        assert ann.state()["pair"] is None
 
 
 def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
@@ -316,10 +299,7 @@ def test_the_report_and_the_dataset_that_come_of_it(
     app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
-    with pairkit.review(dataset, n=1000).serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        while ann.state()["pair"] is not None:
-            ann.say("yes")
+    judge_all(pairkit.review(dataset, n=1000))
     app(["review", str(dataset), "--report", "--card"], standalone_mode=False)
     told = capsys.readouterr().out
     assert "inspected by hand: 100.0 %, precision 1.00 [" in told

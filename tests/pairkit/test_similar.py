@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -115,25 +113,6 @@ def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> Non
         0.9 if changes == 3 else 0.8
     }
     assert len(near_identical(first + other)) >= least * count
-
-
-def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
-    texts = [changed(text(n % 40), n % 60) for n in range(120)]
-    (tmp_path / "texts").write_text("\n".join(texts))
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-    program += "from pairkit.similarity.near_duplicates import near_identical\n"
-    program += f"print(near_identical(open({str(tmp_path / 'texts')!r}).read().split('\\n')))"
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{near_identical(texts)}\n"}
 
 
 def test_texts_of_one_template_take_little_memory(tmp_path: Path) -> None:
