@@ -185,18 +185,3 @@ def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == "interrupted; run the same command again to continue\n"
-
-
-def test_a_dataset_never_replaces_its_store(gis: Gis, odd_url: str, tmp_path: Path) -> None:
-    for out, work in (("same", "same"), ("o", "o/work"), (".", "w")):
-        done = build(gis, odd_url, Path(out), "--work", work, cwd=tmp_path)
-        assert done.code == 2
-        assert "folder" in done.error
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "words", [("build",), ("nonsense",), ("build", "--repos", "a/b", "--nope"), ("status", "--work", "none")]
-)
-def test_usage_errors_exit_with_2(gis: Gis, words: tuple[str, ...], tmp_path: Path) -> None:
-    assert gis(*words, cwd=tmp_path).code == 2

@@ -221,22 +221,3 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     table = run_label(*score).out
     assert "union, positive" in table
     assert "kappa" in table
-
-
-def test_dry_run_asks_nobody(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 30)
-    with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--dry-run")
-        assert done.code == 0, done.err
-        assert requests(servers) == 0
-    assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "out.work").exists()
-    assert done.result["calls"] == 180
-    assert 0 < done.result["cost"] < 1
-    config = Path(flags[-1])
-    text = config.read_text().replace("price_in = 1.0\n", "").replace("127.0.0.1", "llm.example")
-    config.write_text(text)
-    unknown = generate(source, tmp_path / "out", *flags, "--dry-run")
-    assert unknown.result["cost"] is None
-    table = run_label("generate", "--input", source, "--out", tmp_path / "out", *flags, "--dry-run").out
-    assert "unknown" in table

@@ -151,27 +151,6 @@ def test_a_key_that_a_server_repeats_is_kept_nowhere(source: Path, tmp_path: Pat
     assert [data for data in kept if b"You sent Bearer [key]" in data]
 
 
-def test_a_gateway_on_this_machine_that_wants_a_key_is_neither_free_nor_private(
-    source: Path, tmp_path: Path
-) -> None:
-    limit = ("--max-cost", "0.0001")
-    with serve(Options(models=("gpt-4o", "team-model"))) as server:
-        for model, flags, code, says in (
-            ("gpt-4o", ("--local-only",), 2, "llama may send text to another machine"),
-            ("team-model", ("--local-only",), 2, "set local = true in [llm.llama]"),
-            ("team-model", limit, 2, "the price of llama is unknown"),
-            ("gpt-4o", limit, 3, ""),
-            ("team-model", (*limit, "--local-only", "--set", "llm.llama.local=true"), 0, ""),
-        ):
-            entry = f'[llm.llama]\nbase_url = "{server.base_url}"\nmodel = "{model}"\napi_key_env = "K"\n'
-            (tmp_path / "l.toml").write_text(entry, encoding="utf-8")
-            out = tmp_path / f"{model}{len(flags)}{code}"
-            llama = ("--llm", "llama", "--config", tmp_path / "l.toml")
-            done = generate(source, out, *llama, *flags, keys={"K": "x"})
-            assert (done.code, says in done.err) == (code, True), done.err
-            assert code == 0 or server.stats.requests == 0
-
-
 def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None:
     out, taken = tmp_path / "out", tmp_path / "taken"
     taken.mkdir()
