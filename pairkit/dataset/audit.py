@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,6 @@ from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
 from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, TextSequence, near_identical_to
-from pairkit.system.files import temporary_folder
 from pairkit.system.records_on_disk import scratch_file
 
 _EXAMPLES = 5
@@ -134,7 +135,7 @@ def audit_pairs(
 ) -> AuditReport:
     """Check pairs in two passes: hashes first, then the rows whose hashes are where they should not be."""
     first = FirstPass(pairs)
-    with scratch_file(temporary_folder()) as scratch:
+    with scratch_file(Path(gettempdir())) as scratch:
         second = SecondPass(pairs, first, scratch)
         near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
                                          equal_too=first.by_page)  # fmt: skip

@@ -298,7 +298,10 @@ def write_result(
     statistics = made.statistics
     counts = statistics["splits"]
     lines = [
-        (key.replace("_", " "), *(_format_count(key, split[key]) for split in counts.values()))
+        (
+            key.replace("_", " "),
+            *(f"{of[key]:.2f}" if key == "mean_label" else of[key] for of in counts.values()),
+        )
         for key in next(iter(counts.values()))
     ]
     sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
@@ -315,10 +318,6 @@ def write_result(
     write_dataset(out, configs, card=card, statistics=statistics, run=run)
     write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
-
-
-def _format_count(key: str, count: float) -> str | float:
-    return f"{count:.2f}" if key == "mean_label" else count
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."

@@ -48,7 +48,7 @@ class ShownPair:
         row = self.row
         shared = _words(row["text1"]) & _words(row["text2"])
         # Plain text throughout: what a dataset says is no markup, `[bot]` least of all.
-        title, caption = _plain(_title(self)), _plain(_caption(row))
+        title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
             table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
@@ -81,10 +81,6 @@ def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | 
     if not 0 <= place < rows.height:
         raise ConfigError(f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
     return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
-
-
-def _title(pair: ShownPair) -> str:
-    return f"{pair.where}; label {pair.row['label']:g}"
 
 
 def _head(row: dict[str, Any], side: str) -> str:

@@ -50,6 +50,7 @@ class RequestGuard:
 
     async def exchange(self, method: str, url: str, most_bytes: int, **content: Any) -> bytes:
         """Send a request; `content` is what `httpx2.Request` takes, such as `json`."""
+        failure = None
         try:
             request = httpx2.Request(method, url, headers=self._headers, **content)
             response = await self._client.send(request, stream=True, auth=None)
@@ -59,11 +60,8 @@ class RequestGuard:
                 await response.aclose()
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             failure = self._failure(error)
-        else:
-            return self._checked(response, body)
-        raise failure  # here, as the error's own text is not masked
-
-    def _checked(self, response: httpx2.Response, body: bytes) -> bytes:
+        if failure:  # raised here, as the error's own text is not masked
+            raise failure
         if response.status_code != 200:
             headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
             raise RefusedCall(Refusal.of(response.status_code, body), headers)

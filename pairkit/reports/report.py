@@ -91,11 +91,6 @@ _MOST_CHARS = 6000  # of each text
 _LONGEST_TITLE = 200
 
 
-def sample_cards(samples: Iterable[ReportSample], rows: ReportRows, common: frozenset[str]) -> str:
-    """A group of cards for each side and kind."""
-    return "".join(_group(sample, rows, common) for sample in samples)
-
-
 def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> str:
     kind = "" if sample.kind == NOT_RECORDED else f": {plain_reason(sample.kind)}"
     cards = "".join(_card(pair, rows, common) for pair in sample.pairs)
@@ -106,7 +101,7 @@ def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> st
 def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:
     side = int(pair["side"])
     label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
-    facts = [str(pair["split"]), _source(pair), _overlaps(pair)]
+    facts = [str(pair["split"]), str(pair.get("source") or ""), _overlaps(pair)]
     spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     marked = (distinct_words(pair["text1"]) & distinct_words(pair["text2"])) - common
     texts = "".join(_text(pair, place, marked) for place in (1, 2))
@@ -116,10 +111,6 @@ def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> 
 
 def _class(side: int) -> str:
     return ("low", "high")[side]
-
-
-def _source(pair: Mapping[str, Any]) -> str:
-    return "" if pair.get("source") is None else str(pair["source"])
 
 
 def _overlaps(pair: Mapping[str, Any]) -> str:
@@ -257,16 +248,15 @@ def overlap_table(counts: Counts, rows: ReportRows) -> str:
 def kind_tables(counts: Counts, rows: ReportRows) -> str:
     """How negatives were drawn and what made positives, each kind with its mean overlaps."""
     tables = [
-        table([f"{rows.names[side]}: kind", "pairs", *_GRAMS], _kinds(kinds))
+        table(
+            [f"{rows.names[side]}: kind", "pairs", *_GRAMS],
+            [(plain_reason(kind), of["pairs"], *_percents(of["overlap"])) for kind, of in kinds.items()],
+        )
         for side in (0, 1)
         if (kinds := counts["kinds"][rows.keys[side]]) and set(kinds) != {NOT_RECORDED}
     ]
     note = '<p class="note">Beside the number of pairs: the mean overlap of each kind.</p>'
     return f'<div class="tables wide">{"".join(tables)}</div>{note}' if tables else ""
-
-
-def _kinds(kinds: Mapping[str, Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    return [(plain_reason(kind), of["pairs"], *_percents(of["overlap"])) for kind, of in kinds.items()]
 
 
 def _percents(values: Sequence[float | None]) -> list[str | None]:
@@ -299,13 +289,14 @@ def render_page(
 ) -> str:
     """The whole page."""
     cut = "" if rows.cut is None else f"<p>Labels are scores. They are cut at {rows.cut:g} on this page.</p>"
+    cards = "".join(_group(sample, rows, common) for sample in samples)
     parts = [
         ("counts", "Pairs and splits", cut + split_table(counts, rows)),
         ("sources", "Sources", source_table(counts, rows)),
         ("overlap", "n-gram overlap", overlap_table(counts, rows)),
         ("kinds", "Kinds of pairs", kind_tables(counts, rows)),
         ("dropped", "What was left out, and why", drop_tables(counts)),
-        ("samples", "Sample pairs", f"<p>{_SAMPLES}</p>{sample_cards(samples, rows, common)}"),
+        ("samples", "Sample pairs", f"<p>{_SAMPLES}</p>{cards}"),
     ]
     filled = [part for part in parts if part[2]]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in filled)

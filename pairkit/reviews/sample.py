@@ -72,7 +72,12 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
     )
     sizes = dict(sorted(Counter(strata).items()))
     chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
-    pairs = [_pair(rows.row(row, named=True), strata[row], facts[row]) for row in chosen["row"].to_list()]
+    pairs = []
+    for number in chosen["row"].to_list():
+        row = rows.row(number, named=True)
+        one, other, label = row["text1"], row["text2"], float(row["label"])
+        known = (strata[number], facts[number], origin_of(row))
+        pairs.append(JudgedPair(pair_id(one, other), one, other, label, *known))
     return ReviewSample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
 
 
@@ -133,11 +138,6 @@ def _by(wanted: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: 
 
 def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
-
-
-def _pair(row: Mapping[str, Any], stratum: str, facts: Mapping[str, str]) -> JudgedPair:
-    one, other = row["text1"], row["text2"]
-    return JudgedPair(pair_id(one, other), one, other, float(row["label"]), stratum, facts, origin_of(row))
 
 
 def _settings(

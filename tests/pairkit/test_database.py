@@ -85,3 +85,10 @@ def test_a_write_ahead_log_is_only_used_on_local_disks(
             assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
             names = {path.name for path in shared.glob(f"{name}-*")}
             assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
+
+
+def test_a_read_only_connection_writes_nothing(store: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
+        connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
+    with pytest.raises(ConfigError, match="nothing is here"):
+        open_database(store.with_name("none"), SCHEMA, create=False, absent="nothing is here")

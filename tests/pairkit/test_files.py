@@ -9,9 +9,12 @@ import pytest
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import (
+    check_free,
     open_own,
+    sha256,
     whole_folder,
     write_errors,
+    write_json,
     write_text,
 )
 
@@ -110,3 +113,21 @@ def test_a_file_of_ours_is_made_gone_on_with_or_begun_anew(tmp_path: Path) -> No
     assert path.read_bytes() == b"onetwo"
     open_own(path, "wb").close()
     assert path.read_bytes() == b""
+
+
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+        (partial / "b").write_text(str(1 // 0))
+    assert [p.name for p in out.iterdir()] == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_equal_values_are_equal_files_and_none_is_overwritten(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
+    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
+    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
+    with pytest.raises(ConfigError, match="already exists"):
+        check_free(tmp_path / "a.json")

@@ -15,6 +15,7 @@ from pairkit.system.folders import (
     held_folder,
     made_there,
     read_own,
+    work_beside,
 )
 
 
@@ -73,3 +74,10 @@ def test_differences_by_hand() -> None:
     here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
     assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
     assert differing(there, there) == []
+
+
+def test_a_file_is_no_place_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(ConfigError, match="mine: is a file"):
+        check_place(tmp_path / "mine")
+    assert work_beside(tmp_path / "pairs.v1").name == "pairs.v1.work"

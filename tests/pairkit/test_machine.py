@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
-from pairkit.system.machine import is_out_of_memory
+from pairkit.system.machine import cores, is_out_of_memory, peak_rss_mb
 
 
 def test_what_torch_itself_says_of_too_large_a_tensor() -> None:
@@ -30,3 +32,12 @@ def test_it_is_told_by_kind_and_by_words(error: BaseException) -> None:
 @pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("out of memory")])
 def test_other_errors_are_not_it(error: BaseException) -> None:
     assert not is_out_of_memory(error)
+
+
+def test_cores_are_those_that_the_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peak_rss_mb() > 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
