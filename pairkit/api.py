@@ -91,11 +91,11 @@ def audit(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
 ) -> AuditReport:
     """Look for leaks between splits, contradictions, repeats, and rows that lack a text or label.
 
-    The command exits with 3 if the dataset leaks, or has rows that other commands refuse.
+    Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
+    with 3 if the dataset leaks, or has rows that other commands refuse.
 
     Args:
         source: As for `read`.
@@ -103,8 +103,6 @@ def audit(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
-        threshold: Jaccard similarity of word triples from which texts are near-identical. In (0, 1].
-            Default: 0.8.
 
     Returns:
         What was found; `leaks` names what two splits share, `check()` raises it. Rows that lack a text or
@@ -123,11 +121,10 @@ def audit(
     from pairkit.dataset.audit import audit_pairs
     from pairkit.dataset.reader import read_frames
 
-    alike = _threshold(threshold)
     columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
     skips = rules.bad_rows == "skip"
-    return audit_pairs(read_frames(source, columns, rules), alike, skips_bad_rows=skips)
+    return audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
 
 
 def report(
@@ -430,7 +427,6 @@ def merge(
     split: Annotated[Sequence[float] | None, Shares] = None,
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -450,7 +446,6 @@ def merge(
         split: New splits: shares of train, validation and test.
         cut_negatives: See `split`.
         seed: Decides every random choice.
-        threshold: See `audit`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -474,7 +469,7 @@ def merge(
     from pairkit.dataset.made import make_merged, named
 
     place = argument("out", out, Path | None)
-    settings = _settings(conflicts, split, cut_negatives, seed, threshold)
+    settings = _settings(conflicts, split, cut_negatives, seed)
     given = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -490,7 +485,6 @@ def split(
     split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -508,7 +502,6 @@ def split(
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
             connect all texts: only positives then decide which texts belong together.
         seed: Decides every random choice.
-        threshold: See `audit`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -533,7 +526,7 @@ def split(
 
     place = argument("out", out, Path | None)
     shares = argument("split", split, list[float])
-    settings = _settings("error", shares, cut_negatives, seed, threshold)
+    settings = _settings("error", shares, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
@@ -548,7 +541,6 @@ def mine(
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
@@ -571,7 +563,6 @@ def mine(
         max_chars: Characters to which a text is cut, after a whole sentence or word.
         split: Shares of train, validation and test.
         seed: Decides every random choice.
-        threshold: See `audit`.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -610,32 +601,20 @@ def mine(
         "max_chars": most,
         "split": argument("split", split, list[float]),
         "seed": argument("seed", seed, int),
-        "threshold": _threshold(threshold),
     }
     given = argument("columns", columns, dict[str, str] | None)
     return make_mined(source, place, columns=given, settings=settings, fresh=fresh, progress=progress)
 
 
 def _settings(
-    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int, threshold: float | None
+    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int
 ) -> dict[str, Any]:
     return {
         "conflicts": conflicts,
         "split": argument("split", split, list[float] | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
-        "threshold": _threshold(threshold),
     }
-
-
-def _threshold(given: float | None) -> float:
-    from pydantic import Field
-
-    from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD
-
-    similarity = Annotated[float, Field(gt=0, le=1)]
-    found: float = DEFAULT_THRESHOLD if given is None else argument("threshold", given, similarity)
-    return found
 
 
 def push(

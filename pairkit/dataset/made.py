@@ -369,9 +369,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
-    divided = (
-        keep_apart(alive, settings["threshold"]) if settings["split"] is None else _divided(alive, settings)
-    )
+    divided = keep_apart(alive) if settings["split"] is None else _divided(alive, settings)
     rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
     made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
@@ -389,5 +387,4 @@ def make_split(
 
 
 def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
-    shares, seed, threshold = (settings[name] for name in ("split", "seed", "threshold"))
-    return divide(rows, shares, seed, threshold, cut_negatives=settings["cut_negatives"])
+    return divide(rows, settings["split"], settings["seed"], cut_negatives=settings["cut_negatives"])

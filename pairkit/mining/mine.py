@@ -185,7 +185,6 @@ def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[st
         kept.with_columns(label=pl.when(loose).then(0).otherwise(1)),
         settings["split"],
         settings["seed"],
-        settings["threshold"],
         cut_negatives=bool(loose.any()),
     )
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))

@@ -25,8 +25,6 @@ ANY: Any = pairkit  # called as no type checker lets one
         (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
         (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
         (lambda: ANY.read(ROWS, split=3), "split = 3: "),
-        (lambda: ANY.audit(ROWS, threshold="much"), "threshold = 'much': "),
-        (lambda: ANY.audit(ROWS, threshold=7), "threshold = 7: input should be less than or equal to 1"),
         (lambda: ANY.report(ROWS, "about", seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
         (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
