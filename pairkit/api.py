@@ -240,7 +240,6 @@ def apply(
     *,
     store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
     relabel: Annotated[bool, Flag(main=True)] = False,
-    drop_unsure: Annotated[bool, Flag(main=True)] = False,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -257,7 +256,6 @@ def apply(
         out: The dataset's folder. None writes nothing.
         store: The review's file. Default: DATASET.review.
         relabel: Keep pairs that people rejected, with people's labels.
-        drop_unsure: Also leave out pairs that people can't decide or disagree on.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -278,7 +276,7 @@ def apply(
     place, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return apply_review(pairs, source, path, place, relabel=relabel, drop_unsure=drop_unsure, fresh=fresh)
+    return apply_review(pairs, source, path, place, relabel=relabel, fresh=fresh)
 
 
 def show(
@@ -537,7 +535,6 @@ def mine(
     *,
     strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
     columns: Columns = None,
-    min_chars: Annotated[int, Flag(metavar="N")] = 3,
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
@@ -559,7 +556,6 @@ def mine(
             Default: all.
         columns: Of a table: which column is title, body, question, answer or document. Several rows may be of
             one document. By default usual names are recognised.
-        min_chars: Minimum number of characters of a text.
         max_chars: Characters to which a text is cut, after a whole sentence or word.
         split: Shares of train, validation and test.
         seed: Decides every random choice.
@@ -594,11 +590,9 @@ def mine(
         if strategies is None
         else argument("strategies", split_at_commas(strategies), tuple[str, ...])
     )
-    least, most = argument("min_chars", min_chars, PositiveInt), argument("max_chars", max_chars, PositiveInt)
     settings = {
         "strategies": list(named),
-        "min_chars": least,
-        "max_chars": most,
+        "max_chars": argument("max_chars", max_chars, PositiveInt),
         "split": argument("split", split, list[float]),
         "seed": argument("seed", seed, int),
     }

@@ -39,16 +39,17 @@ _IDLE = {
     "see also",
     "next",
 }
+_MIN_CHARS = 3  # of a text
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(found: Sequence[MinedRows], *, least: int, most: int) -> list[tuple[MinedRows, str | None]]:
+def drop_unusable(found: Sequence[MinedRows], *, most: int) -> list[tuple[MinedRows, str | None]]:
     """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
     cut = [
         replace(one, anchor=opening_text(one.anchor, most), positive=opening_text(one.positive, most))
         for one in found
     ]
-    reasons = [_why_unusable(one, least) for one in cut]
+    reasons = [_why_unusable(one) for one in cut]
     leads_to: defaultdict[str, set[str]] = defaultdict(set)
     for one, reason in zip(cut, reasons, strict=True):
         if reason is None and one.names:
@@ -67,7 +68,7 @@ def drop_unusable(found: Sequence[MinedRows], *, least: int, most: int) -> list[
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: MinedRows, least: int) -> str | None:
+def _why_unusable(one: MinedRows) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
@@ -75,7 +76,7 @@ def _why_unusable(one: MinedRows, least: int) -> str | None:
         return "unusable_characters"
     if not all(map(_LETTER.search, texts)):
         return "no_letters"
-    if min(map(len, texts)) < least:
+    if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
     if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
         return "idle_words"
@@ -119,9 +120,7 @@ def make_mined(
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        found = drop_unusable(
-            _found(documents, chosen, settings, show), least=settings["min_chars"], most=settings["max_chars"]
-        )
+        found = drop_unusable(_found(documents, chosen, settings, show), most=settings["max_chars"])
         show(Progress("divide into splits"))
         rows = _divided(found, settings)
         show(Progress("divide into splits", ended=True))

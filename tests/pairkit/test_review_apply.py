@@ -44,11 +44,11 @@ def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path
 
 def test_relabelled_pairs_have_peoples_labels(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure"})
-    made = pairkit.apply(dataset, tmp_path / "out", relabel=True, drop_unsure=True)
+    made = pairkit.apply(dataset, tmp_path / "out", relabel=True)
     labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
-    assert labels == {str(place): int(place > 1) for place in range(20) if place != 2}
+    assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
-    assert made.statistics["dropped_pairs"] == {"unsure_to_people": 1}
+    assert made.statistics["dropped_pairs"] == {}
     with pytest.raises(ConfigError, match="made of other datasets, or with other settings"):
         pairkit.apply(dataset, tmp_path / "out")
 
