@@ -1,11 +1,183 @@
-"""`pairs`, and `python -m pairkit`."""
+"""The `pairs` command: each public function as a command; also `python -m pairkit`."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pairkit.app.flag import OUTPUT, Flag
 from pairkit.app.startup import start
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+DROPPED = Flag(metavar="FILE", panel=OUTPUT, help="Write the rows that were left out, as Parquet.")
+
+
+def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+    from pairkit.app.commands import show
+
+    found = audit(**given)
+    show(found, json=json, quiet=quiet, given=given)
+    found.check()
+
+
+def _export(export: Any, given: Any) -> None:
+    from pairkit import api
+    from pairkit.app.terminal import out, say
+    from pairkit.dataset.labels import worth_telling
+
+    names = ("source", "columns", "labels", "label_range", "bad_rows")
+    pairs = api.read(**{name: given.pop(name) for name in names})
+    if told := worth_telling(pairs.labels):
+        say(told)
+    for path in export(pairs, **given):
+        out.print(str(path), markup=False)
+
+
+def _make(make: Any, given: Any, *, dropped: Annotated[Path | None, DROPPED] = None) -> Any:
+    made = make(**given)
+    if dropped is not None:
+        made.save_dropped(dropped)
+    return made
+
+
+def _review(
+    review: Any,
+    given: Any,
+    *,
+    reviewer: Annotated[
+        list[str] | None,
+        Flag(
+            metavar="NAME,…",
+            panel="People",
+            main=True,
+            read=lambda names: [name.strip() for name in names.split(",")],
+            help="Who judges; each gets a link. [default: your login's name]",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        Flag(
+            "--port -p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free one]"
+        ),
+    ] = None,
+    report: Annotated[
+        bool, Flag(panel=OUTPUT, main=True, help="Print the results so far instead of serving the page.")
+    ] = False,
+    card: Annotated[bool, Flag(panel=OUTPUT, help="Also put the report into the dataset's card.")] = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    from pairkit.app.commands import show, with_input_flags
+    from pairkit.app.terminal import next_step, out, print_json, say
+
+    found = review(**given)
+    if report or card:
+        results = found.report()
+        if card:
+            results.save_card(given["source"])
+        show(results, json=json, quiet=quiet)
+        return
+    with found.serve(reviewer, port=port) as server:
+        if json:
+            print_json({"store": str(found.path), "url": server.url, "links": server.links})
+        else:
+            for name, link in server.links.items():
+                out.print(f"{name}  {link}", markup=False)
+        say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
+        again = with_input_flags(["pairs", "review", given["source"], "--report"], given)
+        next_step("see the results", again, quiet=quiet)
+        server.wait()
+
+
+def application() -> Typer:
+    """The command line; its imports take time, so they are here."""
+    from pairkit import api
+    from pairkit.app.commands import add_command, application
+
+    app = application(
+        "pairs", "Look at, check, join, divide and share datasets of text pairs, whoever made them."
+    )
+    add_command(
+        app,
+        api.audit,
+        "pairs audit gis-dataset",
+        "pairs audit WhereIsAI/github-issue-similarity",
+        "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+        run=_audit,
+    )
+    add_command(
+        app,
+        api.report,
+        "pairs report gis-dataset",
+        "pairs report pairs.tsv --out about-pairs.html --seed 7",
+        "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+    )
+    add_command(
+        app,
+        api.show,
+        "pairs show gis-dataset",
+        "pairs show gis-dataset --row 3 --label 0",
+        json=False,
+    )
+    add_command(
+        app,
+        api.export,
+        "pairs export gis-dataset --format jsonl --out gis-jsonl",
+        "pairs export gis-dataset --format csv --raw --out gis-csv",
+        run=_export,
+        json=False,
+    )
+    add_command(
+        app,
+        api.mine,
+        "pairs mine handbook --out mined",
+        "pairs mine faq.csv --columns question=ask,answer=reply --out mined",
+        "pairs mine articles.jsonl --strategies title-body,section --out mined",
+        run=_make,
+    )
+    add_command(
+        app,
+        api.merge,
+        "pairs merge gis labelled.tsv --out both",
+        "pairs merge mine.csv yours.csv --conflicts drop --split 0.8,0.1,0.1 --out ours",
+        run=_make,
+    )
+    add_command(
+        app,
+        api.split,
+        "pairs split pairs.tsv --out divided",
+        "pairs split gis --split 0.9,0,0.1 --cut-negatives --out anew",
+        run=_make,
+    )
+    add_command(
+        app,
+        api.push,
+        "pairs push gis-dataset --repo you/gis --dry-run",
+        "HF_TOKEN=… pairs push gis-dataset --repo you/gis",
+    )
+    add_command(
+        app,
+        api.review,
+        "pairs review gis-dataset",
+        "pairs review gis-dataset --n 200 --reviewer ann,bob",
+        "pairs review gis-dataset --report --card",
+        run=_review,
+    )
+    add_command(
+        app,
+        api.apply,
+        "pairs apply gis-dataset --out checked",
+        "pairs apply gis-dataset --relabel --out relabelled",
+        run=_make,
+    )
+    return app
 
 
 def main() -> None:
     """Run the command line."""
-    start("pairkit.cli")
+    start(application)
 
 
 if __name__ == "__main__":

@@ -91,11 +91,11 @@ def audit(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
 ) -> AuditReport:
     """Look for leaks between splits, contradictions, repeats, and rows that lack a text or label.
 
-    The command exits with 3 if the dataset leaks, or has rows that other commands refuse.
+    Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
+    with 3 if the dataset leaks, or has rows that other commands refuse.
 
     Args:
         source: As for `read`.
@@ -103,8 +103,6 @@ def audit(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
-        threshold: Jaccard similarity of word triples from which texts are near-identical. In (0, 1].
-            Default: 0.8.
 
     Returns:
         What was found; `leaks` names what two splits share, `check()` raises it. Rows that lack a text or
@@ -123,11 +121,10 @@ def audit(
     from pairkit.dataset.audit import audit_pairs
     from pairkit.dataset.reader import read_frames
 
-    alike = _threshold(threshold)
     columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
     skips = rules.bad_rows == "skip"
-    return audit_pairs(read_frames(source, columns, rules), alike, skips_bad_rows=skips)
+    return audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
 
 
 def report(
@@ -179,7 +176,6 @@ def review(
     store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
     *,
     n: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE, main=True)] = None,
-    share: Annotated[float | None, Flag(metavar="X", panel=_SAMPLE)] = None,
     seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
     strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
     each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
@@ -200,7 +196,6 @@ def review(
         source: As for `read`.
         store: The review's file. It is also read as pairs with people's labels. Default: DATASET.review.
         n: Number of pairs. Default: a tenth.
-        share: Share of the pairs. Default: 0.1.
         seed: Decides which pairs, and in which order. Default: 42.
         strata: Columns to stratify by, such as label,split. Of label, evidence, llm, confidence, judges,
             relation, source and split. Default: those that the dataset has and the sample is large enough
@@ -230,7 +225,7 @@ def review(
     from pairkit.reviews import Wanted, begin
 
     place = argument("store", store, Path | None)
-    given = {"n": n, "share": share, "seed": seed, "strata": strata}
+    given = {"n": n, "seed": seed, "strata": strata}
     given |= {"each": each, "grades": grades, "question": question}
     wanted = load_settings(Wanted, flags=given)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -245,7 +240,6 @@ def apply(
     *,
     store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
     relabel: Annotated[bool, Flag(main=True)] = False,
-    drop_unsure: Annotated[bool, Flag(main=True)] = False,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -262,7 +256,6 @@ def apply(
         out: The dataset's folder. None writes nothing.
         store: The review's file. Default: DATASET.review.
         relabel: Keep pairs that people rejected, with people's labels.
-        drop_unsure: Also leave out pairs that people can't decide or disagree on.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -283,7 +276,7 @@ def apply(
     place, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return apply_review(pairs, source, path, place, relabel=relabel, drop_unsure=drop_unsure, fresh=fresh)
+    return apply_review(pairs, source, path, place, relabel=relabel, fresh=fresh)
 
 
 def show(
@@ -310,7 +303,7 @@ def show(
         bad_rows: As for `read`.
 
     Returns:
-        A pair that draws itself on a terminal and in a notebook; `save` writes an SVG file.
+        A pair that draws itself on a terminal and in a notebook.
 
     Raises:
         ConfigError: As `read`; or there is no such split or row.
@@ -432,7 +425,6 @@ def merge(
     split: Annotated[Sequence[float] | None, Shares] = None,
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -452,7 +444,6 @@ def merge(
         split: New splits: shares of train, validation and test.
         cut_negatives: See `split`.
         seed: Decides every random choice.
-        threshold: See `audit`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -476,7 +467,7 @@ def merge(
     from pairkit.dataset.made import make_merged, named
 
     place = argument("out", out, Path | None)
-    settings = _settings(conflicts, split, cut_negatives, seed, threshold)
+    settings = _settings(conflicts, split, cut_negatives, seed)
     given = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -492,7 +483,6 @@ def split(
     split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
@@ -510,7 +500,6 @@ def split(
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
             connect all texts: only positives then decide which texts belong together.
         seed: Decides every random choice.
-        threshold: See `audit`.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -535,7 +524,7 @@ def split(
 
     place = argument("out", out, Path | None)
     shares = argument("split", split, list[float])
-    settings = _settings("error", shares, cut_negatives, seed, threshold)
+    settings = _settings("error", shares, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
@@ -546,11 +535,9 @@ def mine(
     *,
     strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
     columns: Columns = None,
-    min_chars: Annotated[int, Flag(metavar="N")] = 3,
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
-    threshold: Annotated[float | None, Flag(metavar="X")] = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
@@ -569,11 +556,9 @@ def mine(
             Default: all.
         columns: Of a table: which column is title, body, question, answer or document. Several rows may be of
             one document. By default usual names are recognised.
-        min_chars: Minimum number of characters of a text.
         max_chars: Characters to which a text is cut, after a whole sentence or word.
         split: Shares of train, validation and test.
         seed: Decides every random choice.
-        threshold: See `audit`.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
@@ -605,39 +590,25 @@ def mine(
         if strategies is None
         else argument("strategies", split_at_commas(strategies), tuple[str, ...])
     )
-    least, most = argument("min_chars", min_chars, PositiveInt), argument("max_chars", max_chars, PositiveInt)
     settings = {
         "strategies": list(named),
-        "min_chars": least,
-        "max_chars": most,
+        "max_chars": argument("max_chars", max_chars, PositiveInt),
         "split": argument("split", split, list[float]),
         "seed": argument("seed", seed, int),
-        "threshold": _threshold(threshold),
     }
     given = argument("columns", columns, dict[str, str] | None)
     return make_mined(source, place, columns=given, settings=settings, fresh=fresh, progress=progress)
 
 
 def _settings(
-    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int, threshold: float | None
+    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int
 ) -> dict[str, Any]:
     return {
         "conflicts": conflicts,
         "split": argument("split", split, list[float] | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
-        "threshold": _threshold(threshold),
     }
-
-
-def _threshold(given: float | None) -> float:
-    from pydantic import Field
-
-    from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD
-
-    similarity = Annotated[float, Field(gt=0, le=1)]
-    found: float = DEFAULT_THRESHOLD if given is None else argument("threshold", given, similarity)
-    return found
 
 
 def push(

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from importlib import import_module
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -63,6 +65,12 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AOE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+def command_line(package: str) -> Any:
+    """The typer application of a package."""
+    entry = import_module(f"{package}.__main__")
+    return entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
 
 
 @pytest.fixture

@@ -12,7 +12,16 @@ from tests.messages import texts_of
 ROOT = Path(__file__).resolve().parents[1]
 FACES = ("pairkit", "gis_builder")
 # Flags themselves, patterns, words of threads.
-NO_MESSAGES = {"api.py", "cli.py", "commands", "commands.py", "flags.py", "secrets", "detection"}
+NO_MESSAGES = {
+    "api.py",
+    "cli.py",
+    "__main__.py",
+    "commands",
+    "commands.py",
+    "flags.py",
+    "secrets",
+    "detection",
+}
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
 A_COMMAND = re.compile(r"gis import --help")
 

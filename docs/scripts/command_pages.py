@@ -26,7 +26,9 @@ def scripts() -> dict[str, str]:
 
 def command_tree(package: str) -> TyperGroup:
     """The command line of a package, with all its commands."""
-    tree: Any = get_command(import_module(f"{package}.cli").app)
+    entry = import_module(f"{package}.__main__")
+    made = entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
+    tree: Any = get_command(made)
     if not isinstance(tree, TyperGroup):
         raise TypeError(f"{package}: expected a group of commands")
     return tree

@@ -51,7 +51,11 @@ def load_settings(
         key, equals, value = assignment.partition("=")
         if not equals:
             raise ConfigError(f"setting {assignment!r}: expected key=value, such as split.seed=7")
-        _put(tree, key.strip(), _toml_value(value.strip()))
+        try:
+            found = tomllib.loads(f"value = {value.strip()}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            found = value.strip()
+        _put(tree, key.strip(), found)
     for key, value in (flags or {}).items():
         if value is not None:
             _put(tree, key, value)
@@ -119,13 +123,6 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: no such configuration file") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{file}: not readable as TOML ({error})") from error
-
-
-def _toml_value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
 
 
 def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:

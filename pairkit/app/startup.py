@@ -40,21 +40,27 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 _UNSUPPORTED, _INTERRUPTED = 2, 130  # exit codes, as in `pairkit.app.errors` and `pairkit.app.terminal`
 
 
-def start(module: str) -> None:
-    """Import a command line and run its `main`."""
+def start(load: str | Callable[[], Any]) -> None:
+    """Run a command line: the `main` of a module, or the application that a function makes."""
     if sys.platform == "win32":
         sys.stderr.write("error: needs Linux or macOS; on Windows, use it in WSL\n")
         sys.exit(_UNSUPPORTED)
     wanted = signal.getsignal(signal.SIGINT)
     if wanted != signal.SIG_IGN:  # as of a job in the background
         signal.signal(signal.SIGINT, _leave)
-    main = import_module(module).main
+    main = import_module(load).main if isinstance(load, str) else _runner(load())
     signal.signal(signal.SIGINT, wanted)
     try:
         main()
     finally:
         if wanted != signal.SIG_IGN:  # while the interpreter ends
             signal.signal(signal.SIGINT, _leave)
+
+
+def _runner(application: Any) -> Callable[[], None]:
+    from pairkit.app.terminal import run
+
+    return lambda: run(application)
 
 
 def _leave(*_: object) -> NoReturn:

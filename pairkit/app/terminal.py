@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
 
 from pairkit.app.errors import ConfigError, PairkitError
-from pairkit.app.extras import can_run, missing
+from pairkit.app.extras import missing
 from pairkit.app.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
@@ -29,71 +30,6 @@ class Ended(BaseException):
     def __init__(self, code: int) -> None:
         self.code = code
         super().__init__(code)
-
-
-class _CannotWriteError(BaseException):
-    """Standard output takes no more; not an Exception, so that nobody takes it for a fault of theirs."""
-
-
-class _Stream(io.TextIOWrapper):
-    """A standard stream that fails for no character, and knows a full disk and a closed pipe."""
-
-    def __init__(self, stream: TextIO, *, is_optional: bool) -> None:
-        """Take over a stream."""
-        super().__init__(
-            stream.buffer,
-            encoding=stream.encoding,
-            errors="backslashreplace",
-            line_buffering=getattr(stream, "line_buffering", False),
-            write_through=is_optional,
-        )
-        self._is_optional = is_optional
-
-    def write(self, text: str, /) -> int:
-        with self._told():
-            return super().write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with self._told():
-            super().flush()
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise Ended(BROKEN_PIPE) from None
-        except OSError as error:
-            if not self._is_optional:
-                raise _CannotWriteError(error.strerror or str(error)) from error
-
-
-@contextmanager
-def _streams() -> Iterator[None]:
-    """Have standard streams of ours; what is left to write is written at the end."""
-    before = sys.stdout, sys.stderr
-    there = [stream or _closed() for stream in before]
-    ours = [_Stream(there[0], is_optional=False), _Stream(there[1], is_optional=True)]
-    for stream in there:
-        stream.flush()
-    sys.stdout, sys.stderr = ours
-    try:
-        yield
-        ours[0].flush()
-    except SystemExit:
-        ours[0].flush()
-        raise
-    finally:
-        sys.stdout, sys.stderr = before
-        for stream in ours:
-            with suppress(Ended, _CannotWriteError):
-                stream.detach()
-
-
-def _closed() -> TextIO:
-    """In place of a closed stream: writing to it fails, and no file of ours gets its number."""
-    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
 
 
 class _Console(Console):
@@ -120,9 +56,7 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
-    """Tell on stderr what one would do next, the command on a line of its own to be copied, if it can run."""
-    if not isinstance(command, str) and not can_run(command):
-        return
+    """Print on stderr what one would do next, with the command on a line of its own."""
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
     say(f"next: {why}\n  {line}", quiet=quiet)
 
@@ -140,9 +74,11 @@ def run(command: Callable[[], Any]) -> None:
 
     A bug (any exception outside the tree) is left to show its traceback and exits with 1.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # in a poor locale
     try:
-        with _streams():
-            _run(command)
+        _run(command)
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
@@ -150,24 +86,22 @@ def run(command: Callable[[], Any]) -> None:
         # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
         # whole at any moment.
         os._exit(code)
-    except _CannotWriteError as error:
-        _last_words(f"error: standard output can't be written ({error}); free space, or write elsewhere")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _last_words(f"error: standard output can't be written ({error.strerror}); free space")
         os._exit(ConfigError.exit_code)
 
 
 def _run(command: Callable[[], Any]) -> None:
     try:
-        _advised(command)
+        try:
+            command()
+        except ModuleNotFoundError as error:
+            raise missing(error, "this command") or error from error
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
         sys.exit(error.exit_code)
-
-
-def _advised(command: Callable[[], Any]) -> None:
-    try:
-        command()
-    except ModuleNotFoundError as error:
-        raise missing(error, "this command") or error from error
 
 
 def _last_words(text: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,7 @@ from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, worth_telling
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
-from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, TextSequence, near_identical_to
-from pairkit.system.files import temporary_folder
+from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 from pairkit.system.records_on_disk import scratch_file
 
 _EXAMPLES = 5
@@ -129,15 +130,14 @@ class AuditReport(Printed):
         return splits, found
 
 
-def audit_pairs(
-    pairs: PairFrames, threshold: float = DEFAULT_THRESHOLD, *, skips_bad_rows: bool = False
-) -> AuditReport:
+def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
     """Check pairs in two passes: hashes first, then the rows whose hashes are where they should not be."""
     first = FirstPass(pairs)
-    with scratch_file(temporary_folder()) as scratch:
+    with scratch_file(Path(gettempdir())) as scratch:
         second = SecondPass(pairs, first, scratch)
-        near_identical = _near_identical(second.texts, first.splits_of_texts(), list(pairs.splits), threshold,
-                                         equal_too=first.by_page)  # fmt: skip
+        near_identical = _near_identical(
+            second.texts, first.splits_of_texts(), list(pairs.splits), equal_too=first.by_page
+        )
     repeated, contradictory = _pairs_seen_again(second.suspects)
     return AuditReport(
         source=pairs.source,
@@ -193,12 +193,11 @@ def _near_identical(
     texts: TextSequence,
     splits_of: tuple[Places, Places],
     splits: Sequence[str],
-    threshold: float,
     *,
     equal_too: bool,
 ) -> AuditFinding:
     """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
-    group = near_identical_to(texts, threshold)
+    group = near_identical_to(texts)
     counts = np.bincount(group, minlength=len(group))
     text, split = splits_of
     pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)

@@ -62,10 +62,11 @@ class FirstPass:
         self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
         self.new_texts = self._new_texts()
         self._split_of_texts = np.concatenate([split_of, split_of])
+        ordered = np.sort(hashed["pair"])
         self.suspects = {
             "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), self._split_of_texts),
             "cluster": _in_two(hashed["cluster"], split_of),
-            "pair": _repeated(hashed["pair"]),
+            "pair": ordered[1:][ordered[1:] == ordered[:-1]],
         }
 
     def splits_of_texts(self) -> tuple[Places, Places]:
@@ -154,11 +155,6 @@ def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
     hashes, split = hashes[order], split[order]
     reaching = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
     return np.unique(hashes[1:][reaching])
-
-
-def _repeated(hashes: _Hashes) -> _Hashes:
-    ordered = np.sort(hashes)
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,8 @@ def dataset_card(
     """A card as Markdown with the YAML head that says which files make which configuration."""
     head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    head += ["size_categories:", f"- {_size(rows)}", "configs:"]
+    size = next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
+    head += ["size_categories:", f"- {size}", "configs:"]
     for place, (config, files) in enumerate(configs.items()):
         head.append(f"- config_name: {config}")
         if place == 0:
@@ -59,7 +60,3 @@ def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.1%}" if isinstance(value, float) else str(value).replace("|", "\\|")
-
-
-def _size(rows: int) -> str:
-    return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")

@@ -32,13 +32,13 @@ class Ties:
         return self.groups.find(self.one[row]), self.groups.find(self.other[row])
 
 
-def tie(rows: pl.DataFrame, threshold: float) -> Ties:
+def tie(rows: pl.DataFrame) -> Ties:
     """Tie the texts of rows: near-identical ones, those of one page, and both texts of a cluster's pairs."""
     rows = typed_rows(rows)  # anybody's dataset may have such columns
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
     place = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
-    for members in near_identical(texts, threshold):
+    for members in near_identical(texts):
         for other in members[1:]:
             groups.join(members[0], other)
     sides = {name: [place[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
@@ -61,9 +61,9 @@ CROSSES = "crosses_splits"
 RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # of splits; the least is the strongest
 
 
-def keep_apart(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
+def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     """Drop rows of a weaker split that share a text, issue or cluster with a stronger one."""
-    ties = tie(rows, threshold)
+    ties = tie(rows)
     of_split: defaultdict[str, list[int]] = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
         of_split[split].append(row)
@@ -84,12 +84,10 @@ def _strength(split: str) -> tuple[int, str]:
     return RANKS.get(split, OTHER_RANK), split
 
 
-def divide(
-    rows: pl.DataFrame, shares: Sequence[float], seed: int, threshold: float, *, cut_negatives: bool
-) -> pl.DataFrame:
+def divide(rows: pl.DataFrame, shares: Sequence[float], seed: int, *, cut_negatives: bool) -> pl.DataFrame:
     """Give every row a new split, so that no text, issue or cluster is in two."""
     parts = _parts(shares)
-    ties = tie(rows, threshold)
+    ties = tie(rows)
     binding = _positive(rows) if cut_negatives else [True] * rows.height
     for row, binds in enumerate(binding):
         if binds:

@@ -153,7 +153,7 @@ _LIMITS = """
 * A share over 512 tokens is estimated without a tokenizer.
 """
 _LICENCE = """
-The datasets that this one is made of have licences of their own; check what they allow before you share it.
+What this dataset is made of has licences of its own; check what they allow before you share it.
 """
 
 
@@ -239,14 +239,17 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
 
 
 def run_record(
-    command: str, inputs: Mapping[str, PairDataset], settings: Mapping[str, Any]
+    command: str, inputs: Mapping[str, PairDataset | Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What made a dataset, for run.json: nothing that differs from one run to the next."""
     return {
         "made_by": f"pairs (aoe-toolkit {__version__})",
         "command": command,
         "settings": dict(settings),
-        "inputs": {name: {"rows": len(pairs), "sha256": _digest(pairs)} for name, pairs in inputs.items()},
+        "inputs": {
+            name: {"rows": len(found), "sha256": _digest(found)} if isinstance(found, PairDataset) else found
+            for name, found in inputs.items()
+        },
     }
 
 
@@ -283,16 +286,22 @@ def write_result(
     run: Mapping[str, Any],
     introduction: str,
     further: Iterable[tuple[str, str]] = (),
+    *,
+    configs: Mapping[str, Mapping[str, pl.DataFrame]] | None = None,
+    limits: str = _LIMITS,
 ) -> MadeDataset:
     """A dataset that was made, written to its folder with a card unless `out` is None; see `check_out`."""
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
-    configs = {"default": made.pairs.splits}
+    configs = configs or {"default": made.pairs.splits}
     statistics = made.statistics
     counts = statistics["splits"]
     lines = [
-        (key.replace("_", " "), *(_format_count(key, split[key]) for split in counts.values()))
+        (
+            key.replace("_", " "),
+            *(f"{of[key]:.2f}" if key == "mean_label" else of[key] for of in counts.values()),
+        )
         for key in next(iter(counts.values()))
     ]
     sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
@@ -302,17 +311,13 @@ def write_result(
     if statistics["dropped_pairs"]:
         rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
-    sections += [*further, ("Limitations", _LIMITS), ("Licence", _LICENCE)]
+    sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
     )
     write_dataset(out, configs, card=card, statistics=statistics, run=run)
     write_bad_rows(out, made.pairs.bad_rows)
     return replace(made, out=out)
-
-
-def _format_count(key: str, count: float) -> str | float:
-    return f"{count:.2f}" if key == "mean_label" else count
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
@@ -364,9 +369,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
-    divided = (
-        keep_apart(alive, settings["threshold"]) if settings["split"] is None else _divided(alive, settings)
-    )
+    divided = keep_apart(alive) if settings["split"] is None else _divided(alive, settings)
     rows = pl.concat([divided, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
     made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
@@ -384,5 +387,4 @@ def make_split(
 
 
 def _divided(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
-    shares, seed, threshold = (settings[name] for name in ("split", "seed", "threshold"))
-    return divide(rows, shares, seed, threshold, cut_negatives=settings["cut_negatives"])
+    return divide(rows, settings["split"], settings["seed"], cut_negatives=settings["cut_negatives"])

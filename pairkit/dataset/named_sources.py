@@ -33,7 +33,8 @@ def named_sources(given: Given) -> dict[str, Source]:
 
 def named_words(words: Sequence[str]) -> dict[str, Source]:
     """The sources that a command line names, each as `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    return _with_names([_cut(word) for word in words])
+    found = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in words)
+    return _with_names([(named[1], named[2]) if named else (None, word) for word, named in found])
 
 
 def _by_name(given: Mapping[Any, Any]) -> dict[str, Source]:
@@ -93,11 +94,6 @@ def _exists(path: str) -> bool:
         return Path(path).exists() or (has_magic(path) and any(iglob(path)))  # noqa: PTH207 - any folder
     except (OSError, ValueError):  # a text too long for a path
         return False
-
-
-def _cut(word: str) -> tuple[str | None, Source]:
-    named = None if Path(word).exists() else _NAMED.fullmatch(word)
-    return (None, word) if named is None else (named[1], named[2])
 
 
 def _name(source: Source, place: int, *, parts: int = 1) -> str:

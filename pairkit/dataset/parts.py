@@ -143,7 +143,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     named, unnamed = _named(tables)
     if named:
         return named
-    if unnamed and _are_shards(unnamed):
+    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards, which differ in digits alone
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
@@ -180,11 +180,6 @@ def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
         else:
             unnamed.append(path)
     return named, unnamed
-
-
-def _are_shards(files: Sequence[Path]) -> bool:
-    """Whether the names differ in digits alone, as `part-00000.parquet` and `part-00001.parquet` do."""
-    return len({re.sub(r"\d+", "0", path.name) for path in files}) == 1
 
 
 def _home(folder: Path) -> Path:

@@ -28,7 +28,6 @@ import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.app.errors import ConfigError
-from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable, html_table
 from pairkit.dataset.labels import LabelsRead, worth_telling
@@ -86,24 +85,6 @@ class PairDataset:
         return pl.concat(
             [named_split(frame, name) for name, frame in self.splits.items()], how="diagonal_relaxed"
         )
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """A dict for each row, with its split."""
-        return self.rows.to_dicts()
-
-    def to_pandas(self) -> Any:
-        """`rows` as a DataFrame of pandas, which must be installed."""
-        return self.rows.to_pandas()
-
-    def to_datasets(self) -> Any:
-        """A `datasets.DatasetDict`.
-
-        Raises:
-            ConfigError: `datasets` is not installed.
-        """
-        with needed_for("a DatasetDict"):
-            from datasets import Dataset, DatasetDict
-        return DatasetDict({name: Dataset.from_polars(frame) for name, frame in self.splits.items()})
 
     def table(self) -> ResultTable:
         """How many rows each split has, and what their labels are."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,7 +16,6 @@ from rich.text import Text
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.dataset.records import PairDataset, with_provenance
-from pairkit.system.files import write_text
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # Words that two texts share whatever they are about.
@@ -50,7 +48,7 @@ class ShownPair:
         row = self.row
         shared = _words(row["text1"]) & _words(row["text2"])
         # Plain text throughout: what a dataset says is no markup, `[bot]` least of all.
-        title, caption = _plain(_title(self)), _plain(_caption(row))
+        title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
             table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
@@ -71,14 +69,6 @@ class ShownPair:
 
     _repr_html_ = to_svg
 
-    def save(self, path: str | Path) -> None:
-        """Write the picture as an SVG file.
-
-        Raises:
-            ConfigError: The file can't be written.
-        """
-        write_text(Path(path), self.to_svg())
-
 
 def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:
     """The row at `place` of a split (default: last), counted among those with `label` if given."""
@@ -91,10 +81,6 @@ def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | 
     if not 0 <= place < rows.height:
         raise ConfigError(f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
     return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
-
-
-def _title(pair: ShownPair) -> str:
-    return f"{pair.where}; label {pair.row['label']:g}"
 
 
 def _head(row: dict[str, Any], side: str) -> str:

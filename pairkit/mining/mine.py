@@ -18,12 +18,10 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
 from pairkit.app.progress import Display, Listener, Progress
-from pairkit.app.version import __version__
-from pairkit.dataset.card import dataset_card, table
+from pairkit.dataset.card import table
 from pairkit.dataset.divide import DROPPED, divide
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.made import MadeDataset, build_result, check_out
-from pairkit.dataset.records import card_files, write_dataset
+from pairkit.dataset.made import MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.mining.documents import Document, is_question, opening_text
 from pairkit.mining.sources import read_documents
 from pairkit.system.seeded import keyed_hash
@@ -41,16 +39,17 @@ _IDLE = {
     "see also",
     "next",
 }
+_MIN_CHARS = 3  # of a text
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(found: Sequence[MinedRows], *, least: int, most: int) -> list[tuple[MinedRows, str | None]]:
+def drop_unusable(found: Sequence[MinedRows], *, most: int) -> list[tuple[MinedRows, str | None]]:
     """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
     cut = [
         replace(one, anchor=opening_text(one.anchor, most), positive=opening_text(one.positive, most))
         for one in found
     ]
-    reasons = [_why_unusable(one, least) for one in cut]
+    reasons = [_why_unusable(one) for one in cut]
     leads_to: defaultdict[str, set[str]] = defaultdict(set)
     for one, reason in zip(cut, reasons, strict=True):
         if reason is None and one.names:
@@ -69,7 +68,7 @@ def drop_unusable(found: Sequence[MinedRows], *, least: int, most: int) -> list[
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: MinedRows, least: int) -> str | None:
+def _why_unusable(one: MinedRows) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
@@ -77,7 +76,7 @@ def _why_unusable(one: MinedRows, least: int) -> str | None:
         return "unusable_characters"
     if not all(map(_LETTER.search, texts)):
         return "no_letters"
-    if min(map(len, texts)) < least:
+    if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
     if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
         return "idle_words"
@@ -121,9 +120,7 @@ def make_mined(
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        found = drop_unusable(
-            _found(documents, chosen, settings, show), least=settings["min_chars"], most=settings["max_chars"]
-        )
+        found = drop_unusable(_found(documents, chosen, settings, show), most=settings["max_chars"])
         show(Progress("divide into splits"))
         rows = _divided(found, settings)
         show(Progress("divide into splits", ended=True))
@@ -134,10 +131,14 @@ def make_mined(
         "strategies": dict(made.pairs.rows["strategy"].value_counts().sort("strategy").iter_rows()),
         **made.statistics,
     }
-    made = replace(made, statistics=statistics, out=out)
-    if out is not None:
-        _write(made, out, run)
-    return made
+    made = replace(made, statistics=statistics)
+    splits = {
+        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
+        for split, rows in made.pairs.splits.items()
+    }
+    strategies = table(["strategy", "pairs"], statistics["strategies"].items())
+    sections = [("Strategies", strategies), ("Columns", _SCHEMA)]
+    return write_result(made, out, run, _ABOUT, sections, configs={"positive": splits}, limits=_LIMITS)
 
 
 def _strategies(names: Sequence[str]) -> list[str]:
@@ -183,7 +184,6 @@ def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[st
         kept.with_columns(label=pl.when(loose).then(0).otherwise(1)),
         settings["split"],
         settings["seed"],
-        settings["threshold"],
         cut_negatives=bool(loose.any()),
     )
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
@@ -196,39 +196,7 @@ def _run(
     for document in documents:
         digest.update(repr(document).encode("utf-8", "surrogatepass"))
     inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
-    return {
-        "made_by": f"pairs (aoe-toolkit {__version__})",
-        "command": "mine",
-        "settings": {**settings, "columns": dict(columns or {})},
-        "inputs": inputs,
-    }
-
-
-def _write(made: MadeDataset, out: Path, run: Mapping[str, Any]) -> None:
-    splits = {
-        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
-        for split, rows in made.pairs.splits.items()
-    }
-    configs = {"positive": splits}
-    statistics = made.statistics
-    counts = table(["split", "pairs"], [(split, rows.height) for split, rows in splits.items()])
-    lost = {**statistics["documents_dropped"], **statistics["dropped_pairs"]}
-    reasons = [(reason.replace("_", " "), count) for reason, count in lost.items()]
-    card = dataset_card(
-        "Pairs by the structure of documents",
-        configs=card_files(configs),
-        rows=len(made.pairs),
-        sections=[
-            ("", _ABOUT),
-            ("Counts", f"{counts}\n\nFrom {statistics['documents']:,} documents, by strategy:"),
-            ("", table(["strategy", "pairs"], statistics["strategies"].items())),
-            ("Columns", _SCHEMA),
-            *([("Left out", table(["reason", "documents or pairs"], reasons))] if reasons else []),
-            ("Limitations", _LIMITS),
-            ("Licence", "The texts keep the terms of the documents that they came from."),
-        ],
-    )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    return run_record("mine", inputs, {**settings, "columns": dict(columns or {})})
 
 
 @dataclass(frozen=True, slots=True)

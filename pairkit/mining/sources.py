@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -62,39 +59,19 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     found: list[Path] = []
     others = Counter[str]()
     has_tables = False
-    for file in _files_below(path):
-        if file.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN):
+    for file in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
+        if is_hidden or (file.is_dir() and not file.is_symlink()):
+            continue
+        if file.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) and file.is_file():
             found.append(file)
         else:
-            others["no_plain_file" if file.is_symlink() else "another_kind_of_file"] += 1
+            others["another_kind_of_file"] += 1
             has_tables = has_tables or is_table(file)
     if has_tables and all(file == path / _CARD for file in found):
         return None
     dropped.update(others)
     return found
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    """Files and links in a folder, then those in its folders, by name; hidden folders are passed over."""
-
-    def refuse(error: OSError) -> None:
-        raise DataError(f"not readable ({error.strerror})", path=error.filename) from error
-
-    for home, folders, files in os.walk(folder, onerror=refuse):
-        folders.sort()
-        links = [name for name in folders if Path(home, name).is_symlink()]
-        yield from (Path(home, name) for name in sorted([*files, *links]))
-        folders[:] = [name for name in folders if not name.startswith(".")]
-
-
-@contextmanager
-def _readable(place: str | Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"not readable ({error.strerror}); fix its permissions, or move it away", path=place
-        ) from error
 
 
 def _of_files(
@@ -111,21 +88,17 @@ def _of_files(
     home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
-        with _readable(file):
-            status = file.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            dropped["no_plain_file"] += 1
-        elif status.st_size > MOST_BYTES:
+        if file.stat().st_size > MOST_BYTES:
             dropped["too_large"] += 1
-        else:
-            try:
-                text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
-            except UnicodeDecodeError:
-                dropped["not_utf8"] += 1
-                continue
-            # A name need not be Unicode; what is written has to be.
-            name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
-            yield read_document(name, text)
+            continue
+        try:
+            text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            dropped["not_utf8"] += 1
+            continue
+        # A name need not be Unicode; what is written has to be.
+        name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
+        yield read_document(name, text)
     show(Progress("read documents", len(files), len(files), ended=True))
 
 

@@ -21,7 +21,7 @@ from pairkit.openai_api.refusals import NoAnswer
 from pairkit.system.address import Address
 
 if TYPE_CHECKING:
-    from pairkit.openai_api.request_guard import Sdk
+    from pairkit.openai_api.request_guard import RequestGuard
 
 MOST_BYTES = 64 << 20  # of a body
 _CONNECT_S = 10.0
@@ -55,29 +55,28 @@ class Channel:
 
     async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
         """Send JSON and bring back the body."""
-        return await self._exchange("post", path, most_bytes=most_bytes, body=value)
+        return await self._exchange("POST", path, most_bytes=most_bytes, json=value)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""
-        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
+        return await self._exchange("GET", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
         """Hand in a file; see `post`."""
-        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
-        kind = {"Content-Type": "multipart/form-data"}
-        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, **form)
+        form: dict[str, Any] = {"data": {"purpose": purpose}, "files": {"file": (name, content)}}
+        return await self._exchange("POST", path, timeout_s=timeout_s, **form)
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
-        if "_sdk" in self.__dict__:
-            await self._sdk.close()
+        if "_guard" in self.__dict__:
+            await self._guard.close()
 
     @cached_property
-    def _sdk(self) -> Sdk:
-        # Whoever asks pays for importing the SDK, half a second, and nobody else.
-        from pairkit.openai_api.request_guard import RequestGuard, Sdk
+    def _guard(self) -> RequestGuard:
+        # Importing httpx2 takes time, and only calls need it.
+        from pairkit.openai_api.request_guard import RequestGuard
 
-        guard = RequestGuard(
+        return RequestGuard(
             self.address,
             self._headers,
             self._masking,
@@ -85,7 +84,6 @@ class Channel:
             connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
         )
-        return Sdk(self.address, guard)
 
     async def _exchange(
         self,
@@ -94,14 +92,14 @@ class Channel:
         *,
         timeout_s: float | None = None,
         most_bytes: int = MOST_BYTES,
-        **request: Any,
+        **content: Any,
     ) -> bytes:
-        url, sdk = self.address.join(path), self._sdk
+        url, guard = self.address.join(path), self._guard
         timeout_s = timeout_s or self._connection.timeout_s
         try:
             # A limit on each read would never be met by a server that trickles.
             async with asyncio.timeout(timeout_s):
-                return await sdk.exchange(method, url, most_bytes, **request)
+                return await guard.exchange(method, url, most_bytes, **content)
         except TimeoutError as error:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 

@@ -61,12 +61,8 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
         return {}
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     found = {header: environ[name].strip() for header, name in named.items() if environ.get(name, "").strip()}
-    for line in environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
-        header, colon, value = line.partition(":")
-        if colon and header.strip():
-            found[header.strip()] = value.strip()
     for header, value in found.items():
-        if not _can_be_sent(value) or not _can_be_sent(header) or " " in header:
+        if not _can_be_sent(value):
             raise ConfigError(
                 f"the environment's header {header!r} for OpenAI can't be sent; fix or unset it"
             )

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener
-from pairkit.app.result_table import Printed, ResultTable, escape, style
+from pairkit.app.result_table import Printed, ResultTable, escape, html_table, style
 from pairkit.app.version import __version__
 from pairkit.dataset.records import PairDataset
 from pairkit.reports.counts import (
@@ -91,11 +91,6 @@ _MOST_CHARS = 6000  # of each text
 _LONGEST_TITLE = 200
 
 
-def sample_cards(samples: Iterable[ReportSample], rows: ReportRows, common: frozenset[str]) -> str:
-    """A group of cards for each side and kind."""
-    return "".join(_group(sample, rows, common) for sample in samples)
-
-
 def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> str:
     kind = "" if sample.kind == NOT_RECORDED else f": {plain_reason(sample.kind)}"
     cards = "".join(_card(pair, rows, common) for pair in sample.pairs)
@@ -106,7 +101,7 @@ def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> st
 def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:
     side = int(pair["side"])
     label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
-    facts = [str(pair["split"]), _source(pair), _overlaps(pair)]
+    facts = [str(pair["split"]), str(pair.get("source") or ""), _overlaps(pair)]
     spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     marked = (distinct_words(pair["text1"]) & distinct_words(pair["text2"])) - common
     texts = "".join(_text(pair, place, marked) for place in (1, 2))
@@ -116,10 +111,6 @@ def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> 
 
 def _class(side: int) -> str:
     return ("low", "high")[side]
-
-
-def _source(pair: Mapping[str, Any]) -> str:
-    return "" if pair.get("source") is None else str(pair["source"])
 
 
 def _overlaps(pair: Mapping[str, Any]) -> str:
@@ -185,28 +176,8 @@ def _is_https(address: str) -> bool:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Cell]], *, note: str = "") -> str:
-    """A table; its first column is words, the others numbers. A missing number is a dash."""
-    below = f'<p class="note">{escape(note)}</p>' if note else ""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    body = "".join(f"<tr>{_row(row)}</tr>" for row in rows)
-    return (
-        f'<div><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f"{below}</div>"
-    )
-
-
-def _row(cells: Sequence[Cell]) -> str:
-    first, *rest = cells
-    return f'<th scope="row">{shown(first)}</th>' + "".join(f"<td>{shown(cell)}</td>" for cell in rest)
-
-
-def shown(cell: Cell) -> str:
-    """A cell as HTML: `1,234`, `61.0 %` for a share of 0.61, `–` for nothing."""
-    if cell is None:
-        return "–"
-    if isinstance(cell, str):
-        return escape(cell)
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.1%}".replace("%", "&#8239;%")
+    """A table that scrolls if the screen is narrow; its first column is words, the others numbers."""
+    return f'<div class="scroll">{html_table(header, rows, note=note)}</div>'
 
 
 def plain_reason(key: str) -> str:
@@ -221,7 +192,6 @@ _LINES = (
     ("pairs", "total"),
     ("different texts", "texts"),
     ("median tokens", "median_tokens"),
-    ("texts over 512 tokens", "long_share"),
 )
 _GRAMS = [f"{order}-gram" for order in ORDERS]
 _OVERLAP = (
@@ -235,6 +205,7 @@ def split_table(counts: Counts, rows: ReportRows) -> str:
     splits = counts["splits"]
     lines = [(rows.names[1], rows.keys[1]), (rows.names[0], rows.keys[0]), *_LINES]
     body: list[tuple[Cell, ...]] = [(name, *(s[key] for s in splits.values())) for name, key in lines]
+    body.append(("texts over 512 tokens", *(f"{s['long_share']:.1%}" for s in splits.values())))
     note = f"Tokens are estimated without a tokenizer.{_untold(counts, rows)}"
     gaps = [of["gap_auc"] for of in splits.values()]
     if gaps[-1] is not None:
@@ -277,16 +248,15 @@ def overlap_table(counts: Counts, rows: ReportRows) -> str:
 def kind_tables(counts: Counts, rows: ReportRows) -> str:
     """How negatives were drawn and what made positives, each kind with its mean overlaps."""
     tables = [
-        table([f"{rows.names[side]}: kind", "pairs", *_GRAMS], _kinds(kinds))
+        table(
+            [f"{rows.names[side]}: kind", "pairs", *_GRAMS],
+            [(plain_reason(kind), of["pairs"], *_percents(of["overlap"])) for kind, of in kinds.items()],
+        )
         for side in (0, 1)
         if (kinds := counts["kinds"][rows.keys[side]]) and set(kinds) != {NOT_RECORDED}
     ]
     note = '<p class="note">Beside the number of pairs: the mean overlap of each kind.</p>'
     return f'<div class="tables wide">{"".join(tables)}</div>{note}' if tables else ""
-
-
-def _kinds(kinds: Mapping[str, Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    return [(plain_reason(kind), of["pairs"], *_percents(of["overlap"])) for kind, of in kinds.items()]
 
 
 def _percents(values: Sequence[float | None]) -> list[str | None]:
@@ -319,13 +289,14 @@ def render_page(
 ) -> str:
     """The whole page."""
     cut = "" if rows.cut is None else f"<p>Labels are scores. They are cut at {rows.cut:g} on this page.</p>"
+    cards = "".join(_group(sample, rows, common) for sample in samples)
     parts = [
         ("counts", "Pairs and splits", cut + split_table(counts, rows)),
         ("sources", "Sources", source_table(counts, rows)),
         ("overlap", "n-gram overlap", overlap_table(counts, rows)),
         ("kinds", "Kinds of pairs", kind_tables(counts, rows)),
         ("dropped", "What was left out, and why", drop_tables(counts)),
-        ("samples", "Sample pairs", f"<p>{_SAMPLES}</p>{sample_cards(samples, rows, common)}"),
+        ("samples", "Sample pairs", f"<p>{_SAMPLES}</p>{cards}"),
     ]
     filled = [part for part in parts if part[2]]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in filled)

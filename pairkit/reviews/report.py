@@ -280,18 +280,17 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         settings=settings,
         sample=len(pairs),
         total=estimate(judged),
-        by={fact: values for fact, values in by.items() if fact == "label" or _divides(values, len(judged))},
+        by={  # what is the same of all pairs tells nothing
+            fact: values
+            for fact, values in by.items()
+            if fact == "label" or (values and next(iter(values.values())).judged < len(judged))
+        },
         unseen={name: size for name, size in strata.items() if not decided[name]},
         kappa=kappa,
         alpha=alpha,
         disputed=len(disputed(judgements)),
         people=_reviewer_work(judgements),
     )
-
-
-def _divides(values: Mapping[str, ReviewEstimate], judged: int) -> bool:
-    """Whether a fact tells pairs apart, rather than being the same of all."""
-    return bool(values) and next(iter(values.values())).judged < judged
 
 
 def _cells(estimate: ReviewEstimate) -> tuple[Any, ...]:

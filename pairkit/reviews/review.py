@@ -123,7 +123,7 @@ def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> Con
         "question": begun.question,
     }
     asked = {name: getattr(wanted, name) for name in have}
-    if wanted.n or wanted.share:
+    if wanted.n:
         have["n"] = len(store.pairs)
         asked["n"] = min(sample_size(wanted, begun.pairs), begun.pairs)
     for name, value in have.items():
@@ -147,7 +147,7 @@ def _login() -> str:
         return "reviewer"
 
 
-REJECTED, UNSURE = "rejected_by_people", "unsure_to_people"
+REJECTED = "rejected_by_people"
 _APPLIED = """
 A dataset that people inspected in part (`pairs review`), as `pairs apply` made it: {what}. `reviewed` tells
 which pairs people judged, `reviewers` how many of them, `decision` what they said.
@@ -163,16 +163,15 @@ def apply_review(
     out: Path | None,
     *,
     relabel: bool,
-    drop_unsure: bool,
     fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.apply`."""
     with ReviewStore(path) as store:
         settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
-    told = {"relabel": relabel, "drop_unsure": drop_unsure, "review_sha256": _digest(decisions)}
+    told = {"relabel": relabel, "review_sha256": _digest(decisions)}
     run = run_record("apply", {"pairs": dataset}, told)
     check_out(out, run, [source], fresh=fresh)
-    rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel, drop_unsure=drop_unsure)
+    rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel)
     if not rows["reviewed"].any():
         raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
     made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset])
@@ -190,7 +189,6 @@ def _decided(
     settings: ReviewSettings,
     *,
     relabel: bool,
-    drop_unsure: bool,
 ) -> tuple[pl.DataFrame, int]:
     """Every row with what people said of its pair and why it is dropped; and how many labels changed."""
     rows = dataset.rows
@@ -199,15 +197,12 @@ def _decided(
     labels = [*before]
     reasons: list[str | None] = [None] * rows.height
     for row, decision in enumerate(found):
-        if decision is None:
+        if decision is None or decision.value is None or is_right(labels[row], decision.value, settings):
             continue
-        if decision.value is None:
-            reasons[row] = UNSURE if drop_unsure else None
-        elif not is_right(labels[row], decision.value, settings):
-            if relabel:
-                labels[row] = _label(decision.value, settings)
-            else:
-                reasons[row] = REJECTED
+        if relabel:
+            labels[row] = _label(decision.value, settings)
+        else:
+            reasons[row] = REJECTED
     changed = sum(new != old for new, old in zip(labels, before, strict=True))
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),

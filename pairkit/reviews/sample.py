@@ -41,7 +41,6 @@ class Wanted(Settings):
     """What was asked of a new review; None: not given. See `pairkit.review`."""
 
     n: Annotated[int, Field(ge=1)] | None = None
-    share: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     strata: tuple[str, ...] | None = None
     each: Annotated[int, Field(ge=1)] | None = None
@@ -73,13 +72,18 @@ def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
     )
     sizes = dict(sorted(Counter(strata).items()))
     chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
-    pairs = [_pair(rows.row(row, named=True), strata[row], facts[row]) for row in chosen["row"].to_list()]
+    pairs = []
+    for number in chosen["row"].to_list():
+        row = rows.row(number, named=True)
+        one, other, label = row["text1"], row["text2"], float(row["label"])
+        known = (strata[number], facts[number], origin_of(row))
+        pairs.append(JudgedPair(pair_id(one, other), one, other, label, *known))
     return ReviewSample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
 
 
 def sample_size(wanted: Wanted, pairs: int) -> int:
     """How many of so many pairs are asked for."""
-    return wanted.n or math.ceil((wanted.share or _SHARE) * pairs)
+    return wanted.n or math.ceil(_SHARE * pairs)
 
 
 def dataset_digest(dataset: PairDataset) -> str:
@@ -134,11 +138,6 @@ def _by(wanted: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: 
 
 def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
-
-
-def _pair(row: Mapping[str, Any], stratum: str, facts: Mapping[str, str]) -> JudgedPair:
-    one, other = row["text1"], row["text2"]
-    return JudgedPair(pair_id(one, other), one, other, float(row["label"]), stratum, facts, origin_of(row))
 
 
 def _settings(

@@ -159,7 +159,11 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
                 answering(lambda session, body: session.judge(SentJudgement.model_validate_json(body))),
                 methods=["POST"],
             ),
-            Route("/api/undo", answering(_undo), methods=["POST"]),
+            Route(
+                "/api/undo",
+                answering(lambda session, body: session.undo(SentUndo.model_validate_json(body).key)),
+                methods=["POST"],
+            ),
             Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
         ],
         exception_handlers={
@@ -169,10 +173,6 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
             ValidationError: wrong,
         },
     )
-
-
-def _undo(session: ReviewerSession, body: bytes) -> None:
-    session.undo(SentUndo.model_validate_json(body).key)
 
 
 async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
@@ -258,6 +258,8 @@ class ReviewerSession:
         mine = self._pairs()
         done = {judgement.pair_id: judgement for judgement in said}
         left = [pair_id for pair_id in mine if pair_id not in done]
+        pair = self._store.pairs[left[0]] if left else None
+        common = frozenset(self._settings.common)
         skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
         return {
             "person": self._person.name,
@@ -271,7 +273,7 @@ class ReviewerSession:
                 "skipped": skipped,
                 "seconds_each": _speed(said),
             },
-            "pair": self._pair(left[0]) if left else None,
+            "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
             "last": self._last(said),
         }
 
@@ -312,10 +314,6 @@ class ReviewerSession:
                 )
             }
         return self._known[people]
-
-    def _pair(self, pair_id: str) -> dict[str, Any]:
-        pair = self._store.pairs[pair_id]
-        return {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, frozenset(self._settings.common))}
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
         """What was said last, and now that it was judged where that pair is from."""

@@ -125,7 +125,7 @@ def _differences(sets: _Sets) -> _Sets:
     owners, weights = sets.owners, sets.weights
     items: Items = sets.items
     # Elements held by the same sets have equal sums of their sets' random keys.
-    keys = _random(count)
+    keys = mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     sums = np.zeros(len(weights), np.uint64)
     np.add.at(sums, items, keys[owners])
     held = np.bincount(items, minlength=len(weights))
@@ -151,11 +151,6 @@ def _differences(sets: _Sets) -> _Sets:
     ordered = np.sort(owners * width + rank[items])
     counts = np.bincount(ordered // width, minlength=count)
     return _Sets(sets.rows, sets.sizes, private, counts, (ordered % width).astype(np.int32), weights[rarest])
-
-
-def _random(count: int) -> Hashes:
-    """Fixed numbers that look like random ones (SplitMix64)."""
-    return mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 
 
 def mixed(values: Hashes) -> Hashes:

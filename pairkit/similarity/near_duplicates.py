@@ -18,10 +18,10 @@ import logging
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import chain, combinations, islice
-from tempfile import SpooledTemporaryFile
+from pathlib import Path
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import IO, Protocol
 
 import numpy as np
@@ -30,7 +30,7 @@ from rensa import RMinHash
 
 from pairkit.similarity.groups import Places, alone, connected, shared
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
-from pairkit.system.files import temporary_folder, write_errors
+from pairkit.system.files import write_errors
 
 WORD = re.compile(r"\w+")
 CHUNK = 2048  # texts worked on at once, which bounds the memory
@@ -100,7 +100,8 @@ _IN_MEMORY = 64 << 20  # bytes of hashes; more lie on disk
 
 def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[Places]:
     """Texts whose sketches agree in a band, directly or through others; two or more at a time, ascending."""
-    with _bands(len(rows)) as bands:
+    with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
+        bands = _Bands(file, len(rows))
         for start in range(0, len(rows), CHUNK):
             some = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             bands.write(start, band_hashes(some, shingler))
@@ -151,12 +152,6 @@ class _Bands:
         """Those of one band, (text,)."""
         self._file.seek(8 * band * self._texts)
         return np.frombuffer(self._file.read(8 * self._texts), np.uint64)
-
-
-@contextmanager
-def _bands(texts: int) -> Iterator[_Bands]:
-    with write_errors(temporary_folder()), SpooledTemporaryFile(_IN_MEMORY) as file:
-        yield _Bands(file, texts)
 
 
 DEFAULT_THRESHOLD = 0.8

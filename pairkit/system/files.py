@@ -77,16 +77,6 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
             raise
 
 
-def temporary_folder() -> Path:
-    """Where files go that end with their process: TMPDIR, or what a system has in its place."""
-    try:
-        return Path(tempfile.gettempdir())
-    except FileNotFoundError as error:
-        raise ConfigError(
-            "no folder for temporary files: none of the usual ones can be written; set TMPDIR to one that can"
-        ) from error
-
-
 def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
     """Open a file of ours to write into, in place; it is made where it is absent, "wb" empties it."""
     with write_errors(path):

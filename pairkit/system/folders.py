@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,15 +48,12 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
     """Refuse a folder that holds other files than `ours`: what replaces the folder would delete them."""
-    for home, folders, files in os.walk(out):
-        folders.sort()
-        links = (name for name in folders if Path(home, name).is_symlink())
-        found = {Path(home, name).relative_to(out).as_posix() for name in (*files, *links)}
-        if others := sorted(found.difference(ours)):
-            raise ConfigError(
-                f"{out}: holds {one_line(others[0])}, which is no part of {what} and would be lost;"
-                " choose another folder"
-            )
+    found = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
+    if others := sorted(found.difference(ours)):
+        raise ConfigError(
+            f"{out}: holds {one_line(others[0])}, which is no part of {what} and would be lost;"
+            " choose another folder"
+        )
 
 
 def read_own(path: Path) -> dict[str, Any] | None:

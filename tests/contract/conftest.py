@@ -5,21 +5,21 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from pairkit.app.terminal import run
+from tests.conftest import command_line
 from tests.support.github import serve
 
 ROOT = Path(__file__).parents[2]
@@ -71,9 +71,8 @@ def run_here(
     *arguments: str,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    file_bytes: int | None = None,
 ) -> Done:
-    """Run a package's command line in this process; no file may get larger than `file_bytes`."""
+    """Run a package's command line in this process."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
     code: Any = 0
     with (
@@ -82,26 +81,13 @@ def run_here(
         chdir(cwd or Path.cwd()),
         redirect_stdout(streams[0]),
         redirect_stderr(streams[1]),
-        nullcontext() if file_bytes is None else _largest_file(file_bytes),
     ):
         try:
-            import_module(f"{package}.cli").main()
+            run(command_line(package))
         except SystemExit as ended:
             code = ended.code
     out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)
     return Done(int(code or 0), out, err)
-
-
-@contextmanager
-def _largest_file(size: int) -> Iterator[None]:
-    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        # Else Python would keep a module that it could write half of.
-        with patch.object(sys, "dont_write_bytecode", new=True):
-            yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def run_alone(package: str, *arguments: str, environ: Mapping[str, str], cwd: Path | None = None) -> Done:
@@ -134,19 +120,6 @@ def killed_when(
         time.sleep(0.01)
     process.kill()
     return process.wait() == -signal.SIGKILL
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A disk of its own at a folder, which root alone may have."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small disk can be mounted by root only")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def run_pairs(*arguments: str) -> Done:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import gis_builder
-from tests.aoe_train.embeddings_server import Server, serving
-from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
 
@@ -100,14 +97,6 @@ def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> N
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
-def test_a_table_for_people(place: Path) -> None:
-    done = run(place, "--model", "bert", "--data-dir", "data", "--no-cache", "--resamples", "100")
-    assert "sts, times 100" in done.out
-    (row,) = [line for line in done.out.splitlines() if line.strip().startswith("STS-B")]
-    assert row.count("[") == 2
-    assert row.split()[-1] == "1,379"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -137,50 +126,6 @@ def test_bad_input_is_one_line_with_its_code(
 )
 def test_pairs_or_endpoints_of_no_use(place: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
     assert words in run(place, "--data", "same.tsv", *arguments, code=code).error
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as found:
-        yield found
-
-
-@pytest.mark.slow
-def test_an_endpoint_is_asked_for_each_text_once(place: Path, server: Server) -> None:
-    flags = ("--model", "m", "--endpoint", server.url, "--data-dir", "data", "--resamples", "0", "--json")
-    first = run(place, *flags).result
-    asked = [text for request in server.asked for text in request["input"]]
-    assert len(asked) == len(set(asked)) > 1000
-    server.asked.clear()
-    assert run(place, *flags).result == first
-    assert [len(request["input"]) for request in server.asked] == [1]  # whether it is still the same model
-
-
-@pytest.mark.slow
-def test_a_trained_model_knows_what_it_was_trained_on(place: Path) -> None:
-    write_pairs(place / "train.tsv", 32, 1)
-    train = ("--data", "train.tsv", "--backbone", "bert", "--batch-size", "8", "--quiet")
-    run(place, *train, "--out", "knows", command="train")
-    run(place, *train, "--out", "not", "--set", "log.training_texts=false", command="train")
-    done = run(place, "--model", "knows", "--data", "train.tsv", "--resamples", "0", "--json")
-    seen = done.result["train.tsv"]["overlap"]
-    assert seen["rows"] == seen["of_rows"] == 32
-    assert seen["texts"] == seen["of_texts"]
-    assert "warning: train.tsv: knows was trained on 32 of its 32 examples" in done.err
-    assert "training_texts.npy" in (place / "knows" / "README.md").read_text()
-    flags = ("--against", "knows", "--data", "train.tsv", "--resamples", "0", "--json")
-    assert (
-        "warning: train.tsv: knows was trained on 32 of its 32 examples"
-        in run(place, "--model", "bert", *flags).err
-    )
-    assert not (place / "not" / "training_texts.npy").exists()
-    assert (
-        run(place, "--model", "not", "--data", "train.tsv", "--json").result["train.tsv"]["overlap"] is None
-    )
-    run(place, "--model", "knows", "--out", "exported", command="export")
-    assert (place / "exported" / "training_texts.npy").read_bytes() == (
-        place / "knows" / "training_texts.npy"
-    ).read_bytes()
 
 
 def test_several_models_stand_in_one_table(place: Path) -> None:

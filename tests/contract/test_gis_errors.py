@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.contract.conftest import SAMPLE, Done, Gis, environment, small_disk
+from tests.contract.conftest import SAMPLE, Done, Gis, environment
 from tests.support.github import FaultPlan, Rule, serve
 
 ONE = "quarryhq/quarry"
@@ -125,17 +123,6 @@ def test_what_no_build_can_do(
     assert token or not (tmp_path / "o.work").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [("", "names no repository"), ("a/b\nnot a repository\n", "repos.txt:2: 'not a repository'")],
-)
-def test_bad_repos_file(gis: Gis, odd_url: str, tmp_path: Path, content: str, words: str) -> None:
-    (tmp_path / "repos.txt").write_text(content)
-    done = build(gis, odd_url, tmp_path / "o", repos=str(tmp_path / "repos.txt"))
-    assert done.code == 3
-    assert words in done.error
-
-
 def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     outcomes = {
         "good/one": "ok",
@@ -181,45 +168,6 @@ def test_outputs_in_the_way(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "x"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_unwritable_folder(gis: Gis, odd_url: str, tmp_path: Path) -> None:
-    (tmp_path / "locked").mkdir(mode=0o500)
-    done = build(gis, odd_url, tmp_path / "locked" / "o")
-    assert done.code == 2
-    assert "can't be written" in done.error
-
-
-def test_full_disk(gis: Gis, sample_url: str, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "200k") as disk:
-        full = build(gis, sample_url, tmp_path / "o", "--work", str(disk / "w"), repos=ONE)
-        out_full = build(gis, sample_url, disk / "o", "--work", str(tmp_path / "w"), repos=ONE)
-    for done in (full, out_full):
-        assert done.code == 2, done.err
-        assert "no space left" in done.error
-        assert "run the same command again" in done.error
-
-
-def test_clock_skew_waits_by_the_servers_clock(gis: Gis, tmp_path: Path) -> None:
-    """The server's clock is two hours ahead and its quota is spent for a moment: nothing waits two hours."""
-    plan = FaultPlan(clock_skew_s=7200, retry_after_s=0.2, rules=(Rule(kind="rate_limited_200", at=(2,)),))
-    with serve(SAMPLE / "lumenbase" / "lumen", faults=plan) as server:
-        flags = ("--repos", "lumenbase/lumen", "--api-url", server.url, "--work", str(tmp_path / "w"))
-        done = gis("crawl", *flags, "--json")
-        assert server.stats.faults
-    assert done.code == 0, done.err
-    assert done.result["seconds"] < 30
-
-
-def test_one_process_in_a_working_folder(gis: Gis, sample_url: str, tmp_path: Path) -> None:
-    work = tmp_path / "w"
-    work.mkdir()
-    with (work / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = gis("crawl", "--repos", ONE, "--api-url", sample_url, "--work", str(work))
-    assert done.code == 2
-    assert "another gis process" in done.error
-
-
 def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
     plan = FaultPlan(stall_s=60, rules=(Rule(kind="stalled", probability=1),))
     with serve(SAMPLE, faults=plan) as server:
@@ -237,18 +185,3 @@ def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == "interrupted; run the same command again to continue\n"
-
-
-def test_a_dataset_never_replaces_its_store(gis: Gis, odd_url: str, tmp_path: Path) -> None:
-    for out, work in (("same", "same"), ("o", "o/work"), (".", "w")):
-        done = build(gis, odd_url, Path(out), "--work", work, cwd=tmp_path)
-        assert done.code == 2
-        assert "folder" in done.error
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "words", [("build",), ("nonsense",), ("build", "--repos", "a/b", "--nope"), ("status", "--work", "none")]
-)
-def test_usage_errors_exit_with_2(gis: Gis, words: tuple[str, ...], tmp_path: Path) -> None:
-    assert gis(*words, cwd=tmp_path).code == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +24,6 @@ from tests.contract.label_command import (
     sentences,
     tree,
 )
-from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, Server, serve
 
 PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
@@ -82,21 +79,6 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         # Another address is another LLM to the store, so all is asked once more.
         mended = generate(source, out, *flags, "--fresh")
         assert mended.code == 0, mended.err
-
-
-def test_a_gateway_that_passes_an_empty_account_on_as_400(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
-    body = {"error": {"message": "Upstream: the balance of this workspace is nil.", "code": "400"}}
-    with playing_back(http(200, '{"data": []}'), http(400, json.dumps(body))) as url:
-        for _ in range(2):
-            done = generate(source, tmp_path / "out", *one_llm(tmp_path, url))
-            assert done.code == 4, done.err
-            assert "the balance of this workspace is nil" in done.error
-    with sqlite3.connect(tmp_path / "out.work" / "answers.sqlite") as connection:
-        ((final, failed),) = connection.execute("SELECT sum(final), count(*) FROM failures")
-    connection.close()
-    assert final == 0
-    assert 0 < failed < 60
 
 
 def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> None:
@@ -159,19 +141,6 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
         assert sum(server.stats.asked_again for server in servers) <= kills * 3 * 16
         assert done.result["pairs"] == calm.result["pairs"]
     assert tree(tmp_path / "killed") == tree(tmp_path / "calm")
-
-
-@pytest.mark.slow
-def test_the_same_dataset_without_faults(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 30)
-    found = []
-    for faults in (None, PASSING):
-        out = tmp_path / ("calm" if faults is None else "rough")
-        with ensemble(tmp_path, faults) as (flags, _):
-            assert generate(source, out, *flags).code == 0
-        # The servers' addresses differ from run to run, and with them the parameters that run.json names.
-        found.append({name: data for name, data in tree(out).items() if name != "run.json"})
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("strategy", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
@@ -252,29 +221,3 @@ def test_looking_at_the_work(tmp_path: Path) -> None:
     table = run_label(*score).out
     assert "union, positive" in table
     assert "kappa" in table
-
-
-def test_dry_run_asks_nobody(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 30)
-    with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--dry-run")
-        assert done.code == 0, done.err
-        assert requests(servers) == 0
-    assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "out.work").exists()
-    assert done.result["calls"] == 180
-    assert 0 < done.result["cost"] < 1
-    config = Path(flags[-1])
-    text = config.read_text().replace("price_in = 1.0\n", "").replace("127.0.0.1", "llm.example")
-    config.write_text(text)
-    unknown = generate(source, tmp_path / "out", *flags, "--dry-run")
-    assert unknown.result["cost"] is None
-    table = run_label("generate", "--input", source, "--out", tmp_path / "out", *flags, "--dry-run").out
-    assert "unknown" in table
-
-
-def test_the_llms_that_there_are(tmp_path: Path) -> None:
-    config = llms_file(tmp_path / "llms.toml", {"mine": "http://llm.example/v1"})
-    done = run_label("llms", "--config", config)
-    assert done.code == 0, done.err
-    assert all(name in done.out for name in ("wordnet", "chatgpt", "mine"))

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from pairkit.dataset.reader import read_pairs
-from tests.contract.conftest import small_disk
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, serve
@@ -152,27 +151,6 @@ def test_a_key_that_a_server_repeats_is_kept_nowhere(source: Path, tmp_path: Pat
     assert [data for data in kept if b"You sent Bearer [key]" in data]
 
 
-def test_a_gateway_on_this_machine_that_wants_a_key_is_neither_free_nor_private(
-    source: Path, tmp_path: Path
-) -> None:
-    limit = ("--max-cost", "0.0001")
-    with serve(Options(models=("gpt-4o", "team-model"))) as server:
-        for model, flags, code, says in (
-            ("gpt-4o", ("--local-only",), 2, "llama may send text to another machine"),
-            ("team-model", ("--local-only",), 2, "set local = true in [llm.llama]"),
-            ("team-model", limit, 2, "the price of llama is unknown"),
-            ("gpt-4o", limit, 3, ""),
-            ("team-model", (*limit, "--local-only", "--set", "llm.llama.local=true"), 0, ""),
-        ):
-            entry = f'[llm.llama]\nbase_url = "{server.base_url}"\nmodel = "{model}"\napi_key_env = "K"\n'
-            (tmp_path / "l.toml").write_text(entry, encoding="utf-8")
-            out = tmp_path / f"{model}{len(flags)}{code}"
-            llama = ("--llm", "llama", "--config", tmp_path / "l.toml")
-            done = generate(source, out, *llama, *flags, keys={"K": "x"})
-            assert (done.code, says in done.err) == (code, True), done.err
-            assert code == 0 or server.stats.requests == 0
-
-
 def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None:
     out, taken = tmp_path / "out", tmp_path / "taken"
     taken.mkdir()
@@ -188,17 +166,6 @@ def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None
     assert generate(source, out, *WORDNET, "--size", "2", "--fresh").code == 0
     parse = run_label("parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9")
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
-
-
-def test_full_disk(tmp_path: Path) -> None:
-    source = sentences(tmp_path / "s.txt", 60)
-    with small_disk(tmp_path / "disk", "64k") as disk, serve() as server:
-        flags = one_llm(tmp_path, server.base_url)
-        work = generate(source, tmp_path / "o", *flags, "--work", disk / "w")
-        out = generate(source, disk / "o", *flags, "--work", tmp_path / "w")
-    assert work.code == 2, work.err
-    assert "no space left" in work.error
-    assert out.code in (0, 2), out.err
 
 
 @pytest.mark.parametrize("command", ["parse", "show", "report", "score"])

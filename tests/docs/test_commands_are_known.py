@@ -7,13 +7,13 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from tests.conftest import command_line
 from tests.docs.blocks import PAGES, ROOT, blocks_of
 
 SCRIPTS: dict[str, str] = {
@@ -76,4 +76,4 @@ def _ours(words: list[str]) -> list[str]:
 @cache
 def tree(script: str) -> Any:
     """The command line of a script."""
-    return get_command(import_module(f"{SCRIPTS[script]}.cli").app)
+    return get_command(command_line(SCRIPTS[script]))

@@ -48,27 +48,6 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))] == []
 
 
-@pytest.mark.parametrize(
-    ("link", "fault"),
-    [
-        ("docs/start.md", None),
-        ("docs/start.md#real-repositories", None),
-        ("docs", None),
-        ("#documentation", None),
-        ("docs/about/design.md", "no committed file"),  # a page of the site alone
-        ("../elsewhere.md", "no committed file"),
-        ("docs/start.md#nothing-like-it", "no such heading"),
-    ],
-)
-def test_what_is_broken(link: str, fault: str | None) -> None:
-    assert broken(ROOT / "README.md", link) == fault
-
-
-def test_headings_have_the_anchors_that_github_gives_them() -> None:
-    text = "# The `gis` command\n## Prompts, etc.\n## Less *memory*\n## Prompts, etc.\n"
-    assert anchors(text) == {"the-gis-command", "prompts-etc", "prompts-etc-1", "less-memory"}
-
-
 def links(document: Path) -> Iterator[str]:
     """The links of a document that name no server."""
     for one, other in _LINK.findall(_CODE.sub("", _text(document))):

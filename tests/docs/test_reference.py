@@ -27,17 +27,6 @@ def test_it_is_up_to_date(reference: Any) -> None:
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
 
 
-def test_no_mark_is_left_without_its_end(reference: Any) -> None:
-    for page in reference.DOCS.rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        marks = [
-            line
-            for line in text.splitlines()
-            if line.startswith(tuple(f"<!-- {what}:" for what in reference.SAYS))
-        ]
-        assert len(marks) == text.count("\n<!-- end -->"), page
-
-
 def test_every_setting_has_a_meaning(reference: Any) -> None:
     rows = [
         line

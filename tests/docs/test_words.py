@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,6 @@ INSTEAD = {
     r"\b[Dd]irector(?:y|ies)\b": "folder",
     r"(?i)\bgo(?:es)? on\b": "continue",
 }
-_METAVARS = {"FOLDER": "DIR", "DIRECTORY": "DIR", "MAP": "A=B,…", "S": "SECONDS"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -42,41 +40,6 @@ def test_help(script: str) -> None:
     for name, command in tree(script).commands.items():
         told = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
         assert [*strays("\n".join(told))] == [], f"{script} {name}"
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_metavars(script: str) -> None:
-    for name, command in tree(script).commands.items():
-        for param in command.params:
-            assert (param.metavar or "") not in _METAVARS, f"{script} {name} {param.opts}"
-
-
-def test_one_flag_has_one_metavar_in_all_scripts() -> None:
-    seen: dict[str, dict[str, Any]] = {}
-    for script in SCRIPTS:
-        for name, command in tree(script).commands.items():
-            for param in command.params:
-                if param.opts[0].startswith("--"):  # and no argument
-                    seen.setdefault(max(param.opts, key=len), {})[f"{script} {name}"] = param.metavar
-    of_several_kinds = {
-        "--out",
-        "--against",
-        "--split",
-        "--faults",
-        "--hours",
-        "--revision",
-        "--prompt",
-        "--model",
-        "--format",
-        "--kind",
-        "--negatives",
-        "--dim",
-        "--layers",
-        "--quantize",
-        "--label",  # of a pair a number, of an issue a word
-    }
-    mixed = {flag: used for flag, used in seen.items() if len({*used.values()}) > 1}
-    assert {flag: used for flag, used in mixed.items() if flag not in of_several_kinds} == {}
 
 
 def strays(text: str) -> Iterator[str]:

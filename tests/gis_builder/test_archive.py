@@ -100,8 +100,8 @@ def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(
     gis_builder.import_tracker(tmp_path / "dump", work, progress=False)
     gis_builder.detect(work, progress=False)
     other = gis_builder.pair(work, tmp_path / "gis", progress=False)
-    mine = {(row["url1"], row["url2"]): row for row in built.pairs.to_dicts() if row["label"]}
-    theirs = {(row["url1"], row["url2"]): row for row in other.pairs.to_dicts() if row["label"]}
+    mine = {(row["url1"], row["url2"]): row for row in built.pairs.rows.to_dicts() if row["label"]}
+    theirs = {(row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]}
     both = mine.keys() & theirs.keys()
     assert len(both) >= 0.97 * max(len(mine), len(theirs))
     for key in both:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -11,17 +10,12 @@ Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving(
-    answer: Answer, *, tls: ssl.SSLContext | None = None, bodies: list[bytes] | None = None
-) -> AsyncIterator[int]:
-    """Its port; `answer` gets the head of each request, and `bodies` what comes after it."""
+async def serving(answer: Answer) -> AsyncIterator[int]:
+    """Its port; `answer` gets the head of each request."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-            if bodies is not None:
-                fields = dict(line.partition(b": ")[::2] for line in head.lower().split(b"\r\n"))
-                bodies.append(await reader.readexactly(int(fields[b"content-length"])))
             await answer(writer, head)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -29,7 +23,7 @@ async def serving(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

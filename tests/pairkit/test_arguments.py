@@ -25,8 +25,6 @@ ANY: Any = pairkit  # called as no type checker lets one
         (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
         (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
         (lambda: ANY.read(ROWS, split=3), "split = 3: "),
-        (lambda: ANY.audit(ROWS, threshold="much"), "threshold = 'much': "),
-        (lambda: ANY.audit(ROWS, threshold=7), "threshold = 7: input should be less than or equal to 1"),
         (lambda: ANY.report(ROWS, "about", seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
         (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
@@ -63,12 +61,6 @@ def test_a_wrong_argument_is_named(
 def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None:
     with pytest.raises(pairkit.DataError, match=message):
         pairkit.read(source)
-
-
-def test_results_that_hold_frames_can_be_compared_and_kept_in_a_set() -> None:
-    pairs, made = pairkit.read(ROWS), pairkit.merge([ROWS, ROWS])
-    assert pairs != pairkit.read(ROWS)
-    assert len({pairs, pairs, made, made}) == 2
 
 
 def test_a_split_can_not_write_to_the_terminal() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from pairkit.app.commands import add_command, application, tell_details, with_input_flags
@@ -166,26 +164,11 @@ def test_a_message_names_the_flag(run: Any, rate: str, message: str) -> None:
     assert str(found.exception) == message
 
 
-@pytest.mark.parametrize(
-    "words", [("bake", "rye"), ("bake", "-o", "x"), ("bake", "rye", "-o", "x", "--own", "1")]
-)
-def test_usage_errors(run: Any, words: tuple[str, ...]) -> None:
-    assert run(*words).exit_code == 2
-
-
 def test_the_version_and_completion(run: Any) -> None:
     assert run("--version").stdout.startswith("kitchen (aoe-toolkit ")
     shown = run("--help").stdout
     assert "--install-completion" in shown
     assert "\x1b" not in shown  # a pipe has no colours
-
-
-@pytest.mark.parametrize("package", ["pairkit", "gis_builder", "llm_labeler", "aoe_train"])
-def test_every_command_has_verbose_once(package: str) -> None:
-    tree = get_command(import_module(f"{package}.cli").app)
-    for name, command in tree.commands.items():  # type: ignore[attr-defined]  # a group's
-        flags = [flag for option in command.params for flag in option.opts]
-        assert flags.count("--verbose") == flags.count("-v") == 1, name
 
 
 def test_details_are_printed_once_and_only_ours(

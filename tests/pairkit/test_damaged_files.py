@@ -54,7 +54,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
 def test_no_damage_is_a_traceback(

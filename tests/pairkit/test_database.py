@@ -90,9 +90,5 @@ def test_a_write_ahead_log_is_only_used_on_local_disks(
 def test_a_read_only_connection_writes_nothing(store: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
-
-
-def test_rights_are_mended(store: Path) -> None:
-    store.chmod(0o644)
-    open_database(store, SCHEMA, create=True, absent="").close()
-    assert stat.S_IMODE(store.stat().st_mode) == 0o600
+    with pytest.raises(ConfigError, match="nothing is here"):
+        open_database(store.with_name("none"), SCHEMA, create=False, absent="nothing is here")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +9,6 @@ import pytest
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.export import export_pairs
-from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -22,7 +20,6 @@ ROWS = pl.DataFrame(
         "evidence": [{"kind": "x", "n": 1}, None],
     }
 )
-NONE = ROWS.clear()
 
 
 def test_export(tmp_path: Path) -> None:
@@ -72,22 +69,3 @@ def test_bytes_are_not_exported(tmp_path: Path, value: object, file_format: str)
     with pytest.raises(DataError, match=f"x: the column raw holds bytes, which {file_format} can't"):
         export_pairs(PairDataset({"train": frame}, "x"), tmp_path, file_format)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_dates_in_lists_are_exported_as_text(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "days": [[date(2020, 1, 2)]]})
-    (sheet,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path, "csv")
-    assert "2020-01-02" in sheet.read_text()
-
-
-@pytest.mark.parametrize("out", [".", "../here", "../here/inner/.."])
-def test_bad_rows_are_beside_the_folder_however_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
-) -> None:
-    (tmp_path / "here" / "inner").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "here")
-    (tmp_path / "pairs.csv").write_text("text1,text2,label\na,b,1\n,c,0\n")
-    dataset = read_pairs(tmp_path / "pairs.csv", rules=LabelRules(bad_rows="skip"))
-    export_pairs(dataset, Path(out), "jsonl")
-    assert (tmp_path / "here" / "train.jsonl").is_file()
-    assert (tmp_path / "here.bad-rows.jsonl").is_file()

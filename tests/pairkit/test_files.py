@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -10,11 +9,10 @@ import pytest
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import (
+    check_free,
     open_own,
     sha256,
-    temporary_folder,
     whole_folder,
-    write_bytes,
     write_errors,
     write_json,
     write_text,
@@ -27,12 +25,6 @@ def test_write_text_replaces_in_one_step(tmp_path: Path) -> None:
     write_text(path, "zwei ✓")
     assert path.read_text(encoding="utf-8") == "zwei ✓"
     assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
-
-
-def test_write_json_is_the_same_for_equal_values(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
-    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
-    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
 
 
 def test_path_below_a_file_is_a_config_error(tmp_path: Path) -> None:
@@ -75,12 +67,6 @@ def test_other_errors_stay_what_they_are(error: Exception) -> None:
     assert caught.value is error
 
 
-def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(TypeError):
-        write_bytes(tmp_path / "a.bin", "not bytes")  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_whole_folder_appears_only_when_done(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with whole_folder(out) as partial:
@@ -90,16 +76,6 @@ def test_whole_folder_appears_only_when_done(tmp_path: Path) -> None:
     with whole_folder(out) as partial:
         (partial / "b").write_text("2")
     assert [p.name for p in out.iterdir()] == ["b"]
-
-
-def test_whole_folder_keeps_the_old_one_on_failure(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with whole_folder(out) as partial:
-        (partial / "a").write_text("1")
-    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
-        (partial / "b").write_text(str(1 // 0))
-    assert [p.name for p in out.iterdir()] == ["a"]
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
 def test_killed_writer_leaves_old_folder_whole(tmp_path: Path) -> None:
@@ -139,21 +115,19 @@ def test_a_file_of_ours_is_made_gone_on_with_or_begun_anew(tmp_path: Path) -> No
     assert path.read_bytes() == b""
 
 
-@pytest.mark.parametrize("name", [".out.partial", ".out.old", "out"])
-def test_links_in_the_way_of_a_folder_go_and_their_targets_stay(tmp_path: Path, name: str) -> None:
-    target = tmp_path / "precious"
-    target.mkdir()
-    (target / "file").write_text("precious")
-    (tmp_path / name).symlink_to(target)
-    with whole_folder(tmp_path / "out") as partial:
-        (partial / "file").write_text("new")
-    assert (target / "file").read_text() == "precious"
-    assert (tmp_path / "out" / "file").read_text() == "new"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "precious"]
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+        (partial / "b").write_text(str(1 // 0))
+    assert [p.name for p in out.iterdir()] == ["a"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_system_without_temporary_folders_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/none/such"])
-    with pytest.raises(ConfigError, match="set TMPDIR"):
-        temporary_folder()
+def test_equal_values_are_equal_files_and_none_is_overwritten(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
+    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
+    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
+    with pytest.raises(ConfigError, match="already exists"):
+        check_free(tmp_path / "a.json")

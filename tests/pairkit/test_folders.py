@@ -10,7 +10,6 @@ import pytest
 from pairkit.app.errors import ConfigError
 from pairkit.system.folders import (
     check_apart,
-    check_only,
     check_place,
     differing,
     held_folder,
@@ -20,42 +19,10 @@ from pairkit.system.folders import (
 )
 
 
-def test_the_working_folder_stands_beside_the_dataset() -> None:
-    assert work_beside(Path("a/pairs.v1")) == Path("a/pairs.v1.work")
-
-
 @pytest.mark.parametrize("out", [".", "..", "/"])
 def test_a_dataset_has_a_name_of_its_own(out: str) -> None:
     with pytest.raises(ConfigError, match="a dataset needs a folder of its own"):
         check_place(Path(out))
-
-
-def test_a_file_is_no_place_for_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("")
-    with pytest.raises(ConfigError, match="mine: is a file"):
-        check_place(tmp_path / "mine")
-    check_place(tmp_path / "absent")
-
-
-def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:
-    check_only(tmp_path / "absent", (), "a report")
-    (tmp_path / "a").touch()
-    check_only(tmp_path, {"a", "b"}, "a report")
-    (tmp_path / "z").touch()
-    (tmp_path / "c").touch()
-    with pytest.raises(ConfigError, match=r"holds c, which is no part of a report and would be lost"):
-        check_only(tmp_path, {"a", "b"}, "a report")
-
-
-def test_folders_and_links_are_looked_into_by_name(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "a").touch()
-    check_only(tmp_path, {"data/a"}, "a report")
-    with pytest.raises(ConfigError, match="holds data/a,"):
-        check_only(tmp_path, {"a", "data"}, "a report")
-    (tmp_path / "b").symlink_to(tmp_path / "data")
-    with pytest.raises(ConfigError, match="holds b,"):
-        check_only(tmp_path, {"data/a"}, "a report")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", ""], ids=range(6))
@@ -107,3 +74,10 @@ def test_differences_by_hand() -> None:
     here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
     assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
     assert differing(there, there) == []
+
+
+def test_a_file_is_no_place_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(ConfigError, match="mine: is a file"):
+        check_place(tmp_path / "mine")
+    assert work_beside(tmp_path / "pairs.v1").name == "pairs.v1.work"

@@ -98,24 +98,9 @@ def test_nobody_there(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         push(model, "me/m", "http://127.0.0.1:9")
 
 
-def test_offline(hub: Any, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    huggingface_hub.close_session()
-    with pytest.raises(RemoteError, match="offline"):
-        push(model, "me/m", hub.url)
-    huggingface_hub.close_session()
-    assert hub.asked == []
-
-
 def test_no_name_of_a_repository(hub: Any, model: Path) -> None:
     with pytest.raises(ConfigError, match="owner/name"):
         push(model, "a/b/c", hub.url)
-
-
-def test_what_is_listed(model: Path) -> None:
-    assert listing(model, ["README.md"], "a model") == {name: len(text) for name, text in FILES.items()}
-    with pytest.raises(DataError, match="there is no x and no y in it; expected a model"):
-        listing(model, ["x", "README.md", "y"], "a model")
 
 
 def test_a_link_sends_nothing_from_elsewhere(model: Path, tmp_path: Path) -> None:

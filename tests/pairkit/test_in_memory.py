@@ -10,7 +10,6 @@ import pytest
 
 from pairkit.app.errors import DataError
 from pairkit.dataset.reader import read_pairs, read_rows, split_names
-from pairkit.dataset.records import PairDataset
 
 ROWS = [
     {"sentence1": "a plane", "sentence2": "an aeroplane", "score": 4.5},
@@ -46,20 +45,6 @@ def test_tables_by_split_are_splits_in_the_usual_order() -> None:
     assert read_rows(splits, split="dev")["validation"].height == 2
     datasets = pytest.importorskip("datasets")
     assert split_names(datasets.DatasetDict(validation=_hub(), train=_hub())) == ["train", "validation"]
-
-
-def test_splits_of_one_meaning_are_one_split_with_the_rows_of_both() -> None:
-    found = read_pairs({"val": ROWS, "dev": ROWS[:1]})
-    assert {name: frame.height for name, frame in found.splits.items()} == {"validation": 3}
-
-
-def test_a_pair_dataset_is_itself() -> None:
-    pairs = read_pairs({"train": ROWS, "test": ROWS})
-    again = read_pairs(pairs)
-    assert isinstance(again, PairDataset)
-    assert {name: frame.rows() for name, frame in again.splits.items()} == {
-        name: frame.rows() for name, frame in pairs.splits.items()
-    }
 
 
 def test_texts_are_single_texts() -> None:

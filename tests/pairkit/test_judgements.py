@@ -43,22 +43,6 @@ def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **
     return plain._replace(**more)
 
 
-def test_what_was_begun_is_read_again(store: ReviewStore) -> None:
-    with ReviewStore(store.path) as again:
-        assert again.settings == SETTINGS
-        assert list(again.pairs.values()) == PAIRS
-        assert again.strata == {"all": 3}
-    assert store.path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_link_stays_the_same(store: ReviewStore) -> None:
-    before = {person.name: person.token for person in store.people()}
-    (ann,) = store.invite(["ann"])
-    assert ann.token == before["ann"]
-    assert len({*before.values()}) == 3
-    assert all(len(token) >= 32 for token in before.values())
-
-
 def test_the_same_sent_twice_is_kept_once(store: ReviewStore) -> None:
     for _ in range(2):
         store.add(said("k1"))
@@ -69,21 +53,6 @@ def test_the_same_sent_twice_is_kept_once(store: ReviewStore) -> None:
         store.add(said("k1", pair="1"))
     store.add(said("k3", person="bob", answer="no"))
     assert [one.answer for one in store.judgements()] == ["yes", "no"]
-
-
-def test_what_is_taken_back_is_kept_but_does_not_stand(store: ReviewStore) -> None:
-    ann = store.invite(["ann"])[0]
-    bob = store.invite(["bob"])[0]
-    store.add(said("k1"))
-    store.undo(bob, "k1")  # not his
-    assert len(store.judgements()) == 1
-    for _ in range(2):
-        store.undo(ann, "k1")
-    assert store.judgements() == []
-    store.add(said("k1"))  # a late copy of what was taken back
-    assert store.judgements() == []
-    store.add(said("k2", answer="no"))
-    assert [one.key for one in store.judgements_of(ann)] == ["k2"]
 
 
 @pytest.mark.parametrize(

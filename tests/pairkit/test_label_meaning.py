@@ -9,8 +9,6 @@ from typing import Any
 import datasets
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
@@ -149,13 +147,6 @@ def test_a_person_says_what_numbers_count_as(said: Any) -> None:
         assert found.rows.select("text1", "label").rows() == [("a0", 1), ("a2", 0)]
         assert found.labels is not None
         assert found.labels.skipped == {"1": 2, "-1": 1}
-
-
-def test_words_are_told_apart_without_case_and_a_missing_one_is_named() -> None:
-    assert values(read(["Yes", "nope"], said="YES=1,nope=0.25")) == [1, 0.25]
-    with pytest.raises(DataError, match=r":2: label 2 is none of those .*\(0, 1\); add to --labels"):
-        read([0, 2], said="0=1,1=skip")
-    assert values(read([True, False], said={True: 0, False: 1})) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -316,22 +307,8 @@ def test_classes_can_be_said_by_name_or_number(kept: Any) -> None:
     ]
 
 
-def test_names_of_classes_may_be_numbers_in_another_order(kept: Any) -> None:
-    assert values(read_pairs(kept(classed([0, 1], ["1", "0"])))) == [1, 0]
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-def test_a_scale_keeps_order_and_bounds(labels: list[float], low: float, width: float) -> None:
-    scale = (low, low + width)
-    inside = [label for label in labels if scale[0] <= label <= scale[1]] or [low]
-    found = values(read(inside, scale=scale))
-    assert all(0 <= value <= 1 for value in found)
-    by_label = [value for _, value in sorted(zip(inside, found, strict=True))]
-    assert by_label == sorted(by_label)
-
-
 def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:
-    spellings = ["0" * before + "1." + "0" * after for before in range(120) for after in range(120)]
+    spellings = ["0" * before + "1." + "0" * after for before in range(60) for after in range(60)]
 
     def table(size: int) -> pl.DataFrame:
         texts = pl.DataFrame({"text1": ["a"], "text2": ["b"]})

@@ -52,16 +52,6 @@ def test_lines_are_those_of_the_file(
     assert all(line.endswith(b"\n") for _, line in found[:-1])
 
 
-def test_an_ordinary_packed_file_may_be_as_large_as_it_likes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines, "FREE_BYTES", 1000)
-    words = random.Random(2).choices([f"word{i}" for i in range(3000)], k=20_000)
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress("\n".join(words).encode()))
-    assert [line.strip().decode() for _, line in read_lines(path)] == words
-
-
 def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n") + b"rubbish")
@@ -83,8 +73,9 @@ def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, name: str) -> 
 
 def test_a_stream_of_short_lines_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
+    monkeypatch.setattr(lines, "MAX_RATIO", 20)
     path = bomb(tmp_path / "blank.txt.gz", b"a\n" * 500 + b"\n" * 1000, 16)
-    with pytest.raises(DataError, match=r"gz:\d+: unpacks to more than 200 times its size"):
+    with pytest.raises(DataError, match=r"gz:\d+: unpacks to more than 20 times its size"):
         for _ in read_lines(path):
             pass
 
@@ -133,13 +124,6 @@ def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> Non
     assert next(found) == (1, {"a": "\U0001f600"})
     with pytest.raises(DataError, match=r"a\.jsonl:3: .*" + says):
         next(found)
-
-
-@pytest.mark.parametrize("blank", ["\ufeff", "\u00a0", " "])
-def test_lines_without_an_object_are_passed_over(tmp_path: Path, blank: str) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(f'{blank}\n{{"a": 1}}\n', encoding="utf-8")
-    assert list(read_objects(path)) == [(2, {"a": 1})]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")

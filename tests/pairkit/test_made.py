@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.cli import app
 from pairkit.dataset.records import PairDataset
 
+APP = application()
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
 
@@ -92,19 +93,20 @@ def test_what_is_in_memory_can_be_written(home: Path) -> None:
 
 def test_the_commands(home: Path) -> None:
     run = CliRunner()
-    done = run.invoke(app, ["split", "train.tsv", "--split", "2,1,1", "--out", "divided"])
+    done = run.invoke(APP, ["split", "train.tsv", "--split", "2,1,1", "--out", "divided"])
     assert done.exit_code == 0, done.exception
     assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
-        app, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
+        APP,
+        ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"],
     )
     assert done.exit_code == 0, done.exception
     told = json.loads(done.stdout)
     assert told["dropped_pairs"] == {"repeated": 5}
     assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
     assert told["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
-    assert run.invoke(app, ["audit", "both", "-q"]).exit_code == 0
-    done = run.invoke(app, ["split", "train.tsv", "--split", "most", "--out", "x"])
+    assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
+    done = run.invoke(APP, ["split", "train.tsv", "--split", "most", "--out", "x"])
     assert "expected three numbers" in str(done.exception)
 
 
@@ -207,13 +209,6 @@ def test_columns_of_all_are_kept_whatever_their_types() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["reason", "row", "confidence", "split"])
-def test_columns_that_gis_or_others_have_are_kept(name: str) -> None:
-    rows = pl.DataFrame({"text1": ["a", "c"], "text2": ["b", "d"], "label": [1, 0], name: ["w", None]})
-    for made in (pairkit.merge([rows]), pairkit.split(rows, split=(1, 0, 0))):
-        assert made.pairs["train"]["source_split" if name == "split" else name].to_list() == ["w", None]
-
-
 def test_sources_of_what_was_merged_before_are_kept() -> None:
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
@@ -227,12 +222,6 @@ def test_labels_and_scores_are_not_joined() -> None:
     )
     with pytest.raises(DataError, match=r"can't be joined with scores \(one: binary, two: graded\)"):
         pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
-
-
-@pytest.mark.parametrize("nothing", [[], {}, "pairs.tsv", Path("x")])
-def test_nothing_to_merge(nothing: Any) -> None:
-    with pytest.raises(ConfigError, match="give a list of datasets"):
-        pairkit.merge(nothing)
 
 
 ROWS = st.lists(

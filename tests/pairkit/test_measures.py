@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit.similarity.measures import common_words, distinct_words, gap_auc, split_at_words
@@ -48,6 +48,7 @@ def test_pieces_keep_case_and_leave_parts_of_words_alone() -> None:
     assert split_at_words("", {"crash"}) == []
 
 
+@settings(max_examples=40)
 @given(st.text(), st.sets(st.text(max_size=5), max_size=5))
 def test_the_pieces_are_the_text(text: str, marked: set[str]) -> None:
     marked |= set(sorted(distinct_words(text))[:2])

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pairkit.app.errors import DataError
-from pairkit.dataset.parquet import read_parquet, stream_parquet, write_parquet
+from pairkit.dataset.parquet import stream_parquet, write_parquet
 
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
 
@@ -30,13 +30,6 @@ def test_one_frame_is_written_as_the_whole_table_is(tmp_path: Path, rows: int) -
     stream_parquet(other, [table(0), table(rows)], SCHEMA, private=True)
     assert one.read_bytes() == other.read_bytes()
     assert stat.S_IMODE(other.stat().st_mode) == 0o600
-
-
-def test_frames_stand_one_behind_the_other(tmp_path: Path) -> None:
-    whole = table(25_000)
-    frames = (whole[start : start + 7_000] for start in range(0, 25_000, 7_000))
-    stream_parquet(tmp_path / "t.parquet", frames, SCHEMA)
-    assert read_parquet(tmp_path / "t.parquet").equals(whole)
 
 
 def test_what_fails_half_way_leaves_the_file_that_stood_there(tmp_path: Path) -> None:

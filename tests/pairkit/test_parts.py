@@ -96,9 +96,6 @@ def test_all_splits_or_one(saved: Path) -> None:
         "test": SAVED,
     }
     assert pairs.label_kind == "binary"
-    assert {name: rows.to_list() for name, rows in pairs.to_datasets().items()} == {
-        name: frame.to_dicts() for name, frame in pairs.splits.items()
-    }
     assert split_names(saved / "one") == ["train"]
     assert read_pairs(saved / "one")["train"].to_dicts() == SAVED  # of both files, in order
     assert read_pairs(saved / "all" / "test")["train"].height == 2

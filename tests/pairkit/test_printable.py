@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Literal
 
 import polars as pl
@@ -9,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.app import terminal
-from pairkit.app.errors import RemoteError
 from pairkit.app.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from tests.support.linear import assert_linear, repeated
 
@@ -41,23 +38,7 @@ def test_any_text_can_be_printed(text: str) -> None:
     assert printable(printable(text)) == printable(text)
 
 
-def test_an_error_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        raise RemoteError("the server says: no\n\x1b]0;title\x07error: all is well \ud800")
-
-    with pytest.raises(SystemExit):
-        terminal.run(fail)
-    said = capsys.readouterr().err
-    assert said == "error: the server says: no \ufffd]0;title\ufffderror: all is well \ufffd\n"
-
-
 FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
-
-
-@given(st.text())
-def test_a_text_without_towers_gets_unicodes_form(text: str) -> None:
-    for form in FORMS:
-        assert normalize(form, text) == unicodedata.normalize(form, text)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,8 +69,3 @@ def test_what_was_made_inert_comes_back(texts: list[str]) -> None:
     assert sheet.select(without_apostrophes(pl.col("text"))).equals(
         rows.select(without_apostrophes(pl.col("text")))
     )
-
-
-def test_only_what_would_be_run_is_touched() -> None:
-    rows = pl.DataFrame({"text": ["=1+1", "'=1", "'tis", "1=1", "", None, "- a point"]})
-    assert inert(rows)["text"].to_list() == ["'=1+1", "''=1", "'tis", "1=1", "", None, "'- a point"]

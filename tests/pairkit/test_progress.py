@@ -31,14 +31,6 @@ def written(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_function_is_told_everything() -> None:
-    heard: list[Progress] = []
-    with Display(heard.append) as show:
-        show(Progress("train", 1, 3, "loss 0.5"))
-        show(Progress("train", 3, 3, ended=True))
-    assert heard == [Progress("train", 1, 3, "loss 0.5"), Progress("train", 3, 3, ended=True)]
-
-
 def test_a_stage_without_steps_begins_and_ends() -> None:
     heard: list[Progress] = []
     with Display(heard.append) as show, stage("load minilm", show):
@@ -55,15 +47,6 @@ def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock)
     lines = written(log).splitlines()
     assert lines[0] == "train: 10 of 400 (2%), 1.0/s, 6 min 30 s left, loss 0.50"
     assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
-
-
-def test_what_an_earlier_run_did_does_not_count_for_the_rate(clock: Clock) -> None:
-    log = console(terminal=False)
-    with Display(console=log) as show:
-        show(Progress("train", 300, 400))
-        clock.now += 60
-        show(Progress("train", 302, 400))
-    assert written(log) == "train: 302 of 400 (76%), 30 s each, 49 min 00 s left\n"
 
 
 def test_a_stage_of_unknown_length_and_one_that_begins_again(clock: Clock) -> None:

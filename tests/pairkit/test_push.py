@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 import pairkit
+from pairkit.__main__ import application
 from pairkit.app.errors import DataError
-from pairkit.cli import app
 from pairkit.dataset.export import push_dataset
 from pairkit.dataset.records import write_dataset
 
+APP = application()
 ROWS = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
 
 
@@ -45,7 +46,7 @@ def test_a_dry_run_needs_no_token(made: Path, monkeypatch: pytest.MonkeyPatch) -
     pushed = pairkit.push(made, "me/m", dry_run=True)
     assert pushed.url is None
     assert "would go to me/m" in repr(pushed)
-    done = CliRunner().invoke(app, ["push", str(made), "--repo", "me/m", "--dry-run", "--json"])
+    done = CliRunner().invoke(APP, ["push", str(made), "--repo", "me/m", "--dry-run", "--json"])
     assert json.loads(done.stdout)["files"] == pushed.files
 
 

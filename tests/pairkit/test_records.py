@@ -40,13 +40,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/statistics.json").read_text()) == {"a": 2, "b": 1}
 
 
-def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
-    write(tmp_path / "one")
-    write(tmp_path / "other")
-    for path in (p for p in (tmp_path / "one").rglob("*") if p.is_file()):
-        assert path.read_bytes() == (tmp_path / "other" / path.relative_to(tmp_path / "one")).read_bytes()
-
-
 def test_the_card_names_only_splits_with_rows(tmp_path: Path) -> None:
     write(tmp_path / "out")
     card = (tmp_path / "out/README.md").read_text()
@@ -125,13 +118,6 @@ def test_what_can_be_told_is_told(name: str, value: object, told: object) -> Non
 )
 def test_what_has_another_shape_is_left_out(name: str, value: object) -> None:
     assert typed(**{name: [value]}).columns == ["text1", "text2", "label"]
-
-
-def test_other_columns_and_rows_without_evidence_stay() -> None:
-    rows = pl.DataFrame({"text1": ["a", "b"], "evidence": [WHOLE, None], "mine": [[1], [2]]})
-    found = with_provenance(PairDataset({"train": rows}, "made up")).splits["train"]
-    assert found["evidence"].to_list() == [WHOLE, None]
-    assert found["mine"].to_list() == [[1], [2]]
 
 
 @pytest.mark.parametrize(

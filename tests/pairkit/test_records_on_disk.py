@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +13,6 @@ from pairkit.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
 def scratch(tmp_path: Path) -> Iterator[Scratch]:
     with scratch_file(tmp_path / "work") as scratch:
         yield scratch
-
-
-def test_a_scratch_file_has_no_name(scratch: Scratch) -> None:
-    assert list(scratch.folder.iterdir()) == []
-    assert stat.S_IMODE(os.fstat(scratch.file.fileno()).st_mode) == 0o600
 
 
 def test_records_come_back_between_additions(scratch: Scratch) -> None:

@@ -10,27 +10,24 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.result_table import escape
-from pairkit.cli import app
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
 from pairkit.reports.counts import (
-    ORDERS,
     ReportRows,
     choose_samples,
     collect_rows,
     count,
     drop_reasons,
-    overlap,
-    words,
 )
-from pairkit.reports.report import link, shown, table
+from pairkit.reports.report import link
 
+APP = application()
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 )
@@ -184,11 +181,11 @@ def test_only_a_report_is_replaced(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
-    done = CliRunner().invoke(app, ["report", str(source), "--json", "-q"])
+    done = CliRunner().invoke(APP, ["report", str(source), "--json", "-q"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["page"] == str(tmp_path / "acme.report.html")
-    done = CliRunner().invoke(app, ["report", str(source), "-q"])
+    done = CliRunner().invoke(APP, ["report", str(source), "-q"])
     lines = {line[:24].strip(): line[24:].split() for line in done.stdout.splitlines()}
     assert lines["total"] == ["14", "2", "16"]
     assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in told["splits"].values()]
@@ -210,23 +207,6 @@ def test_counts_by_split_source_and_kind() -> None:
     # "crash number n the parser crashes on start n", "parser crashes n it crashes on every start alas n"
     assert negatives["random"]["overlap"][0] == pytest.approx(100 * 5 / 11, abs=0.01)
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
-
-
-def test_lengths() -> None:
-    # six letters, the three that remain, a sign, two digits, and two special tokens; a letter and the two
-    frame = pl.DataFrame({"text1": ["tokenizer!42", "a " * 510], "text2": ["a", "a " * 511], "label": [1, 0]})
-    rows = collected(PairDataset({"train": frame}, "x"))
-    assert rows.frame.select("tokens1", "tokens2").rows() == [(6, 3), (512, 513)]
-    counts = count(rows, PairDataset({"train": frame}, "x"), 7)["splits"]["train"]
-    assert counts["long_share"] == 1 / 4
-    assert counts["median_tokens"] == round((6 + 512) / 2)
-
-
-def test_several_llms_count_once() -> None:
-    frame = pl.DataFrame(
-        {"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0], "llms": [["two", "one"], ["one"]]}
-    )
-    assert set(counted(PairDataset({"train": frame}, "labelled"))["sources"]) == {"one + two", "one"}
 
 
 def test_columns_of_other_types_are_ignored() -> None:
@@ -281,23 +261,6 @@ def test_samples_depend_on_the_seed_and_show_every_kind() -> None:
 texts = st.text(alphabet="ab _0É,.\n", max_size=40)
 
 
-@settings(max_examples=15)
-@given(texts, texts, st.sampled_from(ORDERS))
-def test_overlap_is_that_of_scikit_learn(one: str, other: str, order: int) -> None:
-    vectorizer_module = pytest.importorskip("sklearn.feature_extraction.text")
-    metrics = pytest.importorskip("sklearn.metrics")
-    vectorizer = vectorizer_module.CountVectorizer(
-        ngram_range=(order, order), token_pattern=r"\w+", binary=True
-    )
-    found = overlap(words(one), words(other), order)
-    if found is None:
-        with pytest.raises(ValueError, match="empty vocabulary"):
-            vectorizer.fit_transform([one, other])
-        return
-    first, second = vectorizer.fit_transform([one, other]).toarray()
-    assert found == pytest.approx(100 * metrics.jaccard_score(first, second))
-
-
 @pytest.mark.parametrize(
     "address",
     [
@@ -315,5 +278,3 @@ def test_markup() -> None:
     )
     assert 'href="https://a.example/&quot;onclick=&quot;"' in link('https://a.example/"onclick="', "x")
     assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
-    assert [shown(cell) for cell in (1234, 0.6103, None, "<")] == ["1,234", "61.0&#8239;%", "–", "&lt;"]
-    assert '<th scope="row">a</th><td>1</td>' in table(["x", "y"], [("a", 1)])

@@ -8,7 +8,7 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError, LeakError
-from tests.pairkit.review_material import Reviewer, rows, text_in
+from tests.pairkit.review_material import judge_all, rows
 
 
 @pytest.fixture
@@ -20,12 +20,7 @@ def dataset(tmp_path: Path) -> Path:
 
 def reviewed(dataset: Path, answers: dict[str, str]) -> None:
     """Judge all pairs as their texts say, `yes` where nothing else is told."""
-    found = pairkit.review(dataset, share=1.0)
-    with found.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            text = text_in(pair["texts"][0])
-            ann.say(answers.get(text.split()[1], "yes"))
+    judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
 
 
 def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path) -> None:
@@ -49,11 +44,11 @@ def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path
 
 def test_relabelled_pairs_have_peoples_labels(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure"})
-    made = pairkit.apply(dataset, tmp_path / "out", relabel=True, drop_unsure=True)
-    labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.to_dicts()}
-    assert labels == {str(place): int(place > 1) for place in range(20) if place != 2}
+    made = pairkit.apply(dataset, tmp_path / "out", relabel=True)
+    labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
+    assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
-    assert made.statistics["dropped_pairs"] == {"unsure_to_people": 1}
+    assert made.statistics["dropped_pairs"] == {}
     with pytest.raises(ConfigError, match="made of other datasets, or with other settings"):
         pairkit.apply(dataset, tmp_path / "out")
 
@@ -62,10 +57,7 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
     pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
     turned = {"text1": "c d", "text2": "a b", "label": 1}
     store = tmp_path / "r.review"
-    with pairkit.review(pairs, store, share=1.0).serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            ann.say("no" if "a" in "".join(map(text_in, pair["texts"])) else "yes")
+    judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
     made = pairkit.apply([*pairs, turned], store=store)
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 
@@ -73,13 +65,9 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
 def test_a_graded_dataset_gets_the_mean_grade_on_its_own_scale(tmp_path: Path) -> None:
     pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
     store = tmp_path / "r.review"
-    with pairkit.review(pairs, store, share=1.0).serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        assert ann.state()["asked"] == "grades"
-        while ann.state()["pair"] is not None:
-            ann.say("4")
+    judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply(pairs, store=store, relabel=True)
-    labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.to_dicts()}
+    labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()}
     # grade 4 is 0.8; what is within a grade of it, from 0.6 on, stays as it is
     assert labels == {f"a {n}": n / 10 if n >= 6 else 0.8 for n in range(10)}
     assert made.statistics["relabelled_pairs"] == 6

@@ -84,14 +84,14 @@ def test_a_pair_that_stands_twice_is_one() -> None:
         {"text1": "b", "text2": "a", "label": 1},
         {"text1": "a", "text2": "c", "label": 0},
     ]
-    found = drawn(twice, share=1.0)
+    found = drawn(twice, n=1000)
     assert found.settings.pairs == len(found.pairs) == 2
     assert pair_id("a", "b") == pair_id("b", "a") != pair_id("ab", "")
 
 
 def test_scores_are_asked_as_grades() -> None:
     scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
-    found = drawn(scored, share=1.0)
+    found = drawn(scored, n=1000)
     assert (found.settings.asked, found.settings.top) == ("grades", 5.0)
     assert drawn(scored, grades=False).settings.asked == "labels"
     assert drawn(rows(), grades=True).settings.asked == "grades"
@@ -108,10 +108,8 @@ def test_settings_of_a_review_stay_once_somebody_judged(tmp_path: Path) -> None:
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
-    pairkit.review(rows(), place, share=0.2)
     for wrong in (
         {"n": 9},
-        {"share": 0.5},
         {"seed": 7},
         {"grades": True},
         {"strata": ["split"]},

@@ -17,12 +17,13 @@ import pytest
 import requests
 
 import pairkit
+from pairkit.__main__ import application
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
-from pairkit.dataset.judgements import Person, ReviewStore
+from pairkit.dataset.judgements import Person
 from pairkit.reviews import Review, ReviewServer
 from pairkit.reviews.server import MOST_BYTES, authenticated_person
-from tests.pairkit.review_material import HOSTILE, Reviewer, rows, text_in
+from tests.pairkit.review_material import HOSTILE, Reviewer, judge_all, rows, text_in
 
 
 @pytest.fixture
@@ -98,58 +99,10 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_what_can_not_be_saved_is_told_and_may_be_sent_again(server: ReviewServer, review: Review) -> None:
-    ann, _ = people(server)
-    connection = server._store._connection
-    ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
-    connection.execute(f"PRAGMA max_page_count = {pages}")  # as a full disk
-    while ann.state()["pair"] is not None:
-        said = ann.said(ann.state(), "yes", note="x" * 2000)
-        answer = ann.post("judge", said)
-        if answer.status_code != 200:
-            break
-    assert answer.status_code == 503
-    assert "no space left on the device" in answer.json()["error"]
-    kept = len(review.judgements())
-    connection.execute("PRAGMA max_page_count = 1000000")
-    assert ann.post("judge", said).status_code == 200
-    assert len(review.judgements()) == kept + 1
-
-
-def test_a_pair_that_went_to_somebody_else_is_no_longer_asked(tmp_path: Path) -> None:
-    divided = pairkit.review(rows(40), tmp_path / "r.review", share=1.0, each=1)
-    with divided.serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        assert ann.state()["progress"]["all"] == 40
-        divided.serve(["bob", "cid", "dora"], port=0).close()
-        assert ann.state()["progress"]["all"] < 25
-        codes = Counter[int]()
-        with ReviewStore(divided.path) as store:
-            pairs = [*store.pairs]
-        for pair in pairs:
-            said = ann.said({"pair": {"id": pair}}, "no")
-            codes[ann.post("judge", said).status_code] += 1
-        assert codes == {200: ann.state()["progress"]["all"], 422: 40 - ann.state()["progress"]["all"]}
-        assert ann.state()["pair"] is None
-
-
-def test_grades(tmp_path: Path) -> None:
-    graded = pairkit.review(rows(10), tmp_path / "r.review", share=1.0, grades=True)
-    with graded.serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        assert ann.state()["asked"] == "grades"
-        for grade in "0123455555":
-            ann.say(grade)
-        assert ann.state()["pair"] is None
-        with pytest.raises(requests.HTTPError):
-            ann.post("judge", ann.said({"pair": {"id": "x"}}, "6")).raise_for_status()
-    assert pairkit.read(graded.path).label_kind == "graded"
-
-
 def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
     pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
     seen = set()
-    with pairkit.review(pairs, tmp_path / "r.review", share=1.0).serve(["ann"], port=0) as running:
+    with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
         state = Reviewer(running.links["ann"]).state()
         while state["pair"] is not None:
             seen.add(tuple(map(text_in, state["pair"]["texts"])))
@@ -281,12 +234,6 @@ def test_tokens_are_compared_whole() -> None:
         assert authenticated_person(wrong, [ann, bob]) is None
 
 
-def test_a_taken_port_is_told(server: ReviewServer, review: Review) -> None:
-    port = int(server.url.rpartition(":")[2])
-    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
-        review.serve(port=port)
-
-
 def test_odd_names_of_people(review: Review) -> None:
     with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
         review.serve([" "])
@@ -349,14 +296,10 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
 def test_the_report_and_the_dataset_that_come_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pairkit.cli import app
-
+    app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
-    with pairkit.review(dataset, share=1.0).serve(["ann"], port=0) as running:
-        ann = Reviewer(running.links["ann"])
-        while ann.state()["pair"] is not None:
-            ann.say("yes")
+    judge_all(pairkit.review(dataset, n=1000))
     app(["review", str(dataset), "--report", "--card"], standalone_mode=False)
     told = capsys.readouterr().out
     assert "inspected by hand: 100.0 %, precision 1.00 [" in told

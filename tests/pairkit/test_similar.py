@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from pairkit.similarity import near_duplicates as similar
 from pairkit.similarity.groups import Groups
-from pairkit.similarity.near_duplicates import near_identical, near_identical_to, similarity
+from pairkit.similarity.near_duplicates import near_identical, similarity
 from tests.pairkit.peak import peak_mib
 
 WORDS = [f"w{n}" for n in range(300)]
@@ -105,11 +103,6 @@ def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) 
         assert near_identical(texts) == expected
 
 
-def test_the_first_of_each_group() -> None:
-    texts = [text(1), "", text(2), text(2), changed(text(1), 0), "", text(3)]
-    assert near_identical_to(texts).tolist() == [0, 1, 2, 2, 0, 5, 6]
-
-
 @pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
 def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> None:
     """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
@@ -120,32 +113,6 @@ def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> Non
         0.9 if changes == 3 else 0.8
     }
     assert len(near_identical(first + other)) >= least * count
-
-
-def test_words_that_were_forgotten_hash_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [changed(text(n % 40), n % 60) for n in range(120)]
-    expected = near_identical(texts)
-    monkeypatch.setattr(similar, "_KNOWN_WORDS", 10)
-    assert near_identical(texts) == expected
-
-
-def test_no_process_or_hash_seed_changes_anything(tmp_path: Path) -> None:
-    texts = [changed(text(n % 40), n % 60) for n in range(120)]
-    (tmp_path / "texts").write_text("\n".join(texts))
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-    program += "from pairkit.similarity.near_duplicates import near_identical\n"
-    program += f"print(near_identical(open({str(tmp_path / 'texts')!r}).read().split('\\n')))"
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{near_identical(texts)}\n"}
 
 
 def test_texts_of_one_template_take_little_memory(tmp_path: Path) -> None:
