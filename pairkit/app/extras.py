@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from pairkit.app.errors import ConfigError
 
 _MODULES = {
     "hub": ("datasets", "huggingface_hub"),
-    "label": ("httpx2", "json_repair"),
+    "label": ("httpx2", "json_repair", "openai"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",
@@ -23,6 +24,7 @@ _MODULES = {
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
 }
+_COMMANDS = {"aoe": "train", "aoe push": "hub", "pairs push": "hub", "pairs review": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 
@@ -42,3 +44,14 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
     if extra is None:
         return None
     return ConfigError(f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")
+
+
+def can_run(command: Sequence[object]) -> bool:
+    """Whether all that one of our commands needs is installed."""
+    words = [str(word) for word in command]
+    extras = {
+        _COMMANDS.get(words[0]),
+        _COMMANDS.get(" ".join(words[:2])),
+        *({*words} & {"minilm", "smollm2"}),
+    }
+    return all(find_spec(module) for extra in extras if extra for module in _MODULES[extra])

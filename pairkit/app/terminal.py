@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from pairkit.app.errors import ConfigError, PairkitError
-from pairkit.app.extras import missing
+from pairkit.app.extras import can_run, missing
 from pairkit.app.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
@@ -56,7 +56,9 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
-    """Print on stderr what one would do next, with the command on a line of its own."""
+    """Print on stderr what one would do next, with the command on a line of its own, if it can run."""
+    if not isinstance(command, str) and not can_run(command):
+        return
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
     say(f"next: {why}\n  {line}", quiet=quiet)
 

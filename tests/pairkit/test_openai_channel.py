@@ -7,6 +7,8 @@ import gzip
 import json
 import os
 import signal
+import subprocess
+import sys
 import traceback
 import tracemalloc
 import zlib
@@ -16,10 +18,11 @@ from typing import Any
 
 import pytest
 
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import BadReply, ConfigError
 from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
-from pairkit.openai_api.credentials import Key
+from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall
+from pairkit.openai_api.request_guard import MOST_BYTES_HEADER, ExchangeFailed, RequestGuard
 from pairkit.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -91,13 +94,25 @@ def test_each_host_gets_only_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatc
     assert "custom-secret" not in head
 
 
-def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
-    with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
-        channel("http://llm.example/v1")
-    channel("http://llm.example/v1", plain_http=True)
-    channel("http://llm.example/v1", key=None)
-    for url in ("https://llm.example/v1", "http://localhost/v1", "http://[::1]:8000/v1"):
-        channel(url)
+ODD: dict[str, str] = {
+    "OPENAI_API_KEY": "sk of Zoë",
+    "OPENAI_ADMIN_KEY": "Zoë",
+    "OPENAI_ORG_ID": "Zoë",
+    "OPENAI_PROJECT_ID": "two\nlines",
+    "OPENAI_WEBHOOK_SECRET": "Zoë",
+    "OPENAI_BASE_URL": "no URL: [",
+    "OPENAI_CUSTOM_HEADERS": "Host: evil.example\nTransfer-Encoding: chunked\nX-Most-Bytes: 1\nZoë: é",
+}
+
+
+def test_odd_variables_for_openai_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ODD.items():
+        monkeypatch.setenv(name, value)
+    head = sent(ODD, method="post")
+    assert "content-type: application/json\r\n" in head
+    assert "content-length: 7\r\n" in head
+    assert "host: 127.0.0.1" in head
+    assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
 
 
 @pytest.mark.parametrize("status", [302, 307])

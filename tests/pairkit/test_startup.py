@@ -10,7 +10,7 @@ import pairkit.api
 from pairkit.app.startup import lazy_names, start
 
 PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
-HEAVY = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "httpx2"}
+HEAVY = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "openai"}
 
 
 def modules_after(line: str, *flags: str) -> set[str]:
