@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llm_labeler.clients.provider import Prices
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.workers import AskOutcome, ask_all
-from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage, digest
+from llm_labeler.records import Ask, AskKey, LlmReply, Message, Prices, TokenUsage, digest
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Budget
 from pairkit.app.progress import Progress
 
 T = TypeVar("T")

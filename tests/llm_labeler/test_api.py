@@ -17,10 +17,9 @@ from datasets import Dataset
 
 import llm_labeler
 from pairkit.app import progress as shown
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError
 from pairkit.dataset.reader import read_pairs
 from tests.contract.label_command import tree
-from tests.support.llm import Options, serve
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
 Asked = Callable[[str], str]
@@ -80,17 +79,6 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
         generate(TEXTS[:1], tmp_path / "out")
 
 
-def test_rows_that_are_no_sentence_are_counted_as_of_a_file(tmp_path: Path) -> None:
-    made = generate([*TEXTS, None, 3, " ", TEXTS[0]], tmp_path / "out")
-    assert {name: made.dropped[name] for name in made.dropped if name.startswith("text_")} == {
-        "text_empty": 2,
-        "text_not_text": 1,
-        "text_repeated": 1,
-    }
-    with pytest.raises(DataError, match="no usable text"):
-        generate(["", " "], tmp_path / "none")
-
-
 def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     async def later(prompt: str) -> str:
         await asyncio.sleep(0)
@@ -102,23 +90,6 @@ def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     made = asyncio.run(cell())
     assert made.positives == 6
     assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
-
-
-def test_an_error_of_ones_own_function_ends_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
-    asked: list[str] = []
-    answer = counting(asked)
-
-    def mine(prompt: str) -> str:
-        if len(asked) == 2:
-            raise ZeroDivisionError("of mine")
-        return answer(prompt)
-
-    with pytest.raises(ZeroDivisionError, match="of mine"):
-        generate(TEXTS, tmp_path / "out", llms=mine)
-    asked.append("another one")
-    made = generate(TEXTS, tmp_path / "out", llms=mine)
-    assert (made.asked.cached, made.positives, made.negatives) == (2, 6, 6)
-    assert "calls were cut off last time" in made.messages[1]
 
 
 def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -176,14 +147,6 @@ def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
 
 
-def test_a_plan_asks_nobody_and_is_a_table(tmp_path: Path) -> None:
-    plan = llm_labeler.plan(TEXTS, llms={"mine": counting([])}, out=tmp_path / "out")
-    assert (plan.texts, plan.estimates[0].missing, plan.cost) == (3, 6, None)
-    assert "6 of 6" in repr(plan)
-    assert "<td" in plan._repr_html_()
-    assert not any(tmp_path.iterdir())
-
-
 def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
     made = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
@@ -204,18 +167,6 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_limit_in_dollars_needs_no_mark_for_an_llm_on_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    plan = llm_labeler.plan(TEXTS, llms=["chatgpt", "llama"], out=tmp_path / "out")
-    assert [(one.llm, bool(one.cost)) for one in plan.estimates] == [("chatgpt", True), ("llama", False)]
-    with serve(Options(("meta-llama/Llama-3.1-8B-Instruct",))) as server:
-        entries = {"llm.llama.base_url": server.base_url}
-        made = generate(TEXTS, tmp_path / "out", llms=["llama"], max_cost=5, settings=entries)
-    assert (made.cost, made.asked.stopped) == (0.0, None)
-
-
 def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None:
     asked: list[str] = []
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
@@ -225,8 +176,3 @@ def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None
     assert words is not None
     entries = ast.literal_eval(words[1].replace("X", "10").replace("Y", "20"))
     assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
-
-
-def test_no_llm_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no LLM is named"):
-        generate(TEXTS, tmp_path / "out", llms=[])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import llm_labeler
-from llm_labeler.api import generate, judge, parse
+from llm_labeler.api import generate
 from llm_labeler.clients.function import is_async
 from llm_labeler.runs.arguments import read_arguments
 from pairkit.app.errors import ConfigError
@@ -30,39 +30,6 @@ async def answer_later(prompt: str) -> str:
 class Answering:
     async def __call__(self, prompt: str) -> str:
         return prompt
-
-
-def test_each_keyword_sets_what_its_flag_sets() -> None:
-    given: dict[str, Any] = {
-        "task": "papers",
-        "samples": 2,
-        "examples": "few.csv",
-        "llms": ["a", "b"],
-        "judges": "b",
-        "size": 5,
-        "seed": 7,
-        "local_only": True,
-        "prompt": "hardened",
-        "polarity": "negative",
-        "strategy": "vote",
-        "limit": 9,
-        "draw": 8,
-        "max_cost": 1.5,
-        "max_tokens": 10,
-        "max_requests": 3,
-    }
-    assert given.keys() == KEYS.keys()
-    assert setting_keys(judge).items() | setting_keys(parse).items() < KEYS.items()
-    entry = {"kind": "server", "model": "m", "base_url": "http://localhost:1/v1"}
-    found, _ = read_arguments(KEYS, given, settings={"llm.a": entry, "llm.b": entry})
-    assert (found.llms, found.judge.llms, found.size, found.seed) == (("a", "b"), ("b",), 5, 7)
-    assert (found.local_only, found.prompt.template, found.prompt.polarities) == (
-        True,
-        "hardened",
-        ("negative",),
-    )
-    assert (found.ensemble.strategy, found.input.limit) == ("vote", 9)
-    assert (found.budget.max_cost, found.budget.max_tokens, found.budget.max_requests) == (1.5, 10, 3)
 
 
 def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.llms import build
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import TokenUsage
+from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
+from llm_labeler.records import CallFailed, TokenUsage
 from llm_labeler.settings import LlmSettings
-from llm_labeler.store.answers import AnswerStore, SubmittedBatch
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer

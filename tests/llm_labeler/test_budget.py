@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.clients.provider import Prices
-from llm_labeler.records import TokenUsage
-from llm_labeler.settings import BudgetSettings
-from llm_labeler.store.budget import (
+from llm_labeler.dispatch.budget import (
     Budget,
     BudgetSpent,
     Reservation,
@@ -21,6 +18,8 @@ from llm_labeler.store.budget import (
     check_prices,
     picodollars,
 )
+from llm_labeler.records import Prices, TokenUsage
+from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, LlmReply, StoredAnswer
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Spending
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Spending
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
 
@@ -22,12 +18,6 @@ from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, 
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerStore) -> None:
@@ -51,11 +41,6 @@ def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
     assert store.spent_by_llm() == {
         name: Spending(40, 3200, 800, 40 * PICO_ACTUAL) for name in ("quick", "slow")
     }
-
-
-def test_no_llm_and_no_question(store: AnswerStore) -> None:
-    assert run(ask_in(store)).done == 0
-    assert run(ask_in(store, Scripted(), count=0)).spent == Spending()
 
 
 def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerStore) -> None:
@@ -141,17 +126,6 @@ def test_what_a_call_is_charged(store: AnswerStore, said: LlmReply | Exception, 
         assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
 
 
-def test_each_call_that_failed_is_logged(store: AnswerStore, caplog: pytest.LogCaptureFixture) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return CallFailed("server_error", "HTTP 500") if attempt == 1 else answer_at_once(ask, attempt)
-
-    with caplog.at_level("INFO", "llm_labeler"):
-        run(ask_in(store, Scripted(script), count=3))
-    assert len(caplog.messages) == 3
-    assert caplog.messages[0].startswith("tester: positive ")
-    assert caplog.messages[0].endswith("server_error: HTTP 500")
-
-
 def test_an_unknown_price_is_said(store: AnswerStore) -> None:
     seen: list[Progress] = []
     provider = Scripted(prices=Prices(None, 1.0))
@@ -176,23 +150,6 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerSto
     mended = Scripted()
     assert run(ask_in(store, mended, count=120)).done == 60
     assert list(store.failures()) == []
-
-
-def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: AnswerStore) -> None:
-    words = ("too hot", "too cold", "too wet")
-
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) % 10 < 9:
-            return (
-                answer_at_once(ask, attempt)
-                if int(ask.text) % 10 == 4
-                else CallFailed("rejected", "in vain", retry=False)
-            )
-        return CallFailed("rejected", words[int(ask.text) % 3], retry=False)
-
-    breaker = BreakerSettings(max_failures=1.0)
-    outcome = run(ask_in(store, Scripted(script, concurrency=1), count=90, breaker=breaker))
-    assert (outcome.done, outcome.failed) == (9, 81)
 
 
 def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
@@ -263,21 +220,6 @@ def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
     assert provider.asked.total() < 60
 
 
-def test_a_tenth_of_faults_loses_nothing(store: AnswerStore) -> None:
-    kinds = ("timeout", "connection", "server_error", "broken_reply")
-
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        number = int(ask.text)
-        if number % 10 == 0 and attempt < 3:
-            return CallFailed(kinds[number // 10 % 4], "", maybe_billed=bool(number % 20))
-        return answer_at_once(ask, attempt)
-
-    outcome = run(ask_in(store, Scripted(script, latency_s=0.1, concurrency=16), count=500))
-    assert (outcome.done, outcome.failed, outcome.retried) == (500, 0, 100)
-    assert store.spent().requests == 600
-    assert store.spent().estimated == 50
-
-
 def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: AnswerStore) -> None:
     with pytest.raises(ZeroDivisionError):
         run(ask_in(store, Scripted(lambda ask, attempt: ZeroDivisionError()), count=50))
@@ -327,70 +269,3 @@ def test_progress_is_told_now_and_then_and_at_the_end(store: AnswerStore) -> Non
     assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
     assert (seen[-1].total, seen[-1].done) == (None, 401)
-
-
-def test_questions_are_taken_from_the_stream_as_they_are_needed(store: AnswerStore) -> None:
-    pulled = 0
-
-    def stream(llm: str):
-        nonlocal pulled
-        for ask in asks(5000, llm):
-            pulled += 1
-            yield ask
-
-    provider = Scripted(latency_s=0.1)
-    run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_requests=10)))
-    assert provider.asked.total() == 10
-    assert pulled < 2000
-
-
-def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store: AnswerStore) -> None:
-    beats = 0
-
-    async def beat() -> None:
-        nonlocal beats
-        while True:
-            beats += 1
-            await asyncio.sleep(0)
-
-    async def main() -> None:
-        heart = asyncio.create_task(beat())
-        assert (await ask_in(store, Scripted(concurrency=1), count=3000)).cached == 3000
-        heart.cancel()
-
-    for ask in asks(3000):
-        store.save_answer(StoredAnswer(ask.key, LlmReply("x"), None))
-    run(main())
-    assert beats >= 3000 // 256
-
-
-_MEMORY = """
-import asyncio, sys
-from pathlib import Path
-import importlib.util
-root = Path(sys.argv[1])
-for name in ("tests", "tests.llm_labeler"):
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
-    module.__path__ = [str(root.parent if name == "tests" else root)]
-    sys.modules[name] = module
-from tests.llm_labeler.scripted_provider import AnswerStore, Scripted, ask_in
-class Forgetful(Scripted):
-    async def reply(self, ask):
-        said = await super().reply(ask)
-        self.asked.clear()
-        self.starts.clear()
-        return said
-for count in (500, 4000):
-    with AnswerStore.open(Path(sys.argv[2]) / str(count), create=True) as store:
-        print(asyncio.run(ask_in(store, Forgetful(concurrency=64), count=count)).done)
-    # Not getrusage: its peak is inherited from whoever started this process.
-    print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
-
-
-def test_memory_is_flat(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _MEMORY, str(Path(__file__).parent), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    few, peak_of_few, many, peak_of_many = map(int, done.stdout.split())
-    assert (few, many) == (500, 4000)
-    assert peak_of_many - peak_of_few < 3000, done.stdout

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Ask, LlmReply, StoredAnswer
-from llm_labeler.store.answers import AnswerStore
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.records import Ask, CallFailed, LlmReply, StoredAnswer
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in
 

@@ -12,10 +12,9 @@ import pytest
 
 from benchmarks.mutated import mutated
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
-from llm_labeler.clients.provider import CallFailed
+from llm_labeler.dispatch.answers import SubmittedBatch
 from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
-from llm_labeler.records import LlmReply, TokenUsage
-from llm_labeler.store.answers import SubmittedBatch
+from llm_labeler.records import CallFailed, LlmReply, TokenUsage
 from pairkit.app.errors import BadReply
 from pairkit.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run

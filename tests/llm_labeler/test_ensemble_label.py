@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judge, Judges
-from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
+from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
@@ -138,10 +137,6 @@ def test_weighted_falls_back_to_shares_of_votes() -> None:
         assert one("weighted", "positive", "so", fitted, min_confidence=0.5).reason == "undecided"
 
 
-def test_votes_are_kept_by_name_of_judge() -> None:
-    assert [vote.judge for vote in one("union", "positive", "so?").votes] == ["j0", "j1", "j2"]
-
-
 # -- what holds of all --------------------------------------------------------------------------------------
 
 LETTERS = st.text("sou?", max_size=4)
@@ -199,23 +194,3 @@ def test_one_more_same_from_a_good_judge_never_lowers_the_label(
         before = one(polarity=polarity, letters=letters, fitted=fitted, **chosen)
         after = one(polarity=polarity, letters=letters + "s", fitted=fitted, **chosen)
         assert after.label >= before.label - 1e-12
-
-
-@pytest.mark.parametrize(("strategy", "n"), list(product(["vote", "weighted"], [1, 2, 3])))
-def test_unanimous_judges_decide(strategy: str, n: int) -> None:
-    good = judges(j0=0.9, j1=0.8, j2=0.7)
-    decided: dict[tuple[Polarity, str], str | None] = {
-        ("positive", "s"): None,
-        ("positive", "o"): "outvoted",
-        ("positive", "u"): "outvoted",
-        ("negative", "s"): "outvoted",
-        ("negative", "o"): None,
-        ("negative", "u"): None,
-    }
-    for (polarity, letter), reason in decided.items():
-        for fitted in (good, None):
-            assert one(strategy, polarity, letter * n + "?", fitted).reason == reason
-
-
-def test_every_vote_is_tried_above() -> None:
-    assert set(WORDS.values()) == set(VOTES)

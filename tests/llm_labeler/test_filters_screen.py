@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.parsing.filters import screen
 from llm_labeler.parsing.scripts import fold
-from llm_labeler.records import AskKey, Candidate, Item, Task, Text
+from llm_labeler.records import AskKey, Item, Task, Text
 from llm_labeler.settings import FilterSettings
 
 TEXT = Text.of("A man plays a guitar.", 1)
@@ -20,22 +20,6 @@ Answer = tuple[AskKey, list[Item]]
 def answer(llm: str, task: Task, *items: str | Item, prompt: str = "p") -> Answer:
     key = AskKey(TEXT.text_id, llm, task, prompt, "0")
     return key, [item if isinstance(item, Item) else Item(item) for item in items]
-
-
-def test_every_item_becomes_a_proposal() -> None:
-    screened = screen(
-        TEXT,
-        [answer("b", "positive", Item("Sure!", "preamble"), "Someone plays a guitar.", TEXT.text)],
-        DEFAULT,
-    )
-    assert [(p.llm, p.candidate, p.reason) for p in screened.proposals] == [
-        ("b", "Sure!", "preamble"),
-        ("b", "Someone plays a guitar.", None),
-        ("b", TEXT.text, "copy"),
-    ]
-    assert screened.candidates == (
-        Candidate(TEXT.text_id, "Someone plays a guitar.", "positive", ("b",), ("p",)),
-    )
 
 
 def test_one_candidate_of_several_llms_has_them_all_for_sources() -> None:

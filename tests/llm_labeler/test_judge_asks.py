@@ -46,11 +46,6 @@ def test_own_candidates_are_left_out_shared_ones_too() -> None:
     assert asks([candidate("b", "positive", "bob")]) == []
 
 
-def test_a_sentence_proposed_as_both_is_judged_once() -> None:
-    (batch,) = judge_batches([candidate("a", "negative"), candidate("a")], "bob", FOUR, 1)
-    assert len(batch) == 1
-
-
 @given(st.integers(0, 30), st.integers(0, 2**31), st.randoms(use_true_random=False))
 def test_order_of_input_does_not_matter_and_nothing_is_lost(n: int, seed: int, order: random.Random) -> None:
     shuffled = many(n)
@@ -99,11 +94,6 @@ def test_schema_leaves_the_four_words_only() -> None:
     assert all(value["enum"] == list(VOTES) for value in ask.schema["properties"].values())
 
 
-def test_another_prompt_has_another_hash() -> None:
-    hashes = {ask.key.prompt_hash for ask in (*asks(many(10)), *asks(many(9)))}
-    assert len(hashes) >= 4
-
-
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -124,8 +114,3 @@ def test_candidates_stay_data(hostile: str) -> None:
     assert "\n" not in content
     assert not any(mark in content for mark in ("<|", "</", "[INST", "[/", "<｜", "\x00"))
     assert data(ask)["sentences"] == {"1": hostile.replace("\ud800", "?")}
-
-
-def test_plain_text_is_not_escaped() -> None:
-    (ask,) = asks([candidate("药物 lowers p < 0.05 [1]")])
-    assert "药物 lowers p < 0.05 [1]" in ask.messages[-1].content

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.label_fuzz import fuzz
 from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
 from llm_labeler.parsing.phrases import CORRECTS, THINKS
@@ -175,7 +176,7 @@ rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_s
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(
     anything,
     st.one_of(st.just(TEXT), anything),
@@ -195,7 +196,7 @@ def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) 
         item.text.encode()  # it can be stored
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
 def test_what_was_found_is_found_again(raw: str) -> None:
@@ -296,3 +297,15 @@ def test_beyond_a_million_characters_nothing_is_read() -> None:
         ("Two.", "cut_off"),
         ("3. Three.", "unread"),
     ]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mutated_answers_are_read(seed: int) -> None:
+    outcome = fuzz(300, seed)
+    assert outcome.faults == []
+    assert outcome.sentences > 80
+
+
+@pytest.mark.slow
+def test_many_mutated_answers_are_read() -> None:
+    assert fuzz(50_000, 3).faults == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from llm_labeler.clients.llms import build
-from llm_labeler.prompts import Template
 from llm_labeler.records import Text
 from llm_labeler.runs.label import check_strategy_can_work
 from llm_labeler.runs.plan import estimate
+from llm_labeler.runs.prompts import Template
+from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.settings import LabelSettings
-from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.errors import ConfigError
 
 TEXT = Text.of("x" * 40, 1)

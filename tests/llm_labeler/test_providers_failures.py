@@ -6,19 +6,9 @@ import json
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import CallFailed
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
-from tests.llm_labeler.llm_server import (
-    KEY,
-    an_ask,
-    check,
-    http,
-    playing_back,
-    provider,
-    replies,
-    reply_of,
-    run,
-)
+from tests.llm_labeler.llm_server import KEY, check, http, playing_back, provider, reply_of
 from tests.support.llm import FaultKind, Faults, Options, serve
 
 
@@ -190,20 +180,3 @@ def test_a_check_copes_with_an_odd_list_of_models(body: str) -> None:
 def test_a_check_needs_no_list_of_models(status: int) -> None:
     with playing_back(http(status, "")) as url:
         check(provider(url))
-
-
-def test_a_cut_body_of_the_wrong_encoding() -> None:
-    with playing_back(http(200, b"not gzip", content_encoding="gzip")) as url:
-        failed = failure_of(url)
-    assert (failed.reason, failed.maybe_billed) == ("connection", True)
-
-
-def test_through_all_faults_everything_is_answered_and_nothing_again() -> None:
-    with serve(faults=Faults(0.3, seed=1)) as server:
-        found = run(replies(provider(server.base_url), map(an_ask, range(150))))
-        stats = server.stats
-    assert len(found) == len({reply.raw for reply in found}) == 150
-    assert stats.answered == len(stats.asked) == 150
-    assert stats.asked_again == 0
-    assert len(stats.faults) == 7
-    assert 25 <= stats.requests - 150 <= 110  # 0.3 / 0.7 of 150: 64

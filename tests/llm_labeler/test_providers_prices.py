@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.clients.provider import Prices
 from llm_labeler.clients.server import _find_address as find_address
 from llm_labeler.clients.server import find_prices
+from llm_labeler.records import Prices
 from llm_labeler.settings import BUILT_IN_LLMS, LlmSettings
 from pairkit.app.errors import ConfigError
 

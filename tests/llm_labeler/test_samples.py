@@ -11,10 +11,10 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.chat_completions import Dialect
-from llm_labeler.prompts import MOST, MOST_CHARACTERS, Template, load_template, read_examples
 from llm_labeler.records import Ask, AskKey, Message
+from llm_labeler.runs.prompts import MOST, MOST_CHARACTERS, Template, load_template, read_examples
+from llm_labeler.runs.run_folder import load_run
 from llm_labeler.settings import LlmSettings, PromptSettings
-from llm_labeler.store.run_folder import load_run
 from pairkit.app.errors import ConfigError
 
 TEXT = "The old pump often leaks in winter."
@@ -65,20 +65,8 @@ def test_each_sample_has_a_seed_of_its_own() -> None:
 
 def test_examples_stand_before_the_question_as_turns(tmp_path: Path) -> None:
     file = tmp_path / "few.jsonl"
-    rows = [
-        {
-            "anchor": "It is hot.",
-            "positive": "It is warm.",
-            "negative": "It is cold.",
-            "negative_kind": "antonym",
-        },
-        {
-            "anchor": "It is hot.",
-            "positive": "Heat is felt.",
-            "negative": "It is cold.",
-            "negative_kind": "antonym",
-        },
-    ]
+    cold = {"anchor": "It is hot.", "negative": "It is cold.", "negative_kind": "antonym"}
+    rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is felt.")]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     shots = read_examples(file)
     assert shots == {
@@ -116,24 +104,18 @@ def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_pa
         llm_labeler.parse(found.work, out=tmp_path / "two", settings={"samples": 2}, progress=False)
 
 
-def test_too_many_examples_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "many.csv"
-    file.write_text("text1,text2,label\n" + "".join(f"text {n},other {n},1\n" for n in range(MOST + 1)))
-    with pytest.raises(ConfigError, match=f"examples of {MOST + 1} texts, .*give {MOST} at most"):
-        read_examples(file)
-
-
 @pytest.mark.parametrize(
     "rows",
     [
+        "".join(f"text {n},other {n},1\n" for n in range(MOST + 1)),
         "".join(f"text,other {n},1\n" for n in range(60_000)),
         f"text,{'long ' * (MOST_CHARACTERS // 5)},1\n",
     ],
 )
-def test_examples_of_too_many_characters_are_refused(tmp_path: Path, rows: str) -> None:
+def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    with pytest.raises(ConfigError, match=r"examples of \d+,\d+ characters, .*give 100,000 at most"):
+    with pytest.raises(ConfigError, match=r"examples of .* characters, .* give at most 32 and 100,000"):
         read_examples(file)
 
 

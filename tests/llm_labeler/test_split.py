@@ -90,16 +90,6 @@ def test_texts_with_a_sentence_in_common_stay_together(candidates: list[tuple[st
         assert len(set(split_texts(texts, candidates, EVEN, seed).values())) == 1
 
 
-def test_texts_with_near_identical_candidates_stay_together() -> None:
-    texts = {str(number): f"text {number} about thing {number * 7919}" for number in range(400)}
-    twin = "the old man walked slowly along the long river bank on a cold and grey winter morning in {}"
-    candidates = [(str(number), twin.format("march" if number % 2 else "april")) for number in range(6)]
-    split_of = split_texts(texts, candidates, TextSplitSettings(validation=0.3, test=0.3), 1)
-    assert len({split_of[str(number)] for number in range(6)}) == 1
-    without = split_texts(texts, [], TextSplitSettings(validation=0.3, test=0.3), 1)
-    assert len({without[str(number)] for number in range(6)}) > 1
-
-
 def test_near_identical_texts_stay_together() -> None:
     long = " ".join(words(number) for number in range(5))
     texts = {"a": long, "b": long + " indeed", "c": words(9)}
@@ -154,8 +144,3 @@ def test_the_largest_groups_go_to_train() -> None:
     for seed in range(10):
         split_of = split_texts(texts, shared, EVEN, seed)
         assert {split_of[text_id] for text_id, _ in shared} == {"train"}
-
-
-def test_nothing_to_split() -> None:
-    assert split_texts({}, [], TextSplitSettings(), 0) == {}
-    assert split_texts({"a": "Tea is hot."}, [], TextSplitSettings(), 0) == {"a": "train"}

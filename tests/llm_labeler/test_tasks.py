@@ -142,15 +142,6 @@ def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
     assert positive["properties"]["sentences"]["items"] == {"type": "string"}
 
 
-def test_settings_of_another_task_are_not_said_of_a_dataset(tmp_path: Path) -> None:
-    made(tmp_path / "pairs")
-    run = json.loads((tmp_path / "pairs" / "run.json").read_text())["settings"]
-    assert "changes" not in run["prompt"]
-    assert "min_kept" not in run["filters"]
-    assert not {"samples", "draw", "examples"} & {*run, *run["input"], *run["prompt"]}
-    assert {*run["judge"]} == {"candidates_per_call", "llms"}
-
-
 @pytest.mark.parametrize("task", ["triplet", "query"])
 def test_a_server_that_keeps_to_the_schema_is_understood(tmp_path: Path, task: str) -> None:
     with serve() as server:

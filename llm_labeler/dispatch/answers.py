@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from llm_labeler.dispatch.budget import MOST, Spending, charge, picodollars
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
-from llm_labeler.store.budget import MOST, Spending, charge, picodollars
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 
 _APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
