@@ -37,11 +37,19 @@ def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
     return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
 
 
+Script = Callable[[Ask, int], LlmReply | BaseException]
+
+
+def fails(error: Exception, when: Callable[[Ask, int], bool] = lambda ask, attempt: True) -> Script:
+    """A script that fails in one way `when` it shall, and answers else."""
+    return lambda ask, attempt: error if when(ask, attempt) else answer_at_once(ask, attempt)
+
+
 @dataclass
 class Scripted:
     """Answers `script(ask, attempt)`, or raises it; attempts of a question count from 1."""
 
-    script: Callable[[Ask, int], LlmReply | BaseException] = answer_at_once
+    script: Script = answer_at_once
     latency_s: float = 0.0
     name: str = "tester"
     model: str = "scripted"

@@ -14,7 +14,7 @@ from llm_labeler.settings import BreakerSettings, BudgetSettings
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, run
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, fails, run
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
@@ -44,9 +44,7 @@ def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
 
 
 def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return CallFailed("timeout", "") if attempt < 6 else answer_at_once(ask, attempt)
-
+    script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
     outcome = run(ask_in(store, provider, count=1))
     assert (outcome.done, outcome.retried) == (1, 5)
@@ -55,22 +53,17 @@ def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerSt
 
 
 def test_the_servers_wish_is_honoured(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if attempt == 1:
-            return CallFailed("server_error", "503", retry_after_s=40)
-        return answer_at_once(ask, attempt)
-
+    script = fails(CallFailed("server_error", "503", retry_after_s=40), lambda ask, attempt: attempt == 1)
     provider = Scripted(script)
     run(ask_in(store, provider, count=1))
     assert provider.starts == [0, 40]
 
 
 def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) % 10 == 0 and attempt == 1:
-            return CallFailed("server_error", "503", retry_after_s=0.6)
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("server_error", "503", retry_after_s=0.6),
+        lambda ask, attempt: int(ask.text) % 10 == 0 and attempt == 1,
+    )
     provider = Scripted(script, concurrency=10, latency_s=0.2)
     run(ask_in(store, provider, count=1000))
     assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is perfect
@@ -153,11 +146,10 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerSto
 
 
 def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) < 20:
-            return CallFailed("rejected", "the context is too long", retry=False, final=True)
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("rejected", "the context is too long", retry=False, final=True),
+        lambda ask, attempt: int(ask.text) < 20,
+    )
     run(ask_in(store, Scripted(script), count=20))
     assert [failure.final for failure in store.failures()] == [False] * 20
     run(ask_in(store, Scripted(script), count=25))
@@ -168,9 +160,7 @@ def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: 
 
 
 def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return AuthError("refused key") if ask.text == "20" else answer_at_once(ask, attempt)
-
+    script = fails(AuthError("refused key"), lambda ask, attempt: ask.text == "20")
     failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
     with pytest.raises(AuthError, match="refused key"):
         run(ask_in(store, failing, other, count=100))
@@ -182,7 +172,7 @@ def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -
 
 
 def test_whoever_keeps_going_is_told_who_was_given_up(store: AnswerStore) -> None:
-    dead = [Scripted(lambda ask, attempt: AuthError("refused"), name=name) for name in ("one", "two")]
+    dead = [Scripted(fails(AuthError("refused")), name=name) for name in ("one", "two")]
     outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
     assert outcome.done == 10
     assert {llm: str(problem) for llm, problem in outcome.problems.items()} == dict.fromkeys(
@@ -208,9 +198,7 @@ def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: AnswerStore)
 
 
 def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return answer_at_once(ask, attempt) if int(ask.text) < 30 else CallFailed("timeout", "60 s")
-
+    script = fails(CallFailed("timeout", "60 s"), lambda ask, attempt: int(ask.text) >= 30)
     provider = Scripted(script)
     with pytest.raises(
         RemoteError, match=r"tester: 16 of the last 20 calls failed, most with timeout \(60 s\)"
@@ -222,7 +210,7 @@ def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
 
 def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: AnswerStore) -> None:
     with pytest.raises(ZeroDivisionError):
-        run(ask_in(store, Scripted(lambda ask, attempt: ZeroDivisionError()), count=50))
+        run(ask_in(store, Scripted(fails(ZeroDivisionError())), count=50))
     assert list(store.failures()) == []
 
 

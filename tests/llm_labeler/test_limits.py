@@ -15,7 +15,7 @@ from llm_labeler.records import Ask, CallFailed, LlmReply
 from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import RateLimited, RemoteError
 
-from .scripted_provider import Scripted, answer_at_once, ask_in, run
+from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
 
 def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) -> float:
@@ -84,11 +84,10 @@ def test_at_most_so_many_at_a_time(store: AnswerStore) -> None:
 
 
 def test_a_429_holds_all_calls_until_retry_after(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if ask.text == "5" and attempt == 1:
-            return CallFailed("rate_limited", "slow down", retry_after_s=30)
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("rate_limited", "slow down", retry_after_s=30),
+        lambda ask, attempt: ask.text == "5" and attempt == 1,
+    )
     provider = Scripted(script, concurrency=2, latency_s=1.0)
     outcome = run(ask_in(store, provider, count=20))
     assert (outcome.done, outcome.failed, outcome.retried) == (20, 0, 1)
@@ -132,11 +131,9 @@ def test_a_servers_own_rate_is_found_without_being_told(store: AnswerStore, wish
 
 
 def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if asyncio.get_running_loop().time() < 10:
-            return CallFailed("rate_limited", "not yet")
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("rate_limited", "not yet"), lambda ask, attempt: asyncio.get_running_loop().time() < 10
+    )
     provider = Scripted(script, concurrency=16, latency_s=0.1)
     assert run(ask_in(store, provider, count=1000)).done == 1000
     late = [at for at in provider.starts if at > provider.starts[-1] - 1]
@@ -144,13 +141,13 @@ def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: AnswerStore) -> 
 
 
 def test_a_wait_that_nobody_sits_through_ends_the_run(store: AnswerStore) -> None:
-    provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", "", retry_after_s=7200))
+    provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
     with pytest.raises(RateLimited, match=r"tester: its server takes no more calls .* ask again in 7200 s"):
         run(ask_in(store, provider))
 
 
 def test_nothing_but_429s_end_the_run_after_some_minutes(store: AnswerStore) -> None:
-    provider = Scripted(lambda ask, attempt: CallFailed("rate_limited", ""))
+    provider = Scripted(fails(CallFailed("rate_limited", "")))
     with pytest.raises(RateLimited, match=r"for now \(429\); .* run the same command again later"):
         run(ask_in(store, provider))
     assert 600 < provider.starts[-1] < 800
@@ -158,9 +155,7 @@ def test_nothing_but_429s_end_the_run_after_some_minutes(store: AnswerStore) -> 
 
 
 def test_one_question_that_is_refused_for_ever_fails_alone(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return CallFailed("rate_limited", "") if ask.text == "3" else answer_at_once(ask, attempt)
-
+    script = fails(CallFailed("rate_limited", ""), lambda ask, attempt: ask.text == "3")
     outcome = run(ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000))
     assert (outcome.done, outcome.failed) == (1999, 1)
     (failure,) = store.failures()
@@ -308,11 +303,9 @@ def test_the_breaker_opens_at_the_share_it_was_told(oks: list[bool], window: int
 
 
 def test_the_breaker_takes_one_broken_round_for_one_mishap(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if asyncio.get_running_loop().time() < 0.1:
-            return CallFailed("connection", "reset")
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("connection", "reset"), lambda ask, attempt: asyncio.get_running_loop().time() < 0.1
+    )
     provider = Scripted(script, concurrency=64, latency_s=0.2)
     assert run(ask_in(store, provider, count=200, breaker=BreakerSettings(window=5))).done == 200
 
