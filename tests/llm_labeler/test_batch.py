@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget
-from llm_labeler.dispatch.openai_batches import OpenAiBatches, ResultLine, read_lines, read_results
+from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import BudgetSettings
@@ -97,39 +98,23 @@ POINTS: dict[str, tuple[str, int]] = {
 }
 
 
-def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
-    """Have `end` called right after a step was done for the so many-th time."""
+def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
+    """A run whose process ends right after a step was done for the so many-th time."""
     name, times = POINTS[point]
     owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
-    plain = getattr(owner, name)
-    left = [times]
+    plain, turns = getattr(owner, name), count(1)
 
-    def count() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            end()
-
-    async def asynchronous(*given: Any, **named: Any) -> Any:
-        found = await plain(*given, **named)
-        count()
+    def end(found: Any) -> Any:
+        if next(turns) == times:
+            raise Killed
         return found
 
-    def synchronous(*given: Any, **named: Any) -> Any:
-        found = plain(*given, **named)
-        count()
-        return found
-
-    patch(owner, name, synchronous if owner is AnswerStore else asynchronous)
-
-
-def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
-    """A run whose process ends right after a step."""
-
-    def end() -> None:
-        raise Killed
+    async def step(*given: Any, **named: Any) -> Any:
+        return end(await plain(*given, **named))
 
     with pytest.MonkeyPatch.context() as patched:
-        end_after(point, end, patched.setattr)
+        in_store = lambda *given, **named: end(plain(*given, **named))  # noqa: E731
+        patched.setattr(owner, name, in_store if owner is AnswerStore else step)
         with pytest.raises(Killed):
             batch(base_url, store)
 
@@ -363,21 +348,6 @@ def test_a_start_whose_end_is_unknown_is_looked_up(
         assert server.stats.batches == 1
 
 
-def test_lines_that_can_not_be_read_are_left_out() -> None:
-    good = {"custom_id": "a", "response": {"status_code": 200, "body": {"x": 1}}, "error": None}
-    expired = {"custom_id": "b", "response": None, "error": {"code": "batch_expired"}}
-    lines = [
-        json.dumps(good),
-        "{",
-        "[]",
-        '{"custom_id": "c"}',
-        '{"custom_id": "d", "response": 3}',
-        json.dumps(expired),
-    ]
-    content = "\n".join(lines).encode() + b"\n\xff\n\n"
-    assert list(read_lines(content)) == [ResultLine("a", 200, {"x": 1}), ResultLine("b", None)]
-
-
 def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     def line(name: str, status: int, body: Any) -> str:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
@@ -387,6 +357,13 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     said = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
+    output += [
+        "{",
+        "[]",
+        '{"custom_id": "c"}',
+        '{"custom_id": "d", "response": 3}',
+        "\ufffd",
+    ]  # not lines of a result
     output += [line("g", 500, {}), line("g", 200, said)]  # an answer outweighs a failure, wherever it stands
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]

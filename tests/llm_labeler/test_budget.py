@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -91,9 +92,7 @@ def test_an_unknown_price_is_not_zero() -> None:
 )
 def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
     budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
-    one, two = (budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) for _ in range(2))
-    assert one is not None
-    assert two is not None
+    one, two = (hold(budget, 4, 6, 0.1, in_bulk=True) for _ in range(2))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
     budget.settle(one, TokenUsage(4, 6), 0.1)
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None
@@ -105,20 +104,17 @@ def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -
 
 def test_room_that_was_not_used_is_used_by_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=10), Spending())
-    first = budget.reserve("a", TokenUsage(4, 6), None)
-    assert first is not None
+    first = hold(budget, 4, 6)
     assert budget.reserve("a", TokenUsage(1, 1), None) is None
     budget.settle(first, TokenUsage(4, 2), None)
-    second = budget.reserve("a", TokenUsage(2, 2), None)
-    assert second is not None
+    second = hold(budget, 2, 2)
     budget.release(second)
     assert budget.reserve("a", TokenUsage(2, 2), None) is not None
 
 
 def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
-    held = budget.reserve("a", TokenUsage(6, 4), 0.0)
-    assert held is not None
+    held = hold(budget, 6, 4, 0.0)
     budget.write_off(held)
     with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
         budget.reserve("a", TokenUsage(31, 0), 0.0)
@@ -136,6 +132,15 @@ def test_no_limit_is_no_limit_and_zero_is_one() -> None:
     assert Budget(BudgetSettings(), Spending()).reserve("a", TokenUsage(10**9, 10**9), None) is not None
     with pytest.raises(BudgetSpent, match="max_requests"):
         Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", TokenUsage(0, 0), 0.0)
+
+
+def hold(
+    budget: Budget, prompt: int, completion: int, cost: float | None = None, **options: Any
+) -> Reservation:
+    """Room for a call of the LLM `a`, which there has to be."""
+    held = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
+    assert held is not None
+    return held
 
 
 class Shop:
@@ -241,8 +246,7 @@ def test_an_llm_begins_with_one_call_and_doubles() -> None:
 def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     for _ in range(40):
-        held = budget.reserve("a", TokenUsage(5, 5), None)
-        assert held is not None
+        held = hold(budget, 5, 5)
         budget.settle(held, TokenUsage(5, 5), None)
     flying = [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(20)]
     assert sum(held is not None for held in flying) == 15  # of 600
@@ -257,11 +261,9 @@ def test_calls_in_flight_may_hold_all_requests_that_are_left() -> None:
 
 def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
-    held = budget.reserve("a", TokenUsage(5, 5), None)
-    assert held is not None
+    held = hold(budget, 5, 5)
     budget.settle(held, TokenUsage(30, 5), None)
-    raised = budget.reserve("a", TokenUsage(5, 5), None)
-    assert raised is not None
+    raised = hold(budget, 5, 5)
     assert raised.amounts == (1, 35, 0)
     other = budget.reserve("b", TokenUsage(5, 5), None)
     assert other is not None

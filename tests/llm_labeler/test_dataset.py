@@ -184,19 +184,21 @@ def test_the_card(tmp_path: Path) -> None:
     assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")
 
 
-def test_the_card_says_that_rules_are_no_llm(tmp_path: Path) -> None:
-    rules = record(LabelSettings(llms=("wordnet",)), parameters={"wordnet": "{}"})
-    write_sample(tmp_path / "rules", run=rules, graded=True)
-    card = (tmp_path / "rules/README.md").read_text()
-    assert "pretty_name: Sentence pairs by rules" in card
-    assert "**No\nLLM took part.**" in card
-    assert "Prompt (" not in card
-    assert "| label | float32 |" in card
-    mixed = record(LabelSettings(llms=("wordnet", "llama")), parameters={"wordnet": "{}", "llama": "{}"})
-    write_sample(tmp_path / "mixed", run=mixed)
-    card = (tmp_path / "mixed/README.md").read_text()
-    assert "pretty_name: Sentence pairs by LLMs" in card
-    assert "**`wordnet` is no LLM**" in card
+@pytest.mark.parametrize(
+    ("llms", "says", "title"),
+    [
+        (("wordnet",), "**No\nLLM took part.**", "Sentence pairs by rules"),
+        (("wordnet", "llama"), "**`wordnet` is no LLM**", "Sentence pairs by LLMs"),
+    ],
+)
+def test_the_card_says_that_rules_are_no_llm(
+    tmp_path: Path, llms: tuple[str, ...], says: str, title: str
+) -> None:
+    run = record(LabelSettings(llms=llms), parameters=dict.fromkeys(llms, "{}"))
+    write_sample(tmp_path / "out", run=run, graded=True)
+    card = (tmp_path / "out/README.md").read_text()
+    assert all(words in card for words in (says, f"pretty_name: {title}", "| label | float32 |"))
+    assert ("Prompt (" in card) == ("llama" in llms)
 
 
 def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:

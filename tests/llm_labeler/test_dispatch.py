@@ -9,8 +9,8 @@ import pytest
 
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import Spending
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices
-from llm_labeler.settings import BreakerSettings, BudgetSettings
+from llm_labeler.records import Ask, CallFailed, LlmReply
+from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
 
@@ -117,16 +117,6 @@ def test_what_a_call_is_charged(store: AnswerStore, said: LlmReply | Exception, 
         assert answer is not None
         assert answer.estimated == bool(charged.estimated)
         assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
-
-
-def test_an_unknown_price_is_said(store: AnswerStore) -> None:
-    seen: list[Progress] = []
-    provider = Scripted(prices=Prices(None, 1.0))
-    outcome = run(ask_in(store, provider, count=3, progress=seen.append))
-    assert outcome.spent.cost is None
-    assert "cost unknown" in seen[-1].note
-    with pytest.raises(ConfigError, match="price is unknown"):
-        run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
 
 
 def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerStore) -> None:

@@ -27,27 +27,23 @@ JUNK: list[Any] = [
     *("", "x", "\ud800", "\udfff\ud800", "\0", "\n\r\x1b[2J", "9" * 400, "[" * 5000, "é" * 3000, "NaN", "-1"),
     *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
 ]
+MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "1. a"}], "refusal": None}
+FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
 REPLY = {
     "id": "c",
     "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": [{"type": "text", "text": "1. a"}], "refusal": None},
-            "finish_reason": "stop",
-        }
-    ],
+    "error": FAULT,
     "usage": {"prompt_tokens": 1, "completion_tokens": 2},
-    "error": {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}},
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
 }
-ERROR = {"error": {**REPLY["error"], "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}  # type: ignore[dict-item]
+ERROR = {"error": {**FAULT, "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}
 MODELS = {"object": "list", "data": [{"id": "a"}, {"id": "b"}]}
 BATCH = {
     "id": "b",
     "status": "completed",
-    "metadata": {"tag": "t"},
     "output_file_id": "f",
     "error_file_id": "g",
+    "metadata": {"tag": "t"},
     "errors": {"data": [{"message": "m"}]},
 }
 LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}

@@ -57,15 +57,6 @@ def test_who_contradicts_itself_abstains() -> None:
     assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
 
 
-@given(ANY_VOTES)
-def test_one_candidate_and_all_are_read_alike(said: list[JudgeVote]) -> None:
-    of_one = [vote for vote in said if vote.candidate_id == "0"]
-    ballots = collect(of_one)
-    row = ballots.votes[0].tolist() if of_one else []
-    seen = {name: CLASSES[vote] for name, vote in zip(ballots.names, row, strict=True) if vote >= 0}
-    assert cast_votes(of_one) == seen
-
-
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
 
 

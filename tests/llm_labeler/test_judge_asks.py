@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ def asks(candidates: list[Candidate], judge: str = "bob", seed: int = 42) -> lis
     return [ask for ask, _ in judge_asks(TEXT, candidates, judge, "parameters", FOUR, seed)]
 
 
-def data(ask: Ask) -> dict[str, object]:
+def data(ask: Ask) -> dict[str, Any]:
     found = json.loads(ask.messages[-1].content)
     assert isinstance(found, dict)
     return found
@@ -77,6 +78,8 @@ def test_asks_follow_batches() -> None:
         assert (ask.key.text_id, ask.key.llm, ask.key.task) == (TEXT.text_id, "bob", "judge")
         assert ask.key.parameters == "parameters"
         assert ask.size == len(batch)
+        words = {value["enum"] == [*VOTES] for value in (ask.schema or {})["properties"].values()}
+        assert (words, (ask.schema or {})["required"]) == ({True}, [*data(ask)["sentences"]])
 
 
 def test_polarity_and_proposers_are_hidden() -> None:
@@ -85,14 +88,6 @@ def test_polarity_and_proposers_are_hidden() -> None:
     assert shown == turned
     said = " ".join(message.content for message in shown[0].messages)
     assert not any(word in said for word in ("positive", "negative", "antonym", "synonym", "gpt", "glm"))
-
-
-def test_schema_leaves_the_four_words_only() -> None:
-    (ask,) = asks(many(2))
-    assert ask.schema is not None
-    assert ask.schema["required"] == ["1", "2"]
-    assert ask.schema["additionalProperties"] is False
-    assert all(value["enum"] == list(VOTES) for value in ask.schema["properties"].values())
 
 
 @pytest.mark.parametrize(

@@ -168,14 +168,6 @@ def test_a_redirect_is_not_followed() -> None:
         assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize(
-    "body", ["<html>", "[]", '{"data": null}', '{"data": [{"name": "x"}]}', '{"data": [1]}', '{"models": []}']
-)
-def test_a_check_copes_with_an_odd_list_of_models(body: str) -> None:
-    with playing_back(http(200, body)) as url:
-        check(provider(url))
-
-
 @pytest.mark.parametrize("status", [404, 405, 429, 500, 503])
 def test_a_check_needs_no_list_of_models(status: int) -> None:
     with playing_back(http(status, "")) as url:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.texts import InputTexts, read_texts, tidy, why_unusable
+from llm_labeler.dataset.texts import InputTexts, read_texts, tidy
 from llm_labeler.records import digest
 from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
@@ -243,16 +243,6 @@ def test_the_digest_is_of_the_sentences_wherever_they_stand(tmp_path: Path) -> N
 )
 def test_tidy(value: str, expected: str) -> None:
     assert tidy(value) == expected
-
-
-@given(st.text(st.one_of(st.sampled_from(" \n\t\r\u2028\x00\ud800a"), st.characters())))
-def test_a_tidied_text_is_one_line_and_stays_so(value: str) -> None:
-    once = tidy(value)
-    assert tidy(once) == once == once.strip()
-    assert not set(once) & set("\n\r\t\u2028\u2029")
-    if why_unusable(value, once, InputSettings(max_chars=10_000)) is None:
-        once.encode()
-        assert "\0" not in once
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
