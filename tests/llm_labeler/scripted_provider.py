@@ -13,7 +13,17 @@ from typing import Any, TypeVar
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.workers import AskOutcome, ask_all
-from llm_labeler.records import Ask, AskKey, LlmReply, Message, Prices, TokenUsage, digest
+from llm_labeler.records import (
+    POLARITIES,
+    Ask,
+    AskKey,
+    LlmReply,
+    Message,
+    Prices,
+    StoredAnswer,
+    TokenUsage,
+    digest,
+)
 from llm_labeler.settings import BreakerSettings, BudgetSettings
 from pairkit.app.progress import Progress
 
@@ -35,6 +45,12 @@ def asks(count: int, llm: str = "tester") -> Iterable[Ask]:
 
 def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
     return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
+
+
+def answers_in(store: AnswerStore) -> list[StoredAnswer]:
+    """The answers that propose."""
+    texts = [text_id for (text_id,) in store._connection.execute("SELECT text_id FROM answers")]
+    return [*store.answers(POLARITIES, texts)]
 
 
 Script = Callable[[Ask, int], LlmReply | BaseException]

@@ -22,6 +22,7 @@ from llm_labeler.settings import LabelSettings, LlmSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer
+from tests.llm_labeler.scripted_provider import answers_in
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
@@ -81,7 +82,7 @@ def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
 def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
     made = generate(tmp_path / "out")
     with AnswerStore.open(made.work / "answers.sqlite") as store:
-        (answer, *_) = store.answers(("positive",))
+        (answer, *_) = answers_in(store)
         store.save_batch(
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
         )

@@ -19,6 +19,7 @@ from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Faults, Options, serve
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
@@ -56,7 +57,7 @@ def batch(
 
 
 def answered(store: AnswerStore) -> int:
-    return len(list(store.answers(("positive",))))
+    return len(answers_in(store))
 
 
 @pytest.mark.usefixtures("half_price")
@@ -179,10 +180,10 @@ def test_faults_of_single_lines(store: AnswerStore) -> None:
     assert outcome.failed == len(failures) > 5
     assert outcome.done == 60 - outcome.failed
     assert {failure.reason for failure in failures} == {"server_error"}
-    estimated = [answer for answer in store.answers(("positive",)) if answer.estimated]
+    estimated = [answer for answer in answers_in(store) if answer.estimated]
     assert estimated
     assert all(answer.cost and answer.reply.usage for answer in estimated)
-    assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
+    assert "refusal" in {answer.reply.finish for answer in answers_in(store)}
 
 
 def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStore) -> None:
@@ -257,7 +258,7 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
     with serve() as server:
         outcome = run(main(server.base_url))
     assert list(outcome.problems) == ["dead"]
-    answered = sum(answer.key.llm == "alive" for answer in store.answers(("positive",)))
+    answered = sum(answer.key.llm == "alive" for answer in answers_in(store))
     # Which reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
     assert answered in (least, 20)
     assert outcome.stopped_by == "max_requests" or answered == 20

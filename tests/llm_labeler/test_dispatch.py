@@ -14,7 +14,18 @@ from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, fails, run
+from .scripted_provider import (
+    ACTUAL,
+    BOUND,
+    Scripted,
+    an_ask,
+    answer_at_once,
+    answers_in,
+    ask_in,
+    asks,
+    fails,
+    run,
+)
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
@@ -25,7 +36,7 @@ def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerS
     outcome = run(ask_in(store, provider, count=700))
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
     assert set(provider.asked.values()) == {1}
-    answers = list(store.answers(["positive"]))
+    answers = answers_in(store)
     assert {a.key: a.reply.raw for a in answers} == {a.key: f"answer to {a.text}" for a in asks(700)}
     assert {(a.reply.usage, a.cost, a.estimated) for a in answers} == {(ACTUAL, 0.00012, False)}
     assert outcome.spent == store.spent() == Spending(700, 56_000, 14_000, 700 * PICO_ACTUAL)
@@ -154,7 +165,7 @@ def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -
     failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
     with pytest.raises(AuthError, match="refused key"):
         run(ask_in(store, failing, other, count=100))
-    answered = {answer.key for answer in store.answers(["positive"])}
+    answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
     assert len([key for key in answered if key.llm == "tester"]) == failing.asked.total() - 1 < 30
     assert len([key for key in answered if key.llm == "other"]) == 100  # the others are done by then
@@ -194,7 +205,7 @@ def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
         RemoteError, match=r"tester: 16 of the last 20 calls failed, most with timeout \(60 s\)"
     ):
         run(ask_in(store, provider, count=1000, breaker=BreakerSettings(window=20, max_failures=0.8)))
-    assert len(list(store.answers(["positive"]))) == 30
+    assert len(answers_in(store)) == 30
     assert provider.asked.total() < 60
 
 
@@ -229,7 +240,7 @@ def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float)
         assert len(asyncio.all_tasks()) == 1
 
     run(main())
-    answered = {answer.key for answer in store.answers(["positive"])}
+    answered = {answer.key for answer in answers_in(store)}
     cut_off = store.recover()
     assert cut_off == len(provider.asked) - len(answered) <= 4
     assert store.spent().requests == provider.asked.total()

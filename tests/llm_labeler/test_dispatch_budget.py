@@ -14,7 +14,7 @@ from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import AuthError, ConfigError
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, run
 
 
 class Billing:
@@ -80,7 +80,7 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
     spent = store.spent()
     assert spent == outcome.spent
     assert spent.requests == bill[0]
-    settled = {answer.key for answer in store.answers(["positive"])} | {f.key for f in store.failures()}
+    settled = {answer.key for answer in answers_in(store)} | {f.key for f in store.failures()}
     for server in servers:
         for number in range(40):
             if (ask := an_ask(number, server.provider.name)).key not in settled:

@@ -14,7 +14,7 @@ import pytest
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.records import Ask, CallFailed, LlmReply, StoredAnswer
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in
 
 COUNT = 400
 
@@ -57,7 +57,7 @@ def label(path: Path, journal: Path, kill_after_s: float | None) -> bool:
 
 def kept(path: Path) -> list[StoredAnswer]:
     with AnswerStore.open(path) as store:
-        return list(store.answers(["positive"]))
+        return answers_in(store)
 
 
 def asked(journal: Path) -> list[str]:

@@ -162,64 +162,61 @@ def test_one_question_that_is_refused_for_ever_fails_alone(store: AnswerStore) -
     assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
 
 
-def test_the_gate_expects_what_calls_took_the_newest_by_a_tenth() -> None:
-    async def main() -> list[float]:
-        limiter, expected = RateLimiter("tester", 8, None, None), []
-        for took in (100, 200, 0, 1000):
-            entered = await limiter.enter(150)
-            expected.append(entered.tokens)
-            limiter.leave()
-            limiter.answered(entered, took)
-        expected.append((await limiter.enter(5000)).tokens)
-        return expected
+def driven(
+    *ends: int | None, bound: int = 10, most: int = 1, retry_after_s: float | None = None
+) -> list[tuple[float, float, int]]:
+    """Of one call after another: seconds waited, tokens expected, calls then allowed; None ends in a 429."""
 
-    # never more than the bound; before the first answer the bound itself
-    assert run(main()) == pytest.approx([150, 100, 110, 99, 189.1])
+    async def main() -> list[tuple[float, float, int]]:
+        time, limiter, seen = asyncio.get_running_loop().time, RateLimiter("tester", most, None, None), []
+        for end in ends:
+            before = time()
+            entered = await limiter.enter(bound)
+            waited = time() - before
+            limiter.leave()
+            if end is None:
+                limiter.refused(entered, retry_after_s)
+            else:
+                limiter.answered(entered, end)
+            seen.append((waited, entered.tokens, limiter.allowed))
+        return seen
+
+    return run(main())
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"), [(5000, (5000, 100, 110, 99, 189.1)), (105, (105, 100, 105, 99, 105))]
+)
+def test_the_gate_expects_what_calls_took_the_newest_by_a_tenth(
+    bound: int, expected: tuple[float, ...]
+) -> None:
+    """Never more than the bound; before the first answer the bound itself."""
+    assert [tokens for _, tokens, _ in driven(100, 200, 0, 1000, 0, bound=bound, most=8)] == pytest.approx(
+        expected
+    )
 
 
 def test_a_pause_doubles_with_each_429_and_halves_with_each_answer() -> None:
-    async def main() -> list[float]:
-        time, limiter, waits = asyncio.get_running_loop().time, RateLimiter("tester", 1, None, None), []
-        for answers in (False, False, False, True, False, True, True, True, True, False):
-            before = time()
-            entered = await limiter.enter(10)
-            waits.append(time() - before)
-            limiter.leave()
-            if answers:
-                limiter.answered(entered, 10)
-            else:
-                limiter.refused(entered, None)
-        return waits
-
-    # doubled by each refusal, halved by each answer, with a jitter of a quarter
-    waits = run(main())
+    waits = [wait for wait, _, _ in driven(None, None, None, 10, None, 10, 10, 10, 10, None)]
     assert waits[0] == 0
     for found, wanted in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
-        assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9
-
-
-async def pauses(refusals: int) -> list[float]:
-    """How long a limiter stays closed after each of so many 429s in a row."""
-    time, limiter, waits = asyncio.get_running_loop().time, RateLimiter("tester", 1, None, None), []
-    for _ in range(refusals + 1):
-        before = time()
-        entered = await limiter.enter(10)
-        waits.append(time() - before)
-        limiter.leave()
-        limiter.refused(entered, None)
-    return waits[1:]
+        assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9  # with a jitter of a quarter
 
 
 def test_a_pause_lasts_a_minute_at_most() -> None:
-    waits = run(pauses(11))  # doubling alone would make it 102 s and 205 s in the end
+    waits = [wait for wait, _, _ in driven(*[None] * 12)]  # doubling alone would end in 102 s and 205 s
     assert all(0.75 * 60 <= wait <= 1.25 * 60 + 1e-9 for wait in waits[-2:])
 
 
 def test_pauses_are_spread_over_a_quarter_more_and_less() -> None:
     random.seed(1)
-    first = [run(pauses(1))[0] / 0.2 for _ in range(40)]
+    first = [driven(None, None)[1][0] / 0.2 for _ in range(40)]
     assert 0.75 <= min(first) < 0.85
     assert 1.15 < max(first) <= 1.25 + 1e-9
+
+
+def test_the_gate_never_closes_for_good() -> None:
+    assert driven(*[None] * 50, most=8, retry_after_s=0.5)[-1][2] == 1
 
 
 def test_the_number_of_calls_falls_by_half_the_share_of_429s_and_grows_by_one() -> None:
@@ -252,18 +249,6 @@ def test_an_answer_ends_a_spell_of_429s() -> None:
                 limiter.refused(entered, 0.1)
 
     run(main())
-
-
-def test_the_gate_never_closes_for_good() -> None:
-    async def main() -> int:
-        limiter = RateLimiter("tester", 8, None, None)
-        for _ in range(50):
-            entered = await limiter.enter(10)
-            limiter.leave()
-            limiter.refused(entered, 0.5)
-        return limiter.allowed
-
-    assert run(main()) == 1
 
 
 def test_the_breaker_opens_on_a_full_window_only() -> None:
