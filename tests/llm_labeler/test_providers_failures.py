@@ -83,24 +83,6 @@ def test_statuses_that_stay(status: int, body: str) -> None:
     assert (failed.reason, failed.retry, failed.maybe_billed) == ("rejected", False, False)
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (429, {"code": "insufficient_quota", "message": "You exceeded your quota"}),
-        (429, {"type": "insufficient_quota", "message": "You exceeded your quota"}),
-        (429, {"code": "1113", "message": "余额不足"}),
-        (402, {"message": "Insufficient Balance"}),
-    ],
-)
-def test_an_exhausted_account_ends_the_run(status: int, error: dict[str, str]) -> None:
-    with (
-        playing_back(http(status, json.dumps({"error": error}), retry_after="1")) as url,
-        pytest.raises(RemoteError, match="llm llama: its account is exhausted") as caught,
-    ):
-        reply_of(provider(url))
-    assert error["message"] in str(caught.value)
-
-
 @pytest.mark.parametrize("how", [check, reply_of])
 def test_a_wrong_key(how: object) -> None:
     with serve(Options(api_key=KEY)) as server:
