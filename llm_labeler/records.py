@@ -76,7 +76,7 @@ class Ask:
     # what a provider that is no LLM works from
     text: str = ""
     size: int = 0
-    labelling: str = "papers"  # the labelling task, one of `_kinds.TASKS`
+    labelling: str = "papers"  # the labelling task, one of `settings.TASKS`
     changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
     sample: int = 0  # how often the same was asked before it, of an LLM that samples
 

@@ -209,7 +209,7 @@ def test_what_the_text_has_a_candidate_may_have() -> None:
     assert reason("The opposite of the word cold is hot, too.", text) is None
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
 def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
     found = turned_down(candidate, text, polarity, DEFAULT)
