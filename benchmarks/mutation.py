@@ -28,7 +28,7 @@ from typing import NamedTuple
 from mutants import Mutant, mutants, read, sample
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train", "tests")
+PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train", "tests", "benchmarks")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.tsv")
 KILLED, SURVIVED = "killed", "survived"
 # They take seconds: processes, memory and time measured, finite differences.

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.label_fuzz import fuzz
 from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
 from llm_labeler.parsing.phrases import CORRECTS, THINKS
@@ -297,15 +296,3 @@ def test_beyond_a_million_characters_nothing_is_read() -> None:
         ("Two.", "cut_off"),
         ("3. Three.", "unread"),
     ]
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_mutated_answers_are_read(seed: int) -> None:
-    outcome = fuzz(300, seed)
-    assert outcome.faults == []
-    assert outcome.sentences > 80
-
-
-@pytest.mark.slow
-def test_many_mutated_answers_are_read() -> None:
-    assert fuzz(50_000, 3).faults == []
