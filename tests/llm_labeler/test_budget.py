@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -141,89 +139,6 @@ def hold(
     held = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
     assert held is not None
     return held
-
-
-class Shop:
-    """Calls in flight with a budget, and the bill as the servers would write it, in exact numbers."""
-
-    def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
-        self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
-        self.prices = Prices(self.micro[0] / 1e6, self.micro[1] / 1e6)
-        self.settings = BudgetSettings(
-            max_cost=draw.choice([None, draw.randint(0, 50_000) / 1e6]),
-            max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
-            max_requests=draw.choice([None, draw.randint(0, 40)]),
-        )
-        self.budget = Budget(self.settings, Spending())
-        self.flying: list[tuple[Reservation, TokenUsage]] = []
-        self.bill = [0, 0, Fraction(0)]
-
-    def exact(self, usage: TokenUsage) -> Fraction:
-        dollars = usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1]
-        return Fraction(dollars, 10**12)
-
-    def begin(self, bound: TokenUsage) -> None:
-        reservation = self.budget.reserve("a", bound, self.prices.cost(bound))
-        if reservation is None:
-            self.land()
-        else:
-            self.flying.append((reservation, bound))
-
-    def land(self) -> None:
-        """A call ends: answered with usage, without it, failed and maybe billed, or not billed."""
-        reservation, bound = self.flying.pop(self.draw.randrange(len(self.flying)))
-        taken = TokenUsage(
-            self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
-        )
-        told: TokenUsage | None = self.draw.choice([taken, taken, bound, None])
-        if told is None:
-            taken = TokenUsage(0, 0)
-        self.budget.settle(reservation, told, None if told is None else self.prices.cost(told))
-        self.bill[0] += 1
-        self.bill[1] += taken.prompt_tokens + taken.completion_tokens
-        self.bill[2] += self.exact(taken)
-
-    def within(self) -> bool:
-        limits = (self.settings.max_requests, self.settings.max_tokens, self.settings.max_cost)
-        return all(
-            limit is None or used <= Fraction(str(limit))
-            for used, limit in zip(self.bill, limits, strict=True)
-        )
-
-    def fits(self, bound: TokenUsage, spent: Spending) -> bool:
-        s = self.settings
-        cost = Fraction(spent.picodollars, 10**12) + self.exact(bound)
-        tokens = spent.tokens + bound.prompt_tokens + bound.completion_tokens
-        return (
-            (s.max_requests is None or spent.requests + 1 <= s.max_requests)
-            and (s.max_tokens is None or tokens <= s.max_tokens)
-            and (s.max_cost is None or cost <= Fraction(str(s.max_cost)))
-        )
-
-
-@pytest.mark.parametrize("block", range(10))
-def test_a_thousand_runs_with_calls_in_flight_stay_within_their_limits(block: int) -> None:
-    stopped = 0
-    for seed in range(block * 100, block * 100 + 100):
-        shop = Shop(random.Random(seed))
-        for _ in range(100):
-            bound = TokenUsage(shop.draw.randint(0, 500), shop.draw.randint(0, 500))
-            try:
-                if shop.flying and shop.draw.random() < 0.4:
-                    shop.land()
-                else:
-                    shop.begin(bound)
-            except BudgetSpent:
-                stopped += 1
-                held = Spending(*shop.budget._spent[:2], 0, shop.budget._spent[2])
-                assert not shop.fits(bound, held), seed
-                break
-            assert shop.within(), seed
-        while shop.flying:
-            shop.land()
-        assert shop.within(), seed
-    assert 30 < stopped < 100
 
 
 def test_an_llm_begins_with_one_call_and_doubles() -> None:
