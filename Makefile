@@ -17,7 +17,7 @@ JOBS ?= auto
 PYTEST := -m pytest -q -n $(JOBS) --dist worksteal
 
 LOWEST := .venv-lowest
-NEED_TRAIN := tests/pairkit/test_machine.py tests/llm_labeler/test_providers_local.py
+NEED_TRAIN := tests/pairkit/test_machine.py
 
 .PHONY: search demo domain-demo test check lowest slow docs reference notebooks clean
 

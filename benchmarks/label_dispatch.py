@@ -19,15 +19,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_labeler.clients.provider import Prices
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Budget, Spending
 from llm_labeler.dispatch.workers import ask_all
-from llm_labeler.prompts import load_template
-from llm_labeler.records import Ask, LlmReply, Text, TokenUsage
+from llm_labeler.records import Ask, LlmReply, Prices, Text, TokenUsage
+from llm_labeler.runs.prompts import load_template
+from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import BreakerSettings, BudgetSettings, LabelSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Budget, Spending
-from llm_labeler.store.run_folder import RunRecord
 
 
 class Waiting:

@@ -28,16 +28,14 @@ from typing import NamedTuple
 from mutants import Mutant, mutants, read, sample
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train", "tests")
+PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train", "tests", "benchmarks")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.tsv")
 KILLED, SURVIVED = "killed", "survived"
 # They take seconds: processes, memory and time measured, finite differences.
 LEFT_OUT = (
     "tests/aoe_train/test_objectives_contrastive.py::test_gradient_against_finite_differences",
-    "tests/llm_labeler/test_dispatch.py::test_memory_is_flat",
     "tests/llm_labeler/test_parse_properties.py::test_any_string_is_read",
     "tests/llm_labeler/test_parse_properties.py::test_beyond_a_million_characters_nothing_is_read",
-    "tests/llm_labeler/test_parse_properties.py::test_fifty_kilobytes_take_no_time",
     "tests/llm_labeler/test_parse_properties.py::test_what_was_found_is_found_again",
     "tests/pairkit/test_similar.py::test_no_process_or_hash_seed_changes_anything",
     "tests/pairkit/test_similar.py::test_texts_of_one_template_take_little_memory",
@@ -79,7 +77,7 @@ AREAS = {
     ),
     "budget": Area(
         (
-            "llm_labeler/store/budget.py",
+            "llm_labeler/dispatch/budget.py",
             "llm_labeler/dispatch/limits.py",
             "pairkit/openai_api/refusals.py",
         ),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from llm_labeler.api import show as show
     from llm_labeler.clients.llms import Llm as Llm
     from llm_labeler.clients.llms import Llms as Llms
-    from llm_labeler.clients.provider import CallFailed as CallFailed
     from llm_labeler.judging.scoring import ScoreReport as ScoreReport
     from llm_labeler.judging.scoring import ScoreRow as ScoreRow
+    from llm_labeler.records import CallFailed as CallFailed
     from llm_labeler.runs.assemble import Labelled as Labelled
     from llm_labeler.runs.judge import JudgedPairs as JudgedPairs
     from llm_labeler.runs.plan import Estimate as Estimate

@@ -232,7 +232,7 @@ def parse(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.store.run_folder import load_run_record
+    from llm_labeler.runs.run_folder import load_run_record
     from pairkit.app.settings import argument
 
     place, folder = argument("work", work, Path), argument("out", out, Path)
@@ -385,7 +385,7 @@ def score(
     import polars as pl
 
     from llm_labeler.judging.scoring import score as compare
-    from llm_labeler.store.run_folder import CANDIDATES_FILE, load_run_record, read_private
+    from llm_labeler.runs.run_folder import CANDIDATES_FILE, load_run_record, read_private
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reader import read_pairs

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
@@ -76,7 +76,7 @@ class Ask:
     # what a provider that is no LLM works from
     text: str = ""
     size: int = 0
-    labelling: str = "papers"  # the labelling task, one of `_kinds.TASKS`
+    labelling: str = "papers"  # the labelling task, one of `settings.TASKS`
     changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
     sample: int = 0  # how often the same was asked before it, of an LLM that samples
 
@@ -134,6 +134,83 @@ class LlmReply:
     finish: str = "stop"  # why it ended, in the server's word, see `ending_of`; empty: none given
     usage: TokenUsage | None = None  # None: the server told none
     model: str = ""  # as the server named it
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per million tokens; None where it is not known."""
+
+    prompt: float | None
+    completion: float | None
+
+    def cost(self, usage: TokenUsage) -> float | None:
+        """What so many tokens cost; None if that can't be known."""
+        if self.prompt is None or self.completion is None:
+            return None
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+
+
+class CallFailed(Exception):  # noqa: N818 - named after what happened
+    """One call brought no reply; the dispatcher decides what follows.
+
+    What no call can fix (no key, a refused key, an unknown model, an exhausted account) is raised as one of
+    `pairkit.app.errors` instead, and ends the run.
+
+    Attributes:
+        reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.
+        detail: What the server said, for people; never a credential.
+        retry_after_s: The server's wish, if it told one.
+        retry: Whether asking again, now, may help.
+        final: Whether it is about this very question, so that asking it again never helps.
+        maybe_billed: Whether the server may have worked, and charged, for it.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        retry: bool = True,
+        final: bool = False,
+        retry_after_s: float | None = None,
+        maybe_billed: bool = False,
+    ) -> None:
+        self.reason, self.detail = reason, detail
+        self.retry, self.final = retry, final
+        self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
+        super().__init__(f"{reason}: {detail}")
+
+
+class Provider(Protocol):
+    """An LLM: asked a question it brings a reply, or says how it failed; see `clients.llms.build`."""
+
+    name: str  # the entry's name in the configuration
+    model: str
+    parameters: str  # digest of what shapes its answers, see AskKey
+    parameters_text: str  # the same as JSON, for people; no credentials
+    prices: Prices
+    concurrency: int
+    rpm: int | None
+    tpm: int | None
+    attempts: int
+    key_variable: str | None  # the environment variable with its key; None: it needs none
+    leaves_machine: bool  # whether the text may go to another machine
+
+    def bound(self, ask: Ask) -> TokenUsage:
+        """At least as many tokens as a call can cost: prompt by its bytes, completion by the limit."""
+        ...
+
+    async def check(self) -> None:
+        """See that it can be asked at all, before anything is."""
+        ...
+
+    async def reply(self, ask: Ask) -> LlmReply:
+        """Ask once."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections, threads and models."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

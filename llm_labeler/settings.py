@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
+from pairkit.app.errors import ConfigError
 from pairkit.app.settings import Settings
 
 
@@ -33,7 +35,7 @@ class LabellingKind:
 RULES = "wordnet"  # the kind that is no LLM
 LLM_KINDS = (
     *("openai", "openai_compatible", "glm", "anthropic", "gemini"),  # behind servers
-    *("local", "function", RULES),
+    *("function", RULES),
 )
 
 STRATEGIES: Mapping[str, EnsembleStrategy] = {
@@ -63,10 +65,11 @@ def own_name(function: Any) -> str:
     return f"python:{named.__module__}.{named.__qualname__}"
 
 
+_SHAPING = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
 Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
 
-_SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible", "transformers": "local"}
+_SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible"}
 
 
 def _one_of(*names: str) -> AfterValidator:
@@ -110,8 +113,8 @@ class LlmSettings(Settings):
 
     kind: Annotated[
         str, _one_of(*LLM_KINDS)
-    ]  # openai, openai_compatible, glm, anthropic, gemini, local, wordnet; function: from Python
-    model: str = ""  # the server's name for it; for local, a folder or a Hub id
+    ]  # openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python
+    model: str = ""  # the server's name for it
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
     api_key_env: str | None = None
@@ -133,13 +136,19 @@ class LlmSettings(Settings):
     top_p: float | None = Field(default=None, gt=0, le=1)  # of sampling; unset: the server's own
     seed: int | None = None  # sent with each request where it is set
     max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # tokens of an answer, at most
-    # what a request calls its limit of tokens
-    limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
-    revision: str | None = None  # local: a commit of the model on the Hub
-    load_in_4bit: bool = False  # local: load the weights in 4 bits; needs a GPU
-    batch_size: int = Field(default=8, ge=1)  # local: questions at a time
+
+    def answer_parameters(self, name: str, url: str) -> str:
+        """What of the entry shapes the answers, as JSON; limits, prices and the like do not."""
+        values = {field: getattr(self, field) for field in _SHAPING} | {"base_url": url}
+        try:
+            return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"llm {name}: extra is no JSON ({error}); use texts, numbers, lists and tables in "
+                f"[llm.{name}.extra]"
+            ) from error
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -334,9 +343,7 @@ class LabelSettings(Settings):
     def _samples_differ(self) -> LabelSettings:
         """See that an LLM that is asked several times samples its answers."""
         for name in self.proposers if self.samples > 1 else ():
-            llm = self.llm[name]
-            greedy = llm.kind == "local" and llm.temperature is None
-            if llm.temperature == 0 or greedy:
+            if self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: {name} always answers alike; set llm.{name}.temperature, such"
                     " as 0.8"

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import MOST_TOKENS, Ask, LlmReply, TokenUsage, ending_of
+from llm_labeler.records import MOST_TOKENS, Ask, CallFailed, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -50,7 +49,7 @@ class Dialect:
         names = ["max_completion_tokens", "max_tokens"]
         if settings.kind != "openai":
             names.reverse()
-        self._limits = names if settings.limit_field == "auto" else [settings.limit_field]
+        self._limits = names
 
     @property
     def form(self) -> Form:
@@ -179,11 +178,7 @@ def models_of(body: bytes) -> list[str]:
 
 
 def usage_of(value: Any) -> TokenUsage | None:
-    """The tokens that a server counted; None if it reports none, or impossible counts.
-
-    The total stands in for a count that is missing; if it is all there is, it has the price of answers, the
-    higher one.
-    """
+    """The tokens that a server counted; a total alone has the price of answers; None: not known."""
     if not isinstance(value, dict):
         return None
     names = ("prompt_tokens", "completion_tokens", "total_tokens")

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, digest
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
@@ -26,13 +25,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 class FunctionProvider:
-    """A function that answers prompts.
-
-    A plain function is called in threads, `concurrency` at a time; an async one in the loop of the run.
-    TimeoutError and ConnectionError of the function are tried again, and so is `CallFailed` as it says; any
-    other error ends the run as it is. `timeout_s` is left aside. Answers are kept by the function's qualified
-    name: one that was changed is not asked again in the same working folder.
-    """
+    """A function that answers prompts: a plain one in threads, an async one in the loop of the run."""
 
     def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
         if function is None:
@@ -62,7 +55,7 @@ class FunctionProvider:
         """Call the function with the prompt."""
         try:
             said = await self._said(_prompt(ask))
-        except (TimeoutError, ConnectionError) as error:
+        except (TimeoutError, ConnectionError) as error:  # tried again; any other error ends the run
             reason = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error
         if not isinstance(said, str):

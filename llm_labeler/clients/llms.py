@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llm_labeler.clients.provider import Provider
+from llm_labeler.records import Provider
 from llm_labeler.settings import RULES, LabelSettings, LlmSettings
-from pairkit.app.result_table import ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Llm:
 
     Attributes:
         name: What `llms` and `--llm` know it by.
-        kind: How it is reached: a server's protocol, `local` or `wordnet`.
-        model: The server's name for it, or a folder.
+        kind: How it is reached: a server's protocol, or `wordnet`.
+        model: The server's name for it.
         base_url: Its server; None: the maker's own, or none.
         key_variable: The environment variable with its key; None: it needs none.
         has_key: Whether that is set.
@@ -40,10 +40,8 @@ class Llm:
 _SHORT = {"openai_compatible": "server"}  # another name for it
 
 
-class Llms(tuple[Llm, ...]):
+class Llms(Printed, tuple[Llm, ...]):
     """LLMs in order of their names; shows itself as a table."""
-
-    __slots__ = ()
 
     def table(self) -> ResultTable:
         """One LLM a row."""
@@ -62,12 +60,6 @@ class Llms(tuple[Llm, ...]):
             kind = _SHORT.get(one.kind, one.kind)
             found.add_row(one.name, kind, one.model, one.base_url or "-", key, " / ".join(prices))
         return found
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def known_llms(settings: LabelSettings) -> Llms:
@@ -91,10 +83,6 @@ def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None 
         from llm_labeler.clients.function import FunctionProvider
 
         return FunctionProvider(name, settings, function)
-    if settings.kind == "local":
-        from llm_labeler.clients.local import LocalProvider
-
-        return LocalProvider(name, settings)
     if settings.kind == RULES:
         from llm_labeler.clients.wordnet import WordnetProvider
 

@@ -19,8 +19,7 @@ from llm_labeler.clients.chat_completions import (
     reply_of,
     schema_bytes,
 )
-from llm_labeler.clients.provider import CallFailed, Prices, answer_parameters
-from llm_labeler.records import Ask, LlmReply, TokenUsage, digest
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, digest
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -64,13 +63,7 @@ _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
-    """What a model's tokens cost: the entry's own prices, else published ones (see `AS_OF`), else unknown.
-
-    A server of one's own is free: one that is marked as local, or that is on this machine or in a private
-    network and asked without a key. A model that only its maker has is never free: a gateway passes the bill
-    on, so it has its published price wherever it is served. A variant of it, like `gpt-4o:extended`, has a
-    price of its own, which is unknown.
-    """
+    """The entry's own prices, else published ones; 0 on a server of one's own; unknown (None) otherwise."""
     prompt, completion = _published(settings, address) or (None, None)
     return Prices(
         prompt if settings.price_in is None else settings.price_in,
@@ -84,6 +77,7 @@ def _published(settings: LlmSettings, address: Address) -> tuple[float, float] |
     model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
     if closed := _look_up(_OPENAI, model):
         return closed
+    # A gateway passes the bill on, and a variant such as `gpt-4o:extended` has a price of its own.
     if any(map(_CLOSED.match, _PARTS.split(settings.model.casefold()))):
         return None
     return (0.0, 0.0) if _is_own(settings, address) else _look_up(_ZAI, model)
@@ -126,7 +120,7 @@ _EXAMPLE = "http://localhost:8000/v1"
 
 
 class ServerProvider:
-    """One LLM behind a server; see `llm_labeler.clients.provider.Provider`."""
+    """One LLM behind a server; see `llm_labeler.records.Provider`."""
 
     leaves_machine: bool
 
@@ -138,8 +132,7 @@ class ServerProvider:
         self._settings = settings
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
-        further = {"structured": settings.structured, "base_url": self.address.url}
-        self.parameters_text = answer_parameters(name, settings, further)
+        self.parameters_text = settings.answer_parameters(name, self.address.url)
         self.parameters = digest(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm

@@ -15,7 +15,7 @@ from llm_labeler.records import POLARITIES
 from llm_labeler.settings import RULES, STRATEGIES
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
-from pairkit.dataset.records import dataset_folder, file_patterns
+from pairkit.dataset.records import card_files, dataset_folder
 
 _PAIR_SCHEMA = """
 Configuration `default`:
@@ -41,9 +41,6 @@ _PAIR_LIMITS = """
   merely different. Measure a sample by hand before you rely on them (`label score`).
 * A negative is asked for as the *opposite*, which shares most words and the subject. People who rate
   similarity seldom give such pairs the lowest score, so labels of negatives are no similarity ratings.
-* The sentences written for a source inherit the style and the biases of whoever wrote them, and only those of
-  the source's domain are covered.
-* Evaluation on the test split tells how well a model agrees with these labels, not with people.
 """
 _TRIPLET_SCHEMA = """
 One configuration, `triplet`: every positive and every negative of a source text, the fewer of which take
@@ -62,9 +59,11 @@ turns. Texts that lack either are not in it, and are counted.
 """
 _TRIPLET_LIMITS = """
 * **They are machines' work.** {flaw} Measure a sample by hand before you rely on them (`label score`).
+"""
+_LIMITS = """
 * What was written for a source inherits the style and the biases of whoever wrote it, and only the source's
   domain is covered.
-* Evaluation on the test split tells how well a model agrees with these rows, not with people.
+* Evaluation on the test split tells how well a model agrees with these labels, not with people.
 """
 _KINDS = (
     "what the negative changes: `negation`, `antonym`, `entity`, `number`, `role`, `tense` or `modality`;"
@@ -183,7 +182,7 @@ def label_card(
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
     words = CARD_WORDS[run["settings"].get("task", "papers")]
-    limits = words.limits.strip()
+    limits = words.limits.strip() + _LIMITS.rstrip()
     if rules:
         are = "is" if len(rules) == 1 else "are"
         limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)), is_are=are)
@@ -267,7 +266,7 @@ def write(
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
     split_rows = DatasetSplits(rows, split_of, graded=graded)
     counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
-    card = label_card(counts, run, file_patterns(split_rows.sizes), graded=split_rows.graded)
+    card = label_card(counts, run, card_files(split_rows.frames), graded=split_rows.graded)
     with dataset_folder(out) as folder:
         for config, splits in split_rows.frames.items():
             for split, frame in splits.items():

@@ -61,7 +61,7 @@ class DatasetRows:
         self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
         self._waiting: list[tuple[Any, ...]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
-        self._triplets: list[tuple[int, int, int, int]] = []
+        self.numbers: list[tuple[int, int, int, int]] = []  # of the candidates of each triplet
 
     def add(self, text: Text, pairs: Sequence[LabelledPair]) -> None:
         """Take in the pairs of one text, each text once; what is no row is counted by its reason."""
@@ -88,10 +88,6 @@ class DatasetRows:
         self._flush()
         self._tables = [pl.concat(self._tables)]
         return self._tables[0]
-
-    def triplet_table(self) -> pl.DataFrame:
-        """The candidates' numbers in each triplet."""
-        return pl.DataFrame(self._triplets, schema=_TRIPLETS, orient="row")
 
     def emitted(self, texts: Sequence[Text]) -> pl.Series:
         """What texts say, and behind it all candidates that were not turned down, as they were added."""
@@ -136,7 +132,7 @@ class DatasetRows:
         for turn, (key, number, pair) in enumerate(many if few else ()):
             own, other = self.candidates + number, self.candidates + few[turn % len(few)][1]
             both = (own, other) if pair.polarity == "positive" else (other, own)
-            self._triplets.append((key, own, *both))
+            self.numbers.append((key, own, *both))
 
     def _flush(self) -> None:
         columns = zip(*self._waiting, strict=True) if self._waiting else ((),) * len(_CANDIDATES)
@@ -146,12 +142,7 @@ class DatasetRows:
 
 
 class DatasetSplits:
-    """The rows of a run by configuration and split.
-
-    A hash of the seed and the row's texts decides its place, so batches are mixed even if nobody shuffles,
-    and added texts leave the others' order alone. In `triplet` each positive of a text is in a row with one
-    of its negatives, and each negative with one of its positives; the fewer take turns.
-    """
+    """The rows of a run by configuration and split, in an order by hash that mixes labels and texts."""
 
     def __init__(self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool) -> None:
         """Put the rows in order."""
@@ -161,7 +152,7 @@ class DatasetSplits:
         order = ("split", "key", "id")
         table = table.with_columns(split=splits.gather(table["place"]))
         self._rows = table.filter(pl.col("key").is_not_null()).sort(order)
-        triplets = rows.triplet_table()
+        triplets = pl.DataFrame(rows.numbers, schema=_TRIPLETS, orient="row")
         triplets = triplets.with_columns(split=table["split"].gather(triplets["id"])).sort(order)
         self._triplet_splits = triplets["split"]
         sides = [table[triplets[polarity]] for polarity in POLARITIES]
@@ -170,17 +161,9 @@ class DatasetSplits:
         made = {} if rows.triplets else {"default": self._pairs(), "positive": self._positives()}
         made["triplet"] = self._triplets(*sides)
         self.frames = {
-            config: {split: self._of_split(frame, number) for number, split in enumerate(SPLITS)}
+            config: {split: frame.filter(split=number).drop("split") for number, split in enumerate(SPLITS)}
             for config, frame in made.items()
             if frame.height
-        }
-
-    @property
-    def sizes(self) -> dict[str, dict[str, int]]:
-        """Configuration to split to rows; a configuration without any row is left out."""
-        return {
-            config: {split: rows.height for split, rows in splits.items()}
-            for config, splits in self.frames.items()
         }
 
     def counts(self) -> dict[str, Any]:
@@ -205,9 +188,6 @@ class DatasetSplits:
             "total": rows.height,
             "triplets": int((self._triplet_splits == split).sum()),
         }
-
-    def _of_split(self, frame: pl.DataFrame, split: int) -> pl.DataFrame:
-        return frame.filter(split=split).drop("split")
 
     def _pairs(self) -> pl.DataFrame:
         rows = self._rows

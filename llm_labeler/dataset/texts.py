@@ -88,7 +88,7 @@ def _file_values(path: Path, column: str | None) -> Values:
                 f"{path}: a text file has no columns; leave out text_column (--text-column) {column}"
             )
         case ".txt":
-            return ((str(path), row, line) for row, line in _lines(path))
+            return ((str(path), row, line) for row, line in read_text_lines(path))
         case ".jsonl" | ".ndjson":
             # The tables' reader is not asked for JSON: it takes half a surrogate pair for text.
             return _record_values(read_json_lines(path), str(path), column)
@@ -100,11 +100,6 @@ def _file_values(path: Path, column: str | None) -> Values:
             raise ConfigError(
                 f"{path}: unknown kind of file {kind!r}; give .txt, {', '.join(SUFFIXES)}, each also as .gz"
             )
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """A text file's lines, one in memory at a time."""
-    return ((row, line.removesuffix("\n").removesuffix("\r")) for row, line in read_text_lines(path))
 
 
 def _json_array(path: Path) -> list[Any]:

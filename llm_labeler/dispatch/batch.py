@@ -14,7 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from llm_labeler.clients.chat_completions import can_be_sent
-from llm_labeler.clients.provider import Provider
+from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.dispatch.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler.dispatch.openai_batches import (
     ENDED,
     BatchDraft,
@@ -24,10 +25,8 @@ from llm_labeler.dispatch.openai_batches import (
     read_results,
 )
 from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, by_llm, together
-from llm_labeler.records import Ask, AskKey, Failure, TokenUsage
+from llm_labeler.records import Ask, AskKey, Failure, Provider, TokenUsage
 from llm_labeler.settings import BreakerSettings
-from llm_labeler.store.answers import AnswerStore, SubmittedBatch, chunks
-from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.progress import Listener
 
@@ -51,12 +50,7 @@ async def run_batch(
     retry_final: bool = False,
     keep_going: bool = False,
 ) -> AskOutcome:
-    """Collect what earlier batches brought, then ask what is not answered yet and wait for it.
-
-    The first question of each LLM is asked at once, at the full price: that shows what is wrong with the key,
-    the model or a parameter now and not tomorrow. Arguments are those of `ask_all`; `poll_s` seconds lie
-    between two looks at a server.
-    """
+    """Collect what earlier batches brought, then ask the rest and wait for it; see `ask_all`."""
     meter = Meter(progress, None, stage)
     able = {llm: _with_batches(providers[llm]) for llm in asks}
     batchers = {
@@ -107,7 +101,7 @@ class _Batcher:
         self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
-        """Ask everything."""
+        """Ask everything; the first question at once, at the full price: it shows a wrong key or model."""
         try:
             await self._settle_starts()
             await self._collect_all()

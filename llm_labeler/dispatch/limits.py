@@ -13,7 +13,7 @@ import re
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import CallFailed
 from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import RateLimited, RemoteError
 
@@ -67,11 +67,7 @@ _SLACK_S = 0.05
 
 
 class TokenBucket:
-    """Spaces starts so that what starts within any 60 s stays within a limit.
-
-    Each start pushes the next one back by its share of a minute. The share is a little larger than it need
-    be, by what the slack would otherwise let slip through and as much again for clocks that differ.
-    """
+    """Spaces starts so that those within any 60 s, inexact sleep included, stay within a limit."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._share_s = 0.0 if per_minute is None else (60.0 + 2 * _SLACK_S) / per_minute

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from llm_labeler.clients.chat_completions import reply_of
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage, digest
-from llm_labeler.store.answers import SubmittedBatch
-from llm_labeler.store.budget import Reservation
+from llm_labeler.dispatch.answers import SubmittedBatch
+from llm_labeler.dispatch.budget import Reservation
+from llm_labeler.records import Ask, AskKey, CallFailed, Failure, LlmReply, StoredAnswer, TokenUsage, digest
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.channel import MOST_BYTES
@@ -173,7 +172,11 @@ class OpenAiBatches:
             return await patiently(call, tries=_TRIES, pause_s=self._pause_s)
         except RefusedCall as refused:
             if refused.refusal.status in (404, 405):
-                raise self._unknown(refused.refusal) from refused
+                raise ConfigError(
+                    f"llm {self._provider.name}: the server knows no such batch, or has no Batch API (HTTP "
+                    f"{refused.refusal.status}: {refused.refusal.message}); use the server and the key that"
+                    " the batch was started with, or run without batch (--batch)"
+                ) from refused
             failed = await self._provider.explain(refused)
             if not isinstance(failed, CallFailed):
                 raise failed from refused
@@ -182,13 +185,6 @@ class OpenAiBatches:
         raise RemoteError(
             f"llm {self._provider.name}: its batches can't be reached ({failed}); run the same command again "
             "to continue"
-        )
-
-    def _unknown(self, refusal: Refusal) -> ConfigError:
-        return ConfigError(
-            f"llm {self._provider.name}: the server knows no such batch, or has no Batch API (HTTP "
-            f"{refusal.status}: {refusal.message}); use the server and the key that the batch was started "
-            "with, or run without batch (--batch)"
         )
 
 

@@ -13,12 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from llm_labeler.clients.provider import CallFailed, Provider
+from llm_labeler.dispatch.answers import AnswerStore, chunks
+from llm_labeler.dispatch.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
-from llm_labeler.records import Ask, Failure, LlmReply, StoredAnswer, TokenUsage
+from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, Provider, StoredAnswer, TokenUsage
 from llm_labeler.settings import BreakerSettings
-from llm_labeler.store.answers import AnswerStore, chunks
-from llm_labeler.store.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
 
@@ -306,12 +305,7 @@ async def ask_all(
     retry_final: bool = False,
     keep_going: bool = False,
 ) -> AskOutcome:
-    """Ask what is not answered yet, and store every answer at once.
-
-    Each LLM goes at its own speed through its own stream, of which only a few questions are in memory. What
-    the budget has no room for is left unasked; the outcome says so. An LLM that can't be asked any more ends
-    its own stream alone. Cancelling it, or killing the process, loses no answer that was kept.
-    """
+    """Ask what is not answered yet and fits into the budget, each LLM at its own speed, and store answers."""
     meter = Meter(progress, total, stage)
     caller = Caller(store, budget, meter)
     by_name: dict[str, asyncio.Task[PairkitError | None]] = {}

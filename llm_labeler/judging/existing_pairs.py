@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from heapq import nsmallest
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -126,8 +125,3 @@ def _about(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ..
             # Every pair poses as a positive of nobody's: a judge is told neither.
             beside.setdefault(other, Candidate(text.text_id, other, "positive", ()))
     return {text: tuple(beside.values()) for text, beside in found.values()}
-
-
-def counts_of(rows: pl.DataFrame, column: str) -> dict[str, Any]:
-    """How often each value stands in a column, by name."""
-    return dict(sorted(rows[column].value_counts().iter_rows()))

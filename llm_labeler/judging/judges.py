@@ -216,8 +216,10 @@ def fit_judges(judgements: Iterable[JudgeVote], settings: EnsembleSettings) -> J
             accuracy, prior = estimate.accuracy, estimate.prior
         else:
             reason = "the estimate of accuracies did not converge"
+    figures = (ballots.judged, ballots.unsure, accuracy)
+    columns = [ballots.names, *(figure.tolist() for figure in figures)]
     return Judges(
-        by_name=_records(ballots, accuracy.tolist()),
+        by_name={name: Judge(*of_judge) for name, *of_judge in zip(*columns, strict=True)},
         prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
         agreements=tuple(Agreement(*found) for found in pairwise(ballots)),
         alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
@@ -234,11 +236,6 @@ def _too_little(ballots: Ballots, compared: int, needed: int) -> str | None:
     if compared < needed:
         return f"two judges or more voted on {compared} candidates, ensemble.min_items is {needed}"
     return None
-
-
-def _records(ballots: Ballots, accuracy: list[float]) -> dict[str, Judge]:
-    numbers = zip(ballots.judged.tolist(), ballots.unsure.tolist(), accuracy, strict=True)
-    return {name: Judge(*of_judge) for name, of_judge in zip(ballots.names, numbers, strict=True)}
 
 
 def share_of_votes(cast: Mapping[str, Vote]) -> tuple[float, float, float]:

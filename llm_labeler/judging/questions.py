@@ -41,20 +41,19 @@ class Scale:
     """Words that a judge chooses from."""
 
     instructions: str
-    words: tuple[str, ...]
-    votes: Mapping[str, Vote]
+    votes: Mapping[str, Vote]  # what each word counts as
 
-    @classmethod
-    def of(cls, instructions: str, votes: Mapping[str, Vote]) -> Scale:
-        """A scale of words that count as votes."""
-        return cls(instructions, tuple(votes), votes)
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words themselves."""
+        return tuple(self.votes)
 
     def word(self, vote: Vote) -> str:
         """The word that counts as a vote."""
         return next(word for word, counts_as in self.votes.items() if counts_as == vote)
 
 
-CANDIDATES = Scale.of(
+CANDIDATES = Scale(
     _COMPARE.format(things="sentences", thing="sentence")
     + "- same: it says what the text says, in whatever words\n"
     "- opposite: it denies or reverses what the text says\n"
@@ -63,7 +62,7 @@ CANDIDATES = Scale.of(
     {vote: vote for vote in VOTES},
 )
 # Of pairs nobody says that they contradict one another; what matters is how far they are apart.
-PAIRS = Scale.of(
+PAIRS = Scale(
     _COMPARE.format(things="texts", thing="text")
     + "- same: they say or ask the same, in whatever words; one could stand for the other\n"
     "- related: both are about the same topic, and say or ask something else, be it the opposite\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -105,12 +106,10 @@ def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, ties at their mean rank; undefined where either is constant."""
-    frame = pl.DataFrame({"one": one, "other": other}, schema={"one": pl.Float64, "other": pl.Float64})
-    if frame["one"].n_unique() < 2 or frame["other"].n_unique() < 2:
-        return None
-    ranks = frame.select(pl.all().rank("average"))
-    return float(ranks.select(pl.corr("one", "other")).item())
+    """Spearman's rank correlation; undefined (None) where either is constant."""
+    both = {"one": pl.Series(one, dtype=pl.Float64), "other": pl.Series(other, dtype=pl.Float64)}
+    found = pl.DataFrame(both).select(pl.corr("one", "other", method="spearman")).item()
+    return None if found is None or math.isnan(found) else float(found)
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -259,9 +258,15 @@ def score(
     by_strategy = {
         name: _by_strategy(matched, name, settings, judges) for name in STRATEGIES if name not in skipped
     }
-    rows = [*_rows("llm", by_llm, people.graded), *_rows("strategy", by_strategy, people.graded)]
+    labelled: dict[Literal["llm", "strategy"], dict[str, list[_Labelled]]]
+    labelled = {"llm": by_llm, "strategy": by_strategy}
     return ScoreReport(
-        rows=tuple(rows),
+        rows=tuple(
+            _row(by, name, polarity, ones, people.graded)
+            for by, named in labelled.items()
+            for name, ones in named.items()
+            for polarity in POLARITIES
+        ),
         gold=len(people.pairs),
         found=len(people.pairs) - len(missing),
         not_found=PairExamples.of(missing),
@@ -272,14 +277,6 @@ def score(
         skipped=skipped,
         judges=judges,
     )
-
-
-def _rows(
-    by: Literal["llm", "strategy"], labelled: Mapping[str, list[_Labelled]], graded: bool
-) -> Iterator[ScoreRow]:
-    for name, ones in labelled.items():
-        for polarity in POLARITIES:
-            yield _row(by, name, polarity, ones, graded)
 
 
 def _row(

@@ -119,11 +119,7 @@ _WISH = re.compile(
 
 
 def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-    """Why `candidate` can't stand as a `polarity` of `text`, one of `REASONS`; None if it can.
-
-    A negative of the text's own words is the text again, unless their order makes the difference
-    (`antonym_similarity`). One word that differs in earnest, such as "not", keeps it.
-    """
+    """Why `candidate` can't stand as a `polarity` of `text`, one of `REASONS`; None if it can."""
     return (
         _unfit(candidate)
         or _unlike(candidate, text, settings)
@@ -177,13 +173,8 @@ def _beside(candidate: str, text: str, polarity: Polarity, settings: FilterSetti
 
 
 def is_unchanged(candidate: str, text: str) -> bool:
-    """Whether a sentence says no more than its text in the text's own words, in their order.
-
-    One new word, "not" or another word that turns the meaning, or another order is taken for a difference, so
-    that almost no true negative is lost: 10 of 13,700 contradictions of NLI datasets. Scripts without spaces
-    are left out: their denials are parts of words.
-    """
-    if UNSPACED.search(text):
+    """Whether a sentence only drops words of its text or adds some at its end, none of which turns it."""
+    if UNSPACED.search(text):  # denials are parts of words there
         return False
     said, given = ([stem(word) for word in words(one) if word not in _NEUTRAL] for one in (candidate, text))
     if len(said) < 2 or 2 * len(said) < len(given):

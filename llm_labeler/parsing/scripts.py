@@ -58,12 +58,7 @@ def differing(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def sameness(one: Sequence[str], other: Sequence[str]) -> float:
-    """How much of two sentences of the same words stands in the same order, in [0, 1]; 0 if a word differs.
-
-    Articles don't count as words, and English inflection or spelling doesn't make a word differ. "not", an
-    antonym, a number or any other word that only one of them has does, and makes it 0 however long they are:
-    one word is enough for the opposite.
-    """
+    """How much of two sentences of the same words is in the same order, in [0, 1]; 0 if any word differs."""
     left = [stem(word) for word in one if word not in _ARTICLES]
     right = [stem(word) for word in other if word not in _ARTICLES]
     if left == right:

@@ -17,15 +17,15 @@ import numpy as np
 from llm_labeler.dataset.card import write
 from llm_labeler.dataset.splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
 from llm_labeler.records import Proposal, Text
+from llm_labeler.runs.run_folder import CANDIDATES_FILE, RunRecord, format_counts
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import RULES, STRATEGIES, TASKS, LabelSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.run_folder import CANDIDATES_FILE, RunRecord, format_counts
 from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
 from pairkit.app.result_table import Printed, ResultTable
@@ -81,8 +81,51 @@ def judges_table(judges: Judges) -> ResultTable:
     return found
 
 
-@dataclass(frozen=True, repr=False)
-class Labelled(Printed):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunResult(Printed):
+    """What `generate`, `parse` and `judge` return."""
+
+    out: Path
+    work: Path
+    statistics: Mapping[str, Any]
+    judges: Judges | None
+    asked: Asked
+    spent_in_all: Spending
+    seconds: float
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The dataset, read when it is asked for."""
+        return read_pairs(self.out)
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """What the dataset lacks; None where nothing failed."""
+        return self.asked.problem(self.out)
+
+    def tables(self) -> list[ResultTable]:
+        """Each judge's record if there are judges, and the counts."""
+        return [*([judges_table(self.judges)] if self.judges else []), self.table()]
+
+    def _calls(self) -> dict[str, Any]:
+        return {
+            "calls": self.asked.spent.requests,
+            "cached": self.asked.cached,
+            "tokens": self.asked.spent.tokens,
+            "cost": self.asked.spent.cost,
+            "cost_in_all": self.spent_in_all.cost,
+            "stopped": self.asked.stopped,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _cost(self) -> str:
+        spent, cached = self.asked.spent, self.asked.cached
+        calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
+        return f"{calls}, cost {money(spent.cost)}"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Labelled(RunResult):
     """A finished run of `generate` or `parse`.
 
     Attributes:
@@ -97,20 +140,8 @@ class Labelled(Printed):
         messages: What was reported during the run, a line each.
     """
 
-    out: Path
-    work: Path
-    statistics: Mapping[str, Any]
     dropped: Mapping[str, int]
-    judges: Judges | None
-    asked: Asked
-    spent_in_all: Spending
-    seconds: float
-    messages: tuple[str, ...] = field(default=())
-
-    @cached_property
-    def pairs(self) -> PairDataset:
-        """The dataset, read when it is asked for."""
-        return read_pairs(self.out)
+    messages: tuple[str, ...] = ()
 
     @property
     def positives(self) -> int:
@@ -132,27 +163,16 @@ class Labelled(Printed):
         """US dollars of this session; None where a price is unknown."""
         return self.spent.cost
 
-    @property
-    def problem(self) -> RemoteError | None:
-        """What the dataset lacks; None where nothing failed."""
-        return self.asked.problem(self.out)
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
         return {
             "out": str(self.out),
             "texts": self.statistics["texts"],
-            "calls": self.spent.requests,
-            "cached": self.asked.cached,
             "pairs": self.positives + self.negatives,
             "positives": self.positives,
             "negatives": self.negatives,
             "dropped": dict(sorted(self.dropped.items())),
-            "cost": self.spent.cost,
-            "tokens": self.spent.tokens,
-            "seconds": round(self.seconds, 3),
-            "cost_in_all": self.spent_in_all.cost,
-            "stopped": self.asked.stopped,
+            **self._calls(),
         }
 
     def table(self) -> ResultTable:
@@ -162,10 +182,6 @@ class Labelled(Printed):
         for split, counts in self.statistics["splits"].items():
             found.add_row(split, *(counts[name] for name in columns))
         return found
-
-    def tables(self) -> list[ResultTable]:
-        """Each judge's record if there are judges, and the counts."""
-        return [*([judges_table(self.judges)] if self.judges else []), self.table()]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to see what was dropped, and how to train on the rest."""
@@ -185,11 +201,7 @@ class Labelled(Printed):
         )
 
     def _caption(self) -> str:
-        return (
-            f"{self.spent.requests:,} calls ({self.asked.cached:,} answered before), {self.spent.tokens:,}"
-            f" tokens, cost {money(self.spent.cost)};"
-            f" {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
-        )
+        return f"{self._cost()}; {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
 
     def _count(self, polarity: str) -> int:
         return sum(split[polarity] for split in self.statistics["splits"].values())
@@ -208,13 +220,9 @@ class QualityWarnings:
             for name in settings.proposers
             if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
         )
-        self._positives: Counter[str] = Counter()
-        self._kept: Counter[str] = Counter()
-        self._beside: Counter[str] = Counter()
-        self._negatives: Counter[str] = Counter()
-        self._repeats: Counter[str] = Counter()
-        self._spent: Counter[str] = Counter()
-        self._answers: Counter[str] = Counter()
+        self._positives, self._kept, self._beside = Counter[str](), Counter[str](), Counter[str]()
+        self._negatives, self._repeats = Counter[str](), Counter[str]()
+        self._spent, self._answers = Counter[str](), Counter[str]()
 
     def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
         """Take in one text's proposals, and how many answers they come from, by LLM."""
@@ -369,13 +377,13 @@ def assemble(
     for warning in doubts.warnings():
         notes.add(f"warning: {warning}")
     return Labelled(
-        out,
-        work,
-        statistics,
-        {**dropped_before, **rows.dropped},
-        judges,
-        asked,
-        store.spent(),
-        time.monotonic() - started,
-        tuple(notes),
+        out=out,
+        work=work,
+        statistics=statistics,
+        judges=judges,
+        asked=asked,
+        dropped={**dropped_before, **rows.dropped},
+        spent_in_all=store.spent(),
+        seconds=time.monotonic() - started,
+        messages=tuple(notes),
     )

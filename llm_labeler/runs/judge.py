@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,32 +16,30 @@ import polars as pl
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.llms import build
-from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.splits import VOTES
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import check_prices
 from llm_labeler.judging.ensemble import cast_votes
-from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, counts_of, read_existing_pairs
+from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
-from llm_labeler.prompts import Template
-from llm_labeler.records import JudgeVote
-from llm_labeler.runs.assemble import Asked, judges_table
-from llm_labeler.runs.label import AskOptions, ask_judges, remote_llms
+from llm_labeler.records import JudgeVote, Provider
+from llm_labeler.runs.assemble import RunResult
+from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
+from llm_labeler.runs.prompts import Template
+from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings import RULES, LabelSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Spending, check_prices, money
-from llm_labeler.store.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
-from pairkit.app.errors import ConfigError, DataError, RemoteError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.app.result_table import ResultTable
 from pairkit.app.terminal import say as tell
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.reader import read_pairs
-from pairkit.dataset.records import PairDataset, card_files, write_dataset
+from pairkit.dataset.records import card_files, write_dataset
 from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, held_folder, work_beside
@@ -116,8 +114,8 @@ def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     return table(("name", "model", "estimated accuracy"), judges)
 
 
-@dataclass(frozen=True, repr=False)
-class JudgedPairs(Printed):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class JudgedPairs(RunResult):
     """A dataset with silver labels.
 
     Attributes:
@@ -131,29 +129,12 @@ class JudgedPairs(Printed):
         seconds: Of this session.
     """
 
-    out: Path
-    work: Path
     contradictions: Path
-    statistics: Mapping[str, Any]
-    judges: Judges
-    asked: Asked
-    spent_in_all: Spending
-    seconds: float
-
-    @cached_property
-    def pairs(self) -> PairDataset:
-        """The dataset, read when it is asked for."""
-        return read_pairs(self.out)
 
     @property
     def contradicted(self) -> int:
         """How many given labels the judges contradict."""
         return sum(self.statistics["contradictions"].values())
-
-    @property
-    def problem(self) -> RemoteError | None:
-        """What the dataset lacks; None where nothing failed."""
-        return self.asked.problem(self.out)
 
     def table(self) -> ResultTable:
         """Counts by split."""
@@ -162,10 +143,6 @@ class JudgedPairs(Printed):
         for split, counts in self.statistics["splits"].items():
             found.add_row(split, *(counts.get(name, 0) for name in names))
         return found
-
-    def tables(self) -> list[ResultTable]:
-        """Each judge's record, and the counts."""
-        return [judges_table(self.judges), self.table()]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """What to read first."""
@@ -180,13 +157,7 @@ class JudgedPairs(Printed):
             "contradictions_file": str(self.contradictions),
             "dropped": self.statistics["dropped"],
             "judges": self.statistics["judges"],
-            "calls": self.asked.spent.requests,
-            "cached": self.asked.cached,
-            "tokens": self.asked.spent.tokens,
-            "cost": self.asked.spent.cost,
-            "cost_in_all": self.spent_in_all.cost,
-            "stopped": self.asked.stopped,
-            "seconds": round(self.seconds, 3),
+            **self._calls(),
         }
 
     def __repr__(self) -> str:
@@ -195,11 +166,8 @@ class JudgedPairs(Printed):
 
     def _caption(self) -> str:
         left_out = sum(self.statistics["dropped"].values())
-        return (
-            f"{self.contradicted:,} contradict the given label, {left_out:,} left out;"
-            f" {self.asked.spent.requests:,} calls ({self.asked.cached:,} answered before),"
-            f" {self.asked.spent.tokens:,} tokens, cost {money(self.asked.spent.cost)}; {self.seconds:.1f} s"
-        )
+        contradicted = f"{self.contradicted:,} contradict the given label, {left_out:,} left out"
+        return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
 
 
 COLUMNS = ("judged", "confidence", "probability")
@@ -255,11 +223,8 @@ def judge_pairs(
         total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
         heard = replace(options, tell=partial(tell, quiet=progress is not True))
         asked = run_anywhere(ask_judges(record, questions, providers, store, heard, show, total=total))
-        if asked.unanswered and not options.keep_going:
-            raise RemoteError(
-                f"no answer to {asked.unanswered_counts()}; run the same command again to ask them, or do"
-                " without them with keep_going (--keep-going)"
-            )
+        if not options.keep_going:
+            refuse_unanswered(asked, ", or do without them with keep_going (--keep-going)")
         votes: Votes = {}
         for about in _texts_of_pairs(given):
             add_votes(about, settings.proposers, store, record, PAIRS)
@@ -269,8 +234,16 @@ def judge_pairs(
     least = settings.ensemble.min_confidence
     judged = {split: _judged(rows, votes, judges, given.half, least) for split, rows in given.splits.items()}
     statistics = _write(out, work, judged, judges, given, run)
-    sheet, seconds = work / CONTRADICTIONS_FILE, time.monotonic() - start
-    return JudgedPairs(out, work, sheet, statistics, judges, asked, in_all, seconds)
+    return JudgedPairs(
+        out=out,
+        work=work,
+        statistics=statistics,
+        judges=judges,
+        asked=asked,
+        spent_in_all=in_all,
+        seconds=time.monotonic() - start,
+        contradictions=work / CONTRADICTIONS_FILE,
+    )
 
 
 def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: ExistingPairs) -> RunRecord:
@@ -318,7 +291,8 @@ def _write(
         )
     statistics = {
         "splits": {
-            split: {"pairs": rows.height, **counts_of(rows, "judged")} for split, rows in splits.items()
+            split: {"pairs": rows.height, **dict(sorted(rows["judged"].value_counts().iter_rows()))}
+            for split, rows in splits.items()
         },
         "contradictions": {
             "given_same": int((contradictions[GIVEN] >= given.half).sum()),

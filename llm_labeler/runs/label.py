@@ -13,26 +13,18 @@ from typing import Protocol
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.llms import build
-from llm_labeler.clients.provider import Provider
 from llm_labeler.dataset.texts import InputTexts, read_texts
+from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
+from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, by_llm, together
-from llm_labeler.prompts import load_template
-from llm_labeler.records import Ask, Text
+from llm_labeler.records import Ask, Provider, Text
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
+from llm_labeler.runs.prompts import load_template
+from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
 from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
 from llm_labeler.settings import STRATEGIES, LabelSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Budget, Spending, check_prices
-from llm_labeler.store.run_folder import (
-    IN_USE,
-    STORE_FILE,
-    RunRecord,
-    check_out,
-    load_run,
-    save_run,
-)
 from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.dataset.in_memory import Source
@@ -59,11 +51,7 @@ async def ask_everything(
     options: AskOptions,
     show: Listener,
 ) -> Asked:
-    """Ask all that the run needs and the store does not hold; `screened` is read after the proposals.
-
-    Proposals leave a part of a limited budget to the judges. While that ends the proposals before their last,
-    both stages are repeated with what the judges left over.
-    """
+    """Ask all that is missing: proposals, then judges; both again with what judges left of the budget."""
     settings, task = record.settings, GenerationTask(record)
     outcomes: list[AskOutcome] = []
     async with _asking(record, providers, store, options, show) as (ask, dead, left_out):
@@ -148,7 +136,10 @@ async def _asking(
     try:
         if not options.batch:
             _refuse_double_payment(record, store, give_up=options.retry_failed)
-        dead = await check_all(providers)
+        checks = (provider.check() for provider in providers.values())
+        dead = by_llm(
+            dict(zip(providers, await asyncio.gather(*checks, return_exceptions=True), strict=True))
+        )
         left_out = {name: dead.pop(name) for name in sorted(record.settings.optional & {*dead})}
         if len(dead) + len(left_out) == len(providers):
             error = together([*dead.values(), *left_out.values()])
@@ -174,13 +165,6 @@ def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bo
         )
     for batch in waiting:
         store.give_up_batch(batch)
-
-
-async def check_all(providers: Mapping[str, Provider]) -> dict[str, PairkitError]:
-    """By LLM that can't be asked, what to do about it."""
-    checks = (provider.check() for provider in providers.values())
-    ends = await asyncio.gather(*checks, return_exceptions=True)
-    return by_llm(dict(zip(providers, ends, strict=True)))
 
 
 def _asked(

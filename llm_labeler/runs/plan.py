@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from llm_labeler.clients.provider import Provider
-from llm_labeler.records import Ask, Text, TokenUsage
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import PROMISE, Spending, money
+from llm_labeler.records import Ask, Provider, Text, TokenUsage
+from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import PROMISE, Spending, money
-from llm_labeler.store.run_folder import RunRecord
 from pairkit.app.result_table import Printed, ResultTable
 
 _BYTES_A_TOKEN = 4  # of English, with any of today's tokenizers; other scripts have fewer

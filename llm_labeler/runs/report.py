@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.assemble import QualityWarnings
+from llm_labeler.runs.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
 from llm_labeler.runs.tasks import TextCandidates, estimate_judges, screen_texts, with_votes
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Spending, money
-from llm_labeler.store.run_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
 from pairkit.app.errors import DataError
-from pairkit.app.result_table import Cell, Printed, ResultTable
+from pairkit.app.result_table import Printed, ResultTable
 
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
@@ -76,40 +76,34 @@ class Report(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "texts": self.texts,
-            "dropped_texts": dict(self.dropped_texts),
-            "llms": {name: one.to_dict() for name, one in self.llms.items()},
-            "turned_down": dict(self.turned_down),
-            "failures": dict(self.failures),
-            "warnings": [*self.warnings],
-        }
+        llms = {name: one.to_dict() for name, one in self.llms.items()}
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"llms": llms}
 
     def table(self) -> ResultTable:
         """One LLM a row."""
         found = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
         for name, one in self.llms.items():
-            found.add_row(*_line(name, one))
+            kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
+            spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
+            found.add_row(name, one.answers, one.proposals, kept, one.pairs, *spent)
         return found
 
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and one of reasons for each kind of loss."""
         found = [self.table()]
-        for title, counts in self._counts().items():
-            if counts:
-                found.append(ResultTable("reason", "number", title=title))
-                for reason, number in sorted(counts.items()):
-                    found[-1].add_row(reason, number)
-        return found
-
-    def _counts(self) -> dict[str, Mapping[str, int]]:
         proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}
-        return {
+        losses: dict[str, Mapping[str, int]] = {
             "Rows of the input that were not used": self.dropped_texts,
             **proposals,
             "Candidates that the ensemble turned down": self.turned_down,
             "Questions without an answer": self.failures,
         }
+        for title, counts in losses.items():
+            if counts:
+                found.append(ResultTable("reason", "number", title=title))
+                for reason, number in sorted(counts.items()):
+                    found[-1].add_row(reason, number)
+        return found
 
 
 def report(work: Path) -> Report:
@@ -140,12 +134,6 @@ def report(work: Path) -> Report:
                 llms[name].pairs += 1
         turned_down.update(candidates["reason"].drop_nulls().to_list())
     return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
-
-
-def _line(name: str, one: Yield) -> tuple[Cell, ...]:
-    kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
-    spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
-    return (name, one.answers, one.proposals, kept, one.pairs, *spent)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

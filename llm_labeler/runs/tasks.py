@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain, count, groupby
 from typing import Any
 
+from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
@@ -23,7 +24,6 @@ from llm_labeler.parsing.filters import (
     rewrite_turned_down,
     screen,
 )
-from llm_labeler.prompts import PAPER_NAME
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -36,9 +36,9 @@ from llm_labeler.records import (
     StoredAnswer,
     Text,
 )
+from llm_labeler.runs.prompts import PAPER_NAME
+from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.settings import RULES, FilterSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.run_folder import RunRecord
 
 
 def _schema(item: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class GenerationTask:
         size, samples = record.settings.size, range(record.settings.samples)
         self._hashes = {
             polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
-            for polarity in record.polarities
+            for polarity in record.settings.prompt.polarities
         }
         self._proposers = frozenset(record.settings.proposers)
         self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()

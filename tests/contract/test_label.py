@@ -81,6 +81,19 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         assert mended.code == 0, mended.err
 
 
+def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) -> None:
+    pairs, out = tmp_path / "p.csv", tmp_path / "out"
+    pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
+    with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
+        urls = {"good": good.base_url, "bad": broke.base_url}
+        config = llms_file(tmp_path / "l.toml", urls, model="emulated")
+        flags = ("--input", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
+        done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
+    assert (done.code, "bad: its account is exhausted" in done.error) == (4, True), done.err
+    assert (kept.code, "is made without all answers of bad" in kept.error) == (4, True), kept.err
+    assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
+
+
 def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> None:
     source = tmp_path / "s.txt"
     source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")

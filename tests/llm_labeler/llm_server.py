@@ -9,9 +9,8 @@ from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from llm_labeler.clients.provider import CallFailed
 from llm_labeler.clients.server import ServerProvider
-from llm_labeler.records import Ask, AskKey, LlmReply, Message, digest
+from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, digest
 from llm_labeler.settings import LlmSettings
 
 T = TypeVar("T")

@@ -10,12 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llm_labeler.clients.provider import Prices
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.workers import AskOutcome, ask_all
-from llm_labeler.records import Ask, AskKey, LlmReply, Message, TokenUsage, digest
+from llm_labeler.records import (
+    POLARITIES,
+    Ask,
+    AskKey,
+    LlmReply,
+    Message,
+    Prices,
+    StoredAnswer,
+    TokenUsage,
+    digest,
+)
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Budget
 from pairkit.app.progress import Progress
 
 T = TypeVar("T")
@@ -38,11 +47,25 @@ def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
     return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
 
 
+def answers_in(store: AnswerStore) -> list[StoredAnswer]:
+    """The answers that propose."""
+    texts = [text_id for (text_id,) in store._connection.execute("SELECT text_id FROM answers")]
+    return [*store.answers(POLARITIES, texts)]
+
+
+Script = Callable[[Ask, int], LlmReply | BaseException]
+
+
+def fails(error: Exception, when: Callable[[Ask, int], bool] = lambda ask, attempt: True) -> Script:
+    """A script that fails in one way `when` it shall, and answers else."""
+    return lambda ask, attempt: error if when(ask, attempt) else answer_at_once(ask, attempt)
+
+
 @dataclass
 class Scripted:
     """Answers `script(ask, attempt)`, or raises it; attempts of a question count from 1."""
 
-    script: Callable[[Ask, int], LlmReply | BaseException] = answer_at_once
+    script: Script = answer_at_once
     latency_s: float = 0.0
     name: str = "tester"
     model: str = "scripted"

@@ -16,11 +16,14 @@ import pytest
 from datasets import Dataset
 
 import llm_labeler
+from llm_labeler import api
+from llm_labeler.clients.function import is_async
+from llm_labeler.runs.arguments import read_arguments
 from pairkit.app import progress as shown
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import ConfigError
+from pairkit.app.flag import setting_keys
 from pairkit.dataset.reader import read_pairs
 from tests.contract.label_command import tree
-from tests.support.llm import Options, serve
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]
 Asked = Callable[[str], str]
@@ -80,17 +83,6 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
         generate(TEXTS[:1], tmp_path / "out")
 
 
-def test_rows_that_are_no_sentence_are_counted_as_of_a_file(tmp_path: Path) -> None:
-    made = generate([*TEXTS, None, 3, " ", TEXTS[0]], tmp_path / "out")
-    assert {name: made.dropped[name] for name in made.dropped if name.startswith("text_")} == {
-        "text_empty": 2,
-        "text_not_text": 1,
-        "text_repeated": 1,
-    }
-    with pytest.raises(DataError, match="no usable text"):
-        generate(["", " "], tmp_path / "none")
-
-
 def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     async def later(prompt: str) -> str:
         await asyncio.sleep(0)
@@ -102,23 +94,6 @@ def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     made = asyncio.run(cell())
     assert made.positives == 6
     assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
-
-
-def test_an_error_of_ones_own_function_ends_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
-    asked: list[str] = []
-    answer = counting(asked)
-
-    def mine(prompt: str) -> str:
-        if len(asked) == 2:
-            raise ZeroDivisionError("of mine")
-        return answer(prompt)
-
-    with pytest.raises(ZeroDivisionError, match="of mine"):
-        generate(TEXTS, tmp_path / "out", llms=mine)
-    asked.append("another one")
-    made = generate(TEXTS, tmp_path / "out", llms=mine)
-    assert (made.asked.cached, made.positives, made.negatives) == (2, 6, 6)
-    assert "calls were cut off last time" in made.messages[1]
 
 
 def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -157,31 +132,11 @@ def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     )
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
-    as_text = gold.with_columns(pl.col("label").cast(pl.String))
-    for sheet, blank in ((gold, None), (gold.cast({"label": float}), float("nan")), (as_text, " ")):
-        unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [blank]}, schema=sheet.schema)
-        half_read = llm_labeler.score(pl.concat([sheet, unread]), work=made.work)
-        assert half_read.rows == score.rows
-        assert "rows left out: empty label in 1" in caplog.messages[-1]
-    blank_words = words.head(1).with_columns(first=pl.lit("a"), says=pl.lit(""))
-    half_read = llm_labeler.score(
-        pl.concat([words, blank_words]),
-        work=made.work,
-        columns={"text1": "first", "text2": "second", "label": "says"},
-        labels={"same": 1, "not": 0},
-    )
-    assert half_read.rows == score.rows
+    unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema)
+    assert llm_labeler.score(pl.concat([gold, unread]), work=made.work).rows == score.rows
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
-
-
-def test_a_plan_asks_nobody_and_is_a_table(tmp_path: Path) -> None:
-    plan = llm_labeler.plan(TEXTS, llms={"mine": counting([])}, out=tmp_path / "out")
-    assert (plan.texts, plan.estimates[0].missing, plan.cost) == (3, 6, None)
-    assert "6 of 6" in repr(plan)
-    assert "<td" in plan._repr_html_()
-    assert not any(tmp_path.iterdir())
 
 
 def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
@@ -204,18 +159,6 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_limit_in_dollars_needs_no_mark_for_an_llm_on_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    plan = llm_labeler.plan(TEXTS, llms=["chatgpt", "llama"], out=tmp_path / "out")
-    assert [(one.llm, bool(one.cost)) for one in plan.estimates] == [("chatgpt", True), ("llama", False)]
-    with serve(Options(("meta-llama/Llama-3.1-8B-Instruct",))) as server:
-        entries = {"llm.llama.base_url": server.base_url}
-        made = generate(TEXTS, tmp_path / "out", llms=["llama"], max_cost=5, settings=entries)
-    assert (made.cost, made.asked.stopped) == (0.0, None)
-
-
 def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None:
     asked: list[str] = []
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
@@ -227,6 +170,98 @@ def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None
     assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
 
 
-def test_no_llm_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no LLM is named"):
-        generate(TEXTS, tmp_path / "out", llms=[])
+KEYS = setting_keys(api.generate)
+ANY: Any = llm_labeler  # called as no type checker lets one
+
+
+def answer(prompt: str) -> str:
+    return prompt
+
+
+async def answer_later(prompt: str) -> str:
+    return prompt
+
+
+class Answering:
+    async def __call__(self, prompt: str) -> str:
+        return prompt
+
+
+def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
+    found, _ = read_arguments(
+        KEYS, {"llms": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
+    )
+    assert (found.size, found.seed, found.input.limit, found.input.min_chars) == (6, 5, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("llms", "names"),
+    [
+        ("chatgpt, llama", ("chatgpt", "llama")),
+        (("ensemble",), ("chatgpt", "llama", "chatglm")),
+        (answer, ("answer",)),
+        (["wordnet", answer, answer_later], ("wordnet", "answer", "answer_later")),
+        (Answering(), ("Answering",)),
+        ({"one": answer, "two": answer}, ("one", "two")),
+        ({"one": {"kind": "wordnet"}}, ("one",)),
+    ],
+)
+def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
+    found, functions = read_arguments(KEYS, {"llms": llms})
+    assert found.proposers == names
+    entries = {name: found.llm[name] for name in functions}
+    assert {entry.kind for entry in entries.values()} <= {"function"}
+    for name, entry in entries.items():
+        function = functions[name]
+        assert entry.model.startswith("python:")
+        assert entry.model.endswith(getattr(function, "__qualname__", type(function).__qualname__))
+        assert entry.concurrency == (16 if is_async(function) else 1)
+
+
+def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> None:
+    found, _ = read_arguments(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
+    assert found.llm["answer"].concurrency == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"llms": lambda prompt: prompt}, "'<lambda>' is not a name; .* llms={'mine': …}"),
+        ({"llms": [answer, answer]}, "two functions have the same name"),
+        ({"llms": [3]}, "'int' is int; expected a function"),
+        ({"llms": {"a b": answer}}, "'a b' is not a name"),
+        ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
+        ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
+        ({"llms": "wordnet", "strategy": answer}, "strategy"),
+        ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'vote' or 'weighted'"),
+    ],
+)
+def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        read_arguments(KEYS, given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ANY.generate(["A plane."], llms=answer, out=None, progress=False), "out = None: "),
+        (lambda: ANY.generate(["A plane."], llms=answer, work=5, progress=False), "work = 5: "),
+        (lambda: ANY.generate(["A plane."], llms=answer, settings=5, progress=False), "settings = 5: "),
+        (lambda: ANY.plan(["A plane."], llms=answer, out=None), "out = None: "),
+        (lambda: ANY.parse(None), "work = None: "),
+        (lambda: ANY.report(None), "work = None: "),
+        (lambda: ANY.show(5, work="work"), "sentence = 5: "),
+        (lambda: ANY.score([], work="work", threshold="x"), "threshold = 'x': "),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+    assert not [*tmp_path.iterdir()]

@@ -2,32 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 import pytest
 
+from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
-from llm_labeler.dispatch.openai_batches import OpenAiBatches, ResultLine, custom_id, read_lines, read_results
+from llm_labeler.dispatch.budget import Budget
+from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from llm_labeler.store.answers import AnswerStore, SubmittedBatch
-from llm_labeler.store.budget import Budget
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Faults, Options, serve
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[AnswerStore]:
-    with AnswerStore.open(tmp_path / "answers.sqlite", create=True) as store:
-        yield store
 
 
 @pytest.fixture
@@ -62,7 +57,7 @@ def batch(
 
 
 def answered(store: AnswerStore) -> int:
-    return len(list(store.answers(("positive",))))
+    return len(answers_in(store))
 
 
 @pytest.mark.usefixtures("half_price")
@@ -71,12 +66,12 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore
         seen: list[Any] = []
         outcome = batch(server.base_url, store, progress=seen.append)
         assert server.stats.batches == 1
-        assert server.stats.asked_again == 0
+        again = batch(server.base_url, store, 25)
+        assert (again.done, again.cached, server.stats.asked_again) == (5, 20, 0)
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (20, 0, 0, None)
-    answers = list(store.answers(("positive",)))
     by_text = {an_ask(number).key.text_id: f"Patient {number} is fine" for number in range(20)}
     direct = 0
-    for answer in answers:
+    for answer in store.answers(("positive",), by_text):
         assert by_text[answer.key.text_id].split()[1] in answer.reply.raw.split()
         usage = answer.reply.usage
         assert usage is not None
@@ -84,25 +79,9 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore
         direct += answer.cost == pytest.approx(full)
         assert answer.cost == pytest.approx(full) or answer.cost == pytest.approx(full / 2)
     assert direct == 1  # the first question, asked at once
-    assert store.spent() == outcome.spent
+    assert store.spent() == outcome.spent + again.spent
     assert store.batches() == []
     assert any("19 under way" in progress.note for progress in seen)
-
-
-def test_a_second_run_asks_nothing(store: AnswerStore) -> None:
-    with serve() as server:
-        batch(server.base_url, store)
-        outcome = batch(server.base_url, store, 25)
-        assert (outcome.done, outcome.cached) == (5, 20)
-        assert server.stats.asked_again == 0
-        assert batch(server.base_url, store, 25).cached == 25
-        assert server.stats.requests == 25
-
-
-def test_no_question_at_all(store: AnswerStore) -> None:
-    with serve() as server:
-        assert batch(server.base_url, store, 0) == AskOutcome(0, 0, 0, 0, store.spent(), None)
-        assert server.requests == []
 
 
 class Killed(BaseException):
@@ -120,39 +99,23 @@ POINTS: dict[str, tuple[str, int]] = {
 }
 
 
-def end_after(point: str, end: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> None:
-    """Have `end` called right after a step was done for the so many-th time."""
+def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
+    """A run whose process ends right after a step was done for the so many-th time."""
     name, times = POINTS[point]
     owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
-    plain = getattr(owner, name)
-    left = [times]
+    plain, turns = getattr(owner, name), count(1)
 
-    def count() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            end()
-
-    async def asynchronous(*given: Any, **named: Any) -> Any:
-        found = await plain(*given, **named)
-        count()
+    def end(found: Any) -> Any:
+        if next(turns) == times:
+            raise Killed
         return found
 
-    def synchronous(*given: Any, **named: Any) -> Any:
-        found = plain(*given, **named)
-        count()
-        return found
-
-    patch(owner, name, synchronous if owner is AnswerStore else asynchronous)
-
-
-def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
-    """A run whose process ends right after a step."""
-
-    def end() -> None:
-        raise Killed
+    async def step(*given: Any, **named: Any) -> Any:
+        return end(await plain(*given, **named))
 
     with pytest.MonkeyPatch.context() as patched:
-        end_after(point, end, patched.setattr)
+        in_store = lambda *given, **named: end(plain(*given, **named))  # noqa: E731
+        patched.setattr(owner, name, in_store if owner is AnswerStore else step)
         with pytest.raises(Killed):
             batch(base_url, store)
 
@@ -201,15 +164,6 @@ def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store:
         assert server.stats.asked_again == 0
 
 
-def test_an_earlier_batch_that_expired_is_collected_before_its_rest_is_asked(store: AnswerStore) -> None:
-    with serve(Options(batch_ends="expired")) as server:
-        killed_at("adopted", server.base_url, store)
-        outcome = batch(server.base_url, store)
-        # 1 at once before, 10 of 19 collected, 1 at once now, 4 of the last 8
-        assert (outcome.cached, outcome.done, outcome.failed) == (1, 15, 4)
-        assert answered(store) == 16
-
-
 def test_a_batch_that_the_server_does_not_take(store: AnswerStore) -> None:
     with serve(Options(batch_ends="failed")) as server:
         with pytest.raises(RemoteError, match=r"did not take batch batch_1 \(emulated\)"):
@@ -226,10 +180,10 @@ def test_faults_of_single_lines(store: AnswerStore) -> None:
     assert outcome.failed == len(failures) > 5
     assert outcome.done == 60 - outcome.failed
     assert {failure.reason for failure in failures} == {"server_error"}
-    estimated = [answer for answer in store.answers(("positive",)) if answer.estimated]
+    estimated = [answer for answer in answers_in(store) if answer.estimated]
     assert estimated
     assert all(answer.cost and answer.reply.usage for answer in estimated)
-    assert "refusal" in {answer.reply.finish for answer in store.answers(("positive",))}
+    assert "refusal" in {answer.reply.finish for answer in answers_in(store)}
 
 
 def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStore) -> None:
@@ -241,15 +195,6 @@ def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStor
         assert (outcome.done, outcome.failed) == (8, 2)
         assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)] * 2
         assert batch(server.base_url, store, asks).cached == 10
-
-
-def test_the_first_question_shows_what_the_server_does_not_take(store: AnswerStore) -> None:
-    schema = {"type": "object", "properties": {}}
-    asks = [an_ask(number, schema=schema) for number in range(10)]
-    with serve(Options(refuses=frozenset(("response_format", "max_completion_tokens")))) as server:
-        outcome = batch(server.base_url, store, asks)
-        assert (outcome.done, outcome.failed) == (10, 0)
-        assert server.stats.requests == 10
 
 
 def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStore) -> None:
@@ -313,21 +258,12 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
     with serve() as server:
         outcome = run(main(server.base_url))
     assert list(outcome.problems) == ["dead"]
-    answered = sum(answer.key.llm == "alive" for answer in store.answers(("positive",)))
+    answered = sum(answer.key.llm == "alive" for answer in answers_in(store))
     # Which reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
     assert answered in (least, 20)
     assert outcome.stopped_by == "max_requests" or answered == 20
     # What may have been started counts until the next run has found out; what was not handed in does not.
     assert store.spent().requests == (30 if step == "create" else 21)
-
-
-def test_only_openai_is_known_to_give_a_discount(store: AnswerStore) -> None:
-    with serve() as server:
-        batch(server.base_url, store, 5)
-    for answer in store.answers(("positive",)):
-        usage = answer.reply.usage
-        assert usage is not None
-        assert answer.cost == pytest.approx((usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6)
 
 
 @pytest.mark.parametrize("point", ["written down", "adopted"])
@@ -413,72 +349,35 @@ def test_a_start_whose_end_is_unknown_is_looked_up(
         assert server.stats.batches == 1
 
 
-def test_lines_that_can_not_be_read_are_left_out() -> None:
-    good = {"custom_id": "a", "response": {"status_code": 200, "body": {"x": 1}}, "error": None}
-    expired = {"custom_id": "b", "response": None, "error": {"code": "batch_expired"}}
-    lines = [
-        json.dumps(good),
-        "{",
-        "[]",
-        '{"custom_id": "c"}',
-        '{"custom_id": "d", "response": 3}',
-        json.dumps(expired),
-    ]
-    content = "\n".join(lines).encode() + b"\n\xff\n\n"
-    assert list(read_lines(content)) == [ResultLine("a", 200, {"x": 1}), ResultLine("b", None)]
-
-
-def test_a_line_says_all_and_is_known_by_its_question() -> None:
-    asked = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 1.0)
-    line = json.loads(asked.line(an_ask(1)))
-    assert line.pop("body")["messages"] == [{"role": "user", "content": an_ask(1).messages[0].content}]
-    wanted = {"custom_id": custom_id(an_ask(1).key), "method": "POST", "url": "/v1/chat/completions"}
-    assert line == wanted
-    assert custom_id(an_ask(1).key) != custom_id(an_ask(2).key) != custom_id(an_ask(2, llm="x").key)
-
-
 def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     def line(name: str, status: int, body: Any) -> str:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
 
-    keys = {name: an_ask(number).key for number, name in enumerate("abcdef")}
-    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(601, 60), 1.0)
+    keys = {name: an_ask(number).key for number, name in enumerate("abcdefg")}
+    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(701, 70), 1.0)
     said = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
+    output += [
+        "{",
+        "[]",
+        '{"custom_id": "c"}',
+        '{"custom_id": "d", "response": 3}',
+        "\ufffd",
+    ]  # not lines of a result
+    output += [line("g", 500, {}), line("g", 200, said)]  # an answer outweighs a failure, wherever it stands
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 
     asked = provider("http://localhost:1/v1", kind="openai", **PRICES)
     lines = [line for content in files for line in read_lines(content)]
     results = run(read_results(asked, waiting, "completed", lines, 0.5))
-    assert list(results.answers) == ["f"]
+    assert list(results.answers) == ["f", "g"]
     answer = results.answers["f"]
     # nobody told the usage: its share of the bound, rounded up, at half the price
     assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], TokenUsage(101, 10), True)
     assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
-    assert reasons == {
-        "a": "server_error",
-        "b": "broken_reply",
-        "c": "timeout",
-        "d": "timeout",
-        "e": "timeout",
-    }
+    assert reasons == {"a": "server_error", "b": "broken_reply"} | dict.fromkeys("cde", "timeout")
     assert not any(failure.final for failure in results.failures.values())
     assert "its account is exhausted" in str(results.problem)
-
-
-def test_an_answer_outweighs_a_failure_of_the_same_question() -> None:
-    """Some servers list a question that they tried twice in both files."""
-
-    def line(status: int, body: Any) -> bytes:
-        return json.dumps({"custom_id": "a", "response": {"status_code": status, "body": body}}).encode()
-
-    said = {"choices": [{"message": {"content": "1. yes"}}]}
-    waiting = SubmittedBatch("llama", "batch_1", "completed", {"a": an_ask().key}, TokenUsage(10, 10), None)
-    files = [line(500, "busy"), line(200, said)]
-    asked = provider("http://localhost:1/v1")
-    lines = [line for content in files for line in read_lines(content)]
-    results = run(read_results(asked, waiting, "completed", lines, 1.0))
-    assert (results.answers.keys(), results.failures) == ({"a"}, {})

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.clients.provider import Prices
-from llm_labeler.records import TokenUsage
-from llm_labeler.settings import BudgetSettings
-from llm_labeler.store.budget import (
+from llm_labeler.dispatch.budget import (
     Budget,
     BudgetSpent,
     Reservation,
@@ -21,6 +17,8 @@ from llm_labeler.store.budget import (
     check_prices,
     picodollars,
 )
+from llm_labeler.records import Prices, TokenUsage
+from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 
 
@@ -92,9 +90,7 @@ def test_an_unknown_price_is_not_zero() -> None:
 )
 def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
     budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
-    one, two = (budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) for _ in range(2))
-    assert one is not None
-    assert two is not None
+    one, two = (hold(budget, 4, 6, 0.1, in_bulk=True) for _ in range(2))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
     budget.settle(one, TokenUsage(4, 6), 0.1)
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None
@@ -106,20 +102,17 @@ def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -
 
 def test_room_that_was_not_used_is_used_by_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=10), Spending())
-    first = budget.reserve("a", TokenUsage(4, 6), None)
-    assert first is not None
+    first = hold(budget, 4, 6)
     assert budget.reserve("a", TokenUsage(1, 1), None) is None
     budget.settle(first, TokenUsage(4, 2), None)
-    second = budget.reserve("a", TokenUsage(2, 2), None)
-    assert second is not None
+    second = hold(budget, 2, 2)
     budget.release(second)
     assert budget.reserve("a", TokenUsage(2, 2), None) is not None
 
 
 def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
-    held = budget.reserve("a", TokenUsage(6, 4), 0.0)
-    assert held is not None
+    held = hold(budget, 6, 4, 0.0)
     budget.write_off(held)
     with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
         budget.reserve("a", TokenUsage(31, 0), 0.0)
@@ -139,87 +132,13 @@ def test_no_limit_is_no_limit_and_zero_is_one() -> None:
         Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", TokenUsage(0, 0), 0.0)
 
 
-class Shop:
-    """Calls in flight with a budget, and the bill as the servers would write it, in exact numbers."""
-
-    def __init__(self, draw: random.Random) -> None:
-        self.draw = draw
-        self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
-        self.prices = Prices(self.micro[0] / 1e6, self.micro[1] / 1e6)
-        self.settings = BudgetSettings(
-            max_cost=draw.choice([None, draw.randint(0, 50_000) / 1e6]),
-            max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
-            max_requests=draw.choice([None, draw.randint(0, 40)]),
-        )
-        self.budget = Budget(self.settings, Spending())
-        self.flying: list[tuple[Reservation, TokenUsage]] = []
-        self.bill = [0, 0, Fraction(0)]
-
-    def exact(self, usage: TokenUsage) -> Fraction:
-        dollars = usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1]
-        return Fraction(dollars, 10**12)
-
-    def begin(self, bound: TokenUsage) -> None:
-        reservation = self.budget.reserve("a", bound, self.prices.cost(bound))
-        if reservation is None:
-            self.land()
-        else:
-            self.flying.append((reservation, bound))
-
-    def land(self) -> None:
-        """A call ends: answered with usage, without it, failed and maybe billed, or not billed."""
-        reservation, bound = self.flying.pop(self.draw.randrange(len(self.flying)))
-        taken = TokenUsage(
-            self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
-        )
-        told: TokenUsage | None = self.draw.choice([taken, taken, bound, None])
-        if told is None:
-            taken = TokenUsage(0, 0)
-        self.budget.settle(reservation, told, None if told is None else self.prices.cost(told))
-        self.bill[0] += 1
-        self.bill[1] += taken.prompt_tokens + taken.completion_tokens
-        self.bill[2] += self.exact(taken)
-
-    def within(self) -> bool:
-        limits = (self.settings.max_requests, self.settings.max_tokens, self.settings.max_cost)
-        return all(
-            limit is None or used <= Fraction(str(limit))
-            for used, limit in zip(self.bill, limits, strict=True)
-        )
-
-    def fits(self, bound: TokenUsage, spent: Spending) -> bool:
-        s = self.settings
-        cost = Fraction(spent.picodollars, 10**12) + self.exact(bound)
-        tokens = spent.tokens + bound.prompt_tokens + bound.completion_tokens
-        return (
-            (s.max_requests is None or spent.requests + 1 <= s.max_requests)
-            and (s.max_tokens is None or tokens <= s.max_tokens)
-            and (s.max_cost is None or cost <= Fraction(str(s.max_cost)))
-        )
-
-
-@pytest.mark.parametrize("block", range(10))
-def test_a_thousand_runs_with_calls_in_flight_stay_within_their_limits(block: int) -> None:
-    stopped = 0
-    for seed in range(block * 100, block * 100 + 100):
-        shop = Shop(random.Random(seed))
-        for _ in range(100):
-            bound = TokenUsage(shop.draw.randint(0, 500), shop.draw.randint(0, 500))
-            try:
-                if shop.flying and shop.draw.random() < 0.4:
-                    shop.land()
-                else:
-                    shop.begin(bound)
-            except BudgetSpent:
-                stopped += 1
-                held = Spending(*shop.budget._spent[:2], 0, shop.budget._spent[2])
-                assert not shop.fits(bound, held), seed
-                break
-            assert shop.within(), seed
-        while shop.flying:
-            shop.land()
-        assert shop.within(), seed
-    assert 30 < stopped < 100
+def hold(
+    budget: Budget, prompt: int, completion: int, cost: float | None = None, **options: Any
+) -> Reservation:
+    """Room for a call of the LLM `a`, which there has to be."""
+    held = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
+    assert held is not None
+    return held
 
 
 def test_an_llm_begins_with_one_call_and_doubles() -> None:
@@ -242,8 +161,7 @@ def test_an_llm_begins_with_one_call_and_doubles() -> None:
 def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     for _ in range(40):
-        held = budget.reserve("a", TokenUsage(5, 5), None)
-        assert held is not None
+        held = hold(budget, 5, 5)
         budget.settle(held, TokenUsage(5, 5), None)
     flying = [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(20)]
     assert sum(held is not None for held in flying) == 15  # of 600
@@ -258,11 +176,9 @@ def test_calls_in_flight_may_hold_all_requests_that_are_left() -> None:
 
 def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
-    held = budget.reserve("a", TokenUsage(5, 5), None)
-    assert held is not None
+    held = hold(budget, 5, 5)
     budget.settle(held, TokenUsage(30, 5), None)
-    raised = budget.reserve("a", TokenUsage(5, 5), None)
-    assert raised is not None
+    raised = hold(budget, 5, 5)
     assert raised.amounts == (1, 35, 0)
     other = budget.reserve("b", TokenUsage(5, 5), None)
     assert other is not None

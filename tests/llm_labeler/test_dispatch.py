@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, LlmReply, StoredAnswer
-from llm_labeler.settings import BreakerSettings, BudgetSettings
-from llm_labeler.store.answers import AnswerStore
-from llm_labeler.store.budget import Spending
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.budget import Spending
+from llm_labeler.records import Ask, CallFailed, LlmReply
+from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
 from pairkit.app.progress import Progress
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, asks, run
+from .scripted_provider import (
+    ACTUAL,
+    BOUND,
+    Scripted,
+    an_ask,
+    answer_at_once,
+    answers_in,
+    ask_in,
+    asks,
+    fails,
+    run,
+)
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerStore) -> None:
@@ -35,7 +36,7 @@ def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerS
     outcome = run(ask_in(store, provider, count=700))
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
     assert set(provider.asked.values()) == {1}
-    answers = list(store.answers(["positive"]))
+    answers = answers_in(store)
     assert {a.key: a.reply.raw for a in answers} == {a.key: f"answer to {a.text}" for a in asks(700)}
     assert {(a.reply.usage, a.cost, a.estimated) for a in answers} == {(ACTUAL, 0.00012, False)}
     assert outcome.spent == store.spent() == Spending(700, 56_000, 14_000, 700 * PICO_ACTUAL)
@@ -53,15 +54,8 @@ def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
     }
 
 
-def test_no_llm_and_no_question(store: AnswerStore) -> None:
-    assert run(ask_in(store)).done == 0
-    assert run(ask_in(store, Scripted(), count=0)).spent == Spending()
-
-
 def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return CallFailed("timeout", "") if attempt < 6 else answer_at_once(ask, attempt)
-
+    script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
     outcome = run(ask_in(store, provider, count=1))
     assert (outcome.done, outcome.retried) == (1, 5)
@@ -70,22 +64,17 @@ def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerSt
 
 
 def test_the_servers_wish_is_honoured(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if attempt == 1:
-            return CallFailed("server_error", "503", retry_after_s=40)
-        return answer_at_once(ask, attempt)
-
+    script = fails(CallFailed("server_error", "503", retry_after_s=40), lambda ask, attempt: attempt == 1)
     provider = Scripted(script)
     run(ask_in(store, provider, count=1))
     assert provider.starts == [0, 40]
 
 
 def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) % 10 == 0 and attempt == 1:
-            return CallFailed("server_error", "503", retry_after_s=0.6)
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("server_error", "503", retry_after_s=0.6),
+        lambda ask, attempt: int(ask.text) % 10 == 0 and attempt == 1,
+    )
     provider = Scripted(script, concurrency=10, latency_s=0.2)
     run(ask_in(store, provider, count=1000))
     assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is perfect
@@ -141,27 +130,6 @@ def test_what_a_call_is_charged(store: AnswerStore, said: LlmReply | Exception, 
         assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
 
 
-def test_each_call_that_failed_is_logged(store: AnswerStore, caplog: pytest.LogCaptureFixture) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return CallFailed("server_error", "HTTP 500") if attempt == 1 else answer_at_once(ask, attempt)
-
-    with caplog.at_level("INFO", "llm_labeler"):
-        run(ask_in(store, Scripted(script), count=3))
-    assert len(caplog.messages) == 3
-    assert caplog.messages[0].startswith("tester: positive ")
-    assert caplog.messages[0].endswith("server_error: HTTP 500")
-
-
-def test_an_unknown_price_is_said(store: AnswerStore) -> None:
-    seen: list[Progress] = []
-    provider = Scripted(prices=Prices(None, 1.0))
-    outcome = run(ask_in(store, provider, count=3, progress=seen.append))
-    assert outcome.spent.cost is None
-    assert "cost unknown" in seen[-1].note
-    with pytest.raises(ConfigError, match="price is unknown"):
-        run(ask_in(store, provider, count=4, budget=BudgetSettings(max_cost=1)))
-
-
 def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerStore) -> None:
     def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if int(ask.text) >= 60:  # the credit is spent; nobody knows these words
@@ -178,29 +146,11 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerSto
     assert list(store.failures()) == []
 
 
-def test_refusals_in_other_words_or_with_answers_between_them_end_no_run(store: AnswerStore) -> None:
-    words = ("too hot", "too cold", "too wet")
-
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) % 10 < 9:
-            return (
-                answer_at_once(ask, attempt)
-                if int(ask.text) % 10 == 4
-                else CallFailed("rejected", "in vain", retry=False)
-            )
-        return CallFailed("rejected", words[int(ask.text) % 3], retry=False)
-
-    breaker = BreakerSettings(max_failures=1.0)
-    outcome = run(ask_in(store, Scripted(script, concurrency=1), count=90, breaker=breaker))
-    assert (outcome.done, outcome.failed) == (9, 81)
-
-
 def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) < 20:
-            return CallFailed("rejected", "the context is too long", retry=False, final=True)
-        return answer_at_once(ask, attempt)
-
+    script = fails(
+        CallFailed("rejected", "the context is too long", retry=False, final=True),
+        lambda ask, attempt: int(ask.text) < 20,
+    )
     run(ask_in(store, Scripted(script), count=20))
     assert [failure.final for failure in store.failures()] == [False] * 20
     run(ask_in(store, Scripted(script), count=25))
@@ -211,13 +161,11 @@ def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: 
 
 
 def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return AuthError("refused key") if ask.text == "20" else answer_at_once(ask, attempt)
-
+    script = fails(AuthError("refused key"), lambda ask, attempt: ask.text == "20")
     failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
     with pytest.raises(AuthError, match="refused key"):
         run(ask_in(store, failing, other, count=100))
-    answered = {answer.key for answer in store.answers(["positive"])}
+    answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
     assert len([key for key in answered if key.llm == "tester"]) == failing.asked.total() - 1 < 30
     assert len([key for key in answered if key.llm == "other"]) == 100  # the others are done by then
@@ -225,7 +173,7 @@ def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -
 
 
 def test_whoever_keeps_going_is_told_who_was_given_up(store: AnswerStore) -> None:
-    dead = [Scripted(lambda ask, attempt: AuthError("refused"), name=name) for name in ("one", "two")]
+    dead = [Scripted(fails(AuthError("refused")), name=name) for name in ("one", "two")]
     outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
     assert outcome.done == 10
     assert {llm: str(problem) for llm, problem in outcome.problems.items()} == dict.fromkeys(
@@ -251,36 +199,19 @@ def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: AnswerStore)
 
 
 def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        return answer_at_once(ask, attempt) if int(ask.text) < 30 else CallFailed("timeout", "60 s")
-
+    script = fails(CallFailed("timeout", "60 s"), lambda ask, attempt: int(ask.text) >= 30)
     provider = Scripted(script)
     with pytest.raises(
         RemoteError, match=r"tester: 16 of the last 20 calls failed, most with timeout \(60 s\)"
     ):
         run(ask_in(store, provider, count=1000, breaker=BreakerSettings(window=20, max_failures=0.8)))
-    assert len(list(store.answers(["positive"]))) == 30
+    assert len(answers_in(store)) == 30
     assert provider.asked.total() < 60
-
-
-def test_a_tenth_of_faults_loses_nothing(store: AnswerStore) -> None:
-    kinds = ("timeout", "connection", "server_error", "broken_reply")
-
-    def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        number = int(ask.text)
-        if number % 10 == 0 and attempt < 3:
-            return CallFailed(kinds[number // 10 % 4], "", maybe_billed=bool(number % 20))
-        return answer_at_once(ask, attempt)
-
-    outcome = run(ask_in(store, Scripted(script, latency_s=0.1, concurrency=16), count=500))
-    assert (outcome.done, outcome.failed, outcome.retried) == (500, 0, 100)
-    assert store.spent().requests == 600
-    assert store.spent().estimated == 50
 
 
 def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: AnswerStore) -> None:
     with pytest.raises(ZeroDivisionError):
-        run(ask_in(store, Scripted(lambda ask, attempt: ZeroDivisionError()), count=50))
+        run(ask_in(store, Scripted(fails(ZeroDivisionError())), count=50))
     assert list(store.failures()) == []
 
 
@@ -309,7 +240,7 @@ def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float)
         assert len(asyncio.all_tasks()) == 1
 
     run(main())
-    answered = {answer.key for answer in store.answers(["positive"])}
+    answered = {answer.key for answer in answers_in(store)}
     cut_off = store.recover()
     assert cut_off == len(provider.asked) - len(answered) <= 4
     assert store.spent().requests == provider.asked.total()
@@ -327,70 +258,3 @@ def test_progress_is_told_now_and_then_and_at_the_end(store: AnswerStore) -> Non
     assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
     assert (seen[-1].total, seen[-1].done) == (None, 401)
-
-
-def test_questions_are_taken_from_the_stream_as_they_are_needed(store: AnswerStore) -> None:
-    pulled = 0
-
-    def stream(llm: str):
-        nonlocal pulled
-        for ask in asks(5000, llm):
-            pulled += 1
-            yield ask
-
-    provider = Scripted(latency_s=0.1)
-    run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_requests=10)))
-    assert provider.asked.total() == 10
-    assert pulled < 2000
-
-
-def test_a_long_stretch_of_answered_questions_does_not_hold_up_the_others(store: AnswerStore) -> None:
-    beats = 0
-
-    async def beat() -> None:
-        nonlocal beats
-        while True:
-            beats += 1
-            await asyncio.sleep(0)
-
-    async def main() -> None:
-        heart = asyncio.create_task(beat())
-        assert (await ask_in(store, Scripted(concurrency=1), count=3000)).cached == 3000
-        heart.cancel()
-
-    for ask in asks(3000):
-        store.save_answer(StoredAnswer(ask.key, LlmReply("x"), None))
-    run(main())
-    assert beats >= 3000 // 256
-
-
-_MEMORY = """
-import asyncio, sys
-from pathlib import Path
-import importlib.util
-root = Path(sys.argv[1])
-for name in ("tests", "tests.llm_labeler"):
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, None, is_package=True))
-    module.__path__ = [str(root.parent if name == "tests" else root)]
-    sys.modules[name] = module
-from tests.llm_labeler.scripted_provider import AnswerStore, Scripted, ask_in
-class Forgetful(Scripted):
-    async def reply(self, ask):
-        said = await super().reply(ask)
-        self.asked.clear()
-        self.starts.clear()
-        return said
-for count in (500, 4000):
-    with AnswerStore.open(Path(sys.argv[2]) / str(count), create=True) as store:
-        print(asyncio.run(ask_in(store, Forgetful(concurrency=64), count=count)).done)
-    # Not getrusage: its peak is inherited from whoever started this process.
-    print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
-
-
-def test_memory_is_flat(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _MEMORY, str(Path(__file__).parent), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    few, peak_of_few, many, peak_of_many = map(int, done.stdout.split())
-    assert (few, many) == (500, 4000)
-    assert peak_of_many - peak_of_few < 3000, done.stdout

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed, Prices
-from llm_labeler.records import Ask, LlmReply, TokenUsage
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from llm_labeler.store.answers import AnswerStore
 from pairkit.app.errors import AuthError, ConfigError
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in, run
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, run
 
 
 class Billing:
@@ -81,7 +80,7 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
     spent = store.spent()
     assert spent == outcome.spent
     assert spent.requests == bill[0]
-    settled = {answer.key for answer in store.answers(["positive"])} | {f.key for f in store.failures()}
+    settled = {answer.key for answer in answers_in(store)} | {f.key for f in store.failures()}
     for server in servers:
         for number in range(40):
             if (ask := an_ask(number, server.provider.name)).key not in settled:
@@ -110,29 +109,18 @@ def test_no_bill_exceeds_its_budget_and_no_room_is_left_unused(tmp_path: Path, r
     assert runs / 3 < stopped < runs
 
 
-def test_sessions_share_one_budget(tmp_path: Path) -> None:
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        budget = BudgetSettings(max_requests=10)
-        first = run(ask_in(store, Scripted(), count=7, budget=budget))
-        second = run(ask_in(store, Scripted(), count=20, budget=budget))
-    assert (first.done, first.stopped_by) == (7, None)
-    assert (second.done, second.stopped_by) == (3, "max_requests")
-
-
-def test_what_a_session_learnt_of_a_server_holds_in_the_next(tmp_path: Path) -> None:
+def test_what_a_session_learnt_of_a_server_holds_in_the_next(store: AnswerStore) -> None:
     def dear(ask: Ask, attempt: int) -> LlmReply:
         return LlmReply("x", usage=TokenUsage(500, 100))
 
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        for _ in range(6):
-            run(ask_in(store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)))
-        assert store.spent().tokens == 5 * 600
+    for _ in range(6):
+        run(ask_in(store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)))
+    assert store.spent().tokens == 5 * 600
 
 
-def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> None:
+def test_a_free_llm_goes_on_when_the_others_money_is_spent(store: AnswerStore) -> None:
     paid, free = Scripted(name="paid"), Scripted(name="free", prices=Prices(0.0, 0.0), latency_s=1.0)
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        outcome = run(ask_in(store, paid, free, count=50, budget=BudgetSettings(max_cost=0.001)))
+    outcome = run(ask_in(store, paid, free, count=50, budget=BudgetSettings(max_cost=0.001)))
     assert outcome.stopped_by == "max_cost"
     assert free.asked.total() == 50
     assert 4 < paid.asked.total() < 10
@@ -140,14 +128,13 @@ def test_a_free_llm_goes_on_when_the_others_money_is_spent(tmp_path: Path) -> No
     assert outcome.spent.cost <= 0.001
 
 
-def test_one_huge_question_does_not_stop_the_small_ones(tmp_path: Path) -> None:
+def test_one_huge_question_does_not_stop_the_small_ones(store: AnswerStore) -> None:
     provider = Scripted(bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND)
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
+    outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))
     assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
 
 
-def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: Path) -> None:
+def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(store: AnswerStore) -> None:
     pulled = 0
 
     def stream(llm: str):
@@ -157,8 +144,7 @@ def test_money_that_is_all_spent_does_not_read_the_stream_to_its_end(tmp_path: P
             yield an_ask(number, llm)
 
     provider = Scripted(answer_at_once, concurrency=2)
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
+    run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
     assert not provider.asked
     assert pulled < 3000
 
@@ -175,21 +161,20 @@ class Dying(Scripted):
         return LlmReply("x", usage=ACTUAL)
 
 
-def test_what_a_dead_llm_held_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_what_a_dead_llm_held_does_not_stop_the_others(store: AnswerStore) -> None:
     dead, alive = Dying(name="dead"), Scripted(name="alive", latency_s=1.0)
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        budget = BudgetSettings(max_tokens=2000)
-        outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))
-        assert isinstance(outcome.problems["dead"], AuthError)
-        assert outcome.stopped_by == "max_tokens"
-        assert outcome.spent == store.spent()  # the call that was cut off counts at its bound
-        assert outcome.spent.estimated == 1
+    budget = BudgetSettings(max_tokens=2000)
+    outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))
+    assert isinstance(outcome.problems["dead"], AuthError)
+    assert outcome.stopped_by == "max_tokens"
+    assert outcome.spent == store.spent()  # the call that was cut off counts at its bound
+    assert outcome.spent.estimated == 1
     # 200 for the two answers, 150 for the call that was cut off: the rest is the other's, to the last call
     assert alive.asked.total() == 16
 
 
 def test_a_call_that_can_not_be_written_down_holds_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = AnswerStore.begin
 
@@ -200,8 +185,7 @@ def test_a_call_that_can_not_be_written_down_holds_no_room(
 
     monkeypatch.setattr(AnswerStore, "begin", fails_for_one)
     dead, alive = Scripted(name="dead"), Scripted(name="alive")
-    with AnswerStore.open(tmp_path / "store.sqlite", create=True) as store:
-        budget = BudgetSettings(max_requests=10)
-        outcome = run(ask_in(store, dead, alive, count=10, budget=budget, keep_going=True))
+    budget = BudgetSettings(max_requests=10)
+    outcome = run(ask_in(store, dead, alive, count=10, budget=budget, keep_going=True))
     assert list(outcome.problems) == ["dead"]
     assert (alive.asked.total(), outcome.stopped_by) == (10, None)

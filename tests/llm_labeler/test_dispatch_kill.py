@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Ask, LlmReply, StoredAnswer
-from llm_labeler.store.answers import AnswerStore
+from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.records import Ask, CallFailed, LlmReply, StoredAnswer
 from tests import forked
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, ask_in
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in
 
 COUNT = 400
 
@@ -50,7 +49,7 @@ def label(path: Path, journal: Path, kill_at: int | None) -> bool:
 
 def kept(path: Path) -> list[StoredAnswer]:
     with AnswerStore.open(path) as store:
-        return list(store.answers(["positive"]))
+        return answers_in(store)
 
 
 def asked(journal: Path) -> list[str]:

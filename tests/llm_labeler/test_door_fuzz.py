@@ -12,10 +12,9 @@ import pytest
 
 from benchmarks.mutated import mutated
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
-from llm_labeler.clients.provider import CallFailed
+from llm_labeler.dispatch.answers import SubmittedBatch
 from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
-from llm_labeler.records import LlmReply, TokenUsage
-from llm_labeler.store.answers import SubmittedBatch
+from llm_labeler.records import CallFailed, LlmReply, TokenUsage
 from pairkit.app.errors import BadReply
 from pairkit.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
@@ -28,27 +27,23 @@ JUNK: list[Any] = [
     *("", "x", "\ud800", "\udfff\ud800", "\0", "\n\r\x1b[2J", "9" * 400, "[" * 5000, "é" * 3000, "NaN", "-1"),
     *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
 ]
+MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "1. a"}], "refusal": None}
+FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
 REPLY = {
     "id": "c",
     "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": [{"type": "text", "text": "1. a"}], "refusal": None},
-            "finish_reason": "stop",
-        }
-    ],
+    "error": FAULT,
     "usage": {"prompt_tokens": 1, "completion_tokens": 2},
-    "error": {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}},
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
 }
-ERROR = {"error": {**REPLY["error"], "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}  # type: ignore[dict-item]
+ERROR = {"error": {**FAULT, "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}
 MODELS = {"object": "list", "data": [{"id": "a"}, {"id": "b"}]}
 BATCH = {
     "id": "b",
     "status": "completed",
-    "metadata": {"tag": "t"},
     "output_file_id": "f",
     "error_file_id": "g",
+    "metadata": {"tag": "t"},
     "errors": {"data": [{"message": "m"}]},
 }
 LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "error": None}

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,6 @@ from llm_labeler.judging.ensemble import cast_votes
 from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
-from pairkit.reviews.agreement import nominal_alpha
-from tests.llm_labeler.simulated_judges import classes, judgements
 from tests.support.linear import assert_linear
 
 SETTINGS = EnsembleSettings(min_items=50)
@@ -60,29 +57,7 @@ def test_who_contradicts_itself_abstains() -> None:
     assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
 
 
-@given(ANY_VOTES)
-def test_one_candidate_and_all_are_read_alike(said: list[JudgeVote]) -> None:
-    of_one = [vote for vote in said if vote.candidate_id == "0"]
-    ballots = collect(of_one)
-    row = ballots.votes[0].tolist() if of_one else []
-    seen = {name: CLASSES[vote] for name, vote in zip(ballots.names, row, strict=True) if vote >= 0}
-    assert cast_votes(of_one) == seen
-
-
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
-
-
-def crowdkit_fit(said: list[JudgeVote]) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """Accuracies and posteriors as crowd-kit finds them."""
-    aggregation = pytest.importorskip("crowdkit.aggregation")
-    pandas = pytest.importorskip("pandas")
-    sure = [(v.candidate_id, v.judge, v.vote) for v in said if v.vote != "unsure"]
-    frame = pandas.DataFrame(sure, columns=["task", "worker", "label"])
-    # Its bound may shrink in the first rounds, and it would stop there: run all rounds.
-    oracle = aggregation.OneCoinDawidSkene(n_iter=60, tol=-1)
-    posterior = oracle.fit_predict_proba(frame)
-    skills = oracle.skills_.to_dict()
-    return skills, {task: row[list(CLASSES)].tolist() for task, row in posterior.iterrows()}
 
 
 FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
@@ -95,26 +70,6 @@ def test_accuracies_are_those_that_crowdkit_found() -> None:
     assert dict(zip(ballots.names, found, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
 
 
-@pytest.mark.slow  # crowd-kit takes seconds to load
-@pytest.mark.filterwarnings("ignore")  # crowd-kit's, of pandas
-@pytest.mark.parametrize(("seed", "unsure", "leave_out"), [(1, 0.0, False), (2, 0.15, False), (3, 0.1, True)])
-def test_the_fit_is_crowdkits(seed: int, unsure: float, leave_out: bool) -> None:
-    said = judgements(classes(100, PRIOR, seed), FIVE, seed, unsure=unsure, leave_out=leave_out)
-    accuracy, posterior = crowdkit_fit(said)
-    ballots = collect(said)
-    ours = fit(ballots, smoothing=0.0, tolerance=1e-10)
-    assert ours.converged
-    assert dict(zip(ballots.names, ours.accuracy.tolist(), strict=True)) == pytest.approx(accuracy, abs=1e-4)
-    rows = {tuple(vote): p for vote, p in zip(ballots.votes.tolist(), ours.posterior.tolist(), strict=True)}
-    by_candidate: dict[str, list[JudgeVote]] = {}
-    for vote in said:
-        by_candidate.setdefault(vote.candidate_id, []).append(vote)
-    for id_, expected in posterior.items():
-        cast = cast_votes(by_candidate[id_])
-        ballot = tuple(CLASSES.index(cast[name]) if name in cast else -1 for name in ballots.names)
-        assert rows[ballot] == pytest.approx(expected, abs=2e-4)
-
-
 @pytest.mark.parametrize("leave_out", [False, True])
 def test_accuracies_of_simulated_judges_are_found(leave_out: bool) -> None:
     truth = classes(6000, PRIOR, 5)
@@ -123,35 +78,6 @@ def test_accuracies_of_simulated_judges_are_found(leave_out: bool) -> None:
     assert judges.reason is None
     assert {name: judge.accuracy for name, judge in judges.by_name.items()} == pytest.approx(SKILLS, abs=0.03)
     assert [judges.prior[name] for name in CLASSES] == pytest.approx(PRIOR, abs=0.03)
-
-
-def test_weighing_judges_beats_counting_them() -> None:
-    truth = classes(2000, (1, 1, 1), 6)
-    said = judgements(truth, {"ann": 0.95, "bob": 0.5, "eve": 0.5, "max": 0.5}, 6)
-    judges = fit_judges(said, SETTINGS)
-    by_candidate: dict[str, dict[str, Vote]] = {}
-    for vote in said:
-        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.vote
-    right = Counter[str]()
-    for id_, cast in by_candidate.items():
-        right["weighed"] += CLASSES[int(np.argmax(judges.belief(cast)))] == truth[id_]
-        right["counted"] += Counter(cast.values()).most_common(1)[0][0] == truth[id_]
-    assert right["weighed"] > 0.9 * len(truth)
-    assert right["counted"] < 0.87 * len(truth)
-
-
-def test_beliefs_are_calibrated() -> None:
-    truth = classes(6000, PRIOR, 9)
-    said = judgements(truth, SKILLS, 9)
-    judges = fit_judges(said, SETTINGS)
-    by_candidate: dict[str, dict[str, Vote]] = {}
-    for vote in said:
-        by_candidate.setdefault(vote.candidate_id, {})[vote.judge] = vote.vote
-    beliefs = [(judges.belief(cast)[0], truth[id_] == "same") for id_, cast in by_candidate.items()]
-    for low in (0.0, 0.25, 0.5, 0.75):
-        inside = [(p, same) for p, same in beliefs if low <= p < low + 0.25 or low == 0.75 <= p]
-        if len(inside) >= 200:
-            assert np.mean([p for p, _ in inside]) == pytest.approx(np.mean([s for _, s in inside]), abs=0.06)
 
 
 @settings(max_examples=40)
@@ -188,10 +114,6 @@ def test_too_little_falls_back_to_the_majority(said: list[JudgeVote], words: str
     assert words in judges.reason
 
 
-def test_enough_does_not_fall_back() -> None:
-    assert fit_judges(votes_of(*["sss"] * 50), SETTINGS).reason is None
-
-
 def test_an_estimate_that_does_not_settle_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llm_labeler.judging.judges._MOST_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
@@ -215,29 +137,6 @@ def test_figures_of_the_majority_by_hand() -> None:
 # -- agreement ---------------------------------------------------------------------------------------------
 
 
-def test_alpha_of_the_textbook() -> None:
-    """Three coders, 15 units, many blanks: nominal alpha 0.691."""
-    coders = ["*****34121133*3", "1*213343*******", "**21344*21133*4"]
-    tally = np.array([[sum(coder[u] == value for coder in coders) for value in "1234"] for u in range(15)])
-    assert nominal_alpha(tally) == pytest.approx(0.691, abs=5e-4)
-    distinct, counts = np.unique(tally, axis=0, return_counts=True)
-    assert nominal_alpha(distinct, counts) == pytest.approx(nominal_alpha(tally))
-
-
-def test_alpha_at_its_ends() -> None:
-    assert nominal_alpha(np.array([[3, 0, 0], [0, 3, 0]])) == 1
-    assert nominal_alpha(np.array([[3, 0, 0], [3, 0, 0]])) is None  # one class: no chance to differ
-    assert nominal_alpha(np.array([[1, 0, 0], [0, 1, 0]])) is None  # nobody to agree with
-    worse = nominal_alpha(np.array([[1, 1], [1, 1], [1, 1]]))
-    assert worse is not None
-    assert worse < 0
-
-
-def test_unrelated_judges_agree_by_chance_only() -> None:
-    judges = fit_judges(judgements(classes(3000, (1, 1, 1), 3), dict.fromkeys("abc", 1 / 3), 3), SETTINGS)
-    assert judges.alpha == pytest.approx(0, abs=0.05)
-
-
 def _judgements_of(items: int) -> list[JudgeVote]:
     return judgements(classes(items, PRIOR, 4), SKILLS | {"max": 0.7}, 4, unsure=0.05)
 
@@ -247,6 +146,28 @@ def test_fitting_takes_linear_time() -> None:
     assert_linear(lambda said: fit_judges(iter(said), SETTINGS), _judgements_of, 10_000)
 
 
-@pytest.mark.slow
-def test_a_million_judgements_fit() -> None:
-    assert fit_judges(_judgements_of(250_000), SETTINGS).method == "dawid-skene"
+def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
+    """True classes of n candidates."""
+    chance = random.Random(seed)
+    return {f"{k:016x}": chance.choices(CLASSES, prior)[0] for k in range(n)}
+
+
+def judgements(
+    truth: Mapping[str, Vote],
+    accuracy: Mapping[str, float],
+    seed: int,
+    *,
+    unsure: float = 0.0,
+    leave_out: bool = False,
+) -> list[JudgeVote]:
+    """What judges say; `leave_out` has each candidate proposed, and so not judged, by one of them in turn."""
+    chance = random.Random(seed)
+    said = []
+    for place, (id_, right) in enumerate(truth.items()):
+        for number, (judge, skill) in enumerate(accuracy.items()):
+            wrong = [name for name in CLASSES if name != right]
+            vote: Vote = right if chance.random() < skill else chance.choice(wrong)
+            if leave_out and place % len(accuracy) == number:
+                continue
+            said.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
+    return said

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judge, Judges
-from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
+from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
@@ -138,84 +137,20 @@ def test_weighted_falls_back_to_shares_of_votes() -> None:
         assert one("weighted", "positive", "so", fitted, min_confidence=0.5).reason == "undecided"
 
 
-def test_votes_are_kept_by_name_of_judge() -> None:
-    assert [vote.judge for vote in one("union", "positive", "so?").votes] == ["j0", "j1", "j2"]
+CANDIDATES = st.lists(st.tuples(st.sampled_from(POLARITIES), st.text("sou?", max_size=4)), max_size=6)
 
 
-# -- what holds of all --------------------------------------------------------------------------------------
-
-LETTERS = st.text("sou?", max_size=4)
-SETTINGS = st.builds(
-    EnsembleSettings,
-    strategy=st.sampled_from(STRATEGIES),
-    unrelated_is_negative=st.booleans(),
-    reversed_pairs=st.sampled_from(["drop", "swap"]),
-    min_confidence=st.floats(0, 1),
-)
-FITTED = st.one_of(
-    st.none(),
-    st.builds(
-        lambda a, prior: judges(
-            tuple(p / sum(prior) for p in prior), **{f"j{n}": share for n, share in enumerate(a)}
-        ),
-        st.lists(st.floats(0.02, 0.98), min_size=4, max_size=4),
-        st.tuples(*[st.floats(0.05, 1)] * 3),
-    ),
-)
-CANDIDATES = st.lists(
-    st.tuples(
-        st.sampled_from(["positive", "negative"]), st.sets(st.sampled_from("abc"), min_size=1), LETTERS
-    ),
-    max_size=6,
-)
-
-
-@given(CANDIDATES, SETTINGS, FITTED, st.randoms(use_true_random=False))
+@given(CANDIDATES, st.sampled_from(STRATEGIES), st.booleans(), st.randoms(use_true_random=False))
 def test_each_comes_back_once_whatever_the_order(
-    given_: list[tuple[Polarity, set[str], str]],
-    settings: EnsembleSettings,
-    fitted: Judges | None,
-    order: random.Random,
+    drawn: list[tuple[Polarity, str]], strategy: str, is_fitted: bool, order: random.Random
 ) -> None:
-    all_ = [candidate(p, *sorted(llms), words=str(n)) for n, (p, llms, _) in enumerate(given_)]
-    votes = {c.candidate_id: cast(letters, c) for c, (_, _, letters) in zip(all_, given_, strict=True)}
-    pairs = label(all_, votes, settings, fitted)
-    assert [pair.candidate for pair in pairs] == all_
+    settings, fitted = EnsembleSettings(strategy=strategy), judges() if is_fitted else None
+    candidates = [candidate(polarity, words=str(n)) for n, (polarity, _) in enumerate(drawn)]
+    votes = {c.candidate_id: cast(letters, c) for c, (_, letters) in zip(candidates, drawn, strict=True)}
+    pairs = label(candidates, votes, settings, fitted)
+    assert [pair.candidate for pair in pairs] == candidates
     assert all(0 <= pair.label <= 1 for pair in pairs)
-    shuffled, turned = list(all_), {id_: list(said) for id_, said in votes.items()}
-    for sequence in (shuffled, *turned.values()):
+    for sequence in (shuffled := [*candidates], *votes.values()):
         order.shuffle(sequence)
-    again = {pair.candidate: pair for pair in label(shuffled, turned, settings, fitted)}
+    again = {pair.candidate: pair for pair in label(shuffled, votes, settings, fitted)}
     assert [again[pair.candidate] for pair in pairs] == pairs
-
-
-@given(st.sampled_from(["positive", "negative"]), LETTERS.filter(lambda x: len(x) < 4), SETTINGS, FITTED)
-def test_one_more_same_from_a_good_judge_never_lowers_the_label(
-    polarity: Polarity, letters: str, settings: EnsembleSettings, fitted: Judges | None
-) -> None:
-    added = fitted.by_name[f"j{len(letters)}"].accuracy if fitted else 1
-    if added > 1 / 3:
-        chosen = settings.model_dump() | {"strategy": settings.strategy}
-        before = one(polarity=polarity, letters=letters, fitted=fitted, **chosen)
-        after = one(polarity=polarity, letters=letters + "s", fitted=fitted, **chosen)
-        assert after.label >= before.label - 1e-12
-
-
-@pytest.mark.parametrize(("strategy", "n"), list(product(["vote", "weighted"], [1, 2, 3])))
-def test_unanimous_judges_decide(strategy: str, n: int) -> None:
-    good = judges(j0=0.9, j1=0.8, j2=0.7)
-    decided: dict[tuple[Polarity, str], str | None] = {
-        ("positive", "s"): None,
-        ("positive", "o"): "outvoted",
-        ("positive", "u"): "outvoted",
-        ("negative", "s"): "outvoted",
-        ("negative", "o"): None,
-        ("negative", "u"): None,
-    }
-    for (polarity, letter), reason in decided.items():
-        for fitted in (good, None):
-            assert one(strategy, polarity, letter * n + "?", fitted).reason == reason
-
-
-def test_every_vote_is_tried_above() -> None:
-    assert set(WORDS.values()) == set(VOTES)

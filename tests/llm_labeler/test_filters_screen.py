@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.parsing.filters import screen
+from llm_labeler.parsing.filters import Screened, screen
 from llm_labeler.parsing.scripts import fold
-from llm_labeler.records import AskKey, Candidate, Item, Task, Text
+from llm_labeler.records import AskKey, Item, Task, Text
 from llm_labeler.settings import FilterSettings
 
 TEXT = Text.of("A man plays a guitar.", 1)
@@ -22,85 +22,48 @@ def answer(llm: str, task: Task, *items: str | Item, prompt: str = "p") -> Answe
     return key, [item if isinstance(item, Item) else Item(item) for item in items]
 
 
-def test_every_item_becomes_a_proposal() -> None:
-    screened = screen(
-        TEXT,
-        [answer("b", "positive", Item("Sure!", "preamble"), "Someone plays a guitar.", TEXT.text)],
-        DEFAULT,
-    )
-    assert [(p.llm, p.candidate, p.reason) for p in screened.proposals] == [
-        ("b", "Sure!", "preamble"),
-        ("b", "Someone plays a guitar.", None),
-        ("b", TEXT.text, "copy"),
-    ]
-    assert screened.candidates == (
-        Candidate(TEXT.text_id, "Someone plays a guitar.", "positive", ("b",), ("p",)),
-    )
+def screened(*answers: Answer) -> Screened:
+    return screen(TEXT, answers, DEFAULT)
 
 
 def test_one_candidate_of_several_llms_has_them_all_for_sources() -> None:
-    screened = screen(
-        TEXT,
-        [
-            answer("llama", "positive", "someone plays a guitar", prompt="q"),
-            answer("chatgpt", "positive", "Someone plays a guitar."),
-            answer("chatglm", "positive", "SOMEONE plays a guitar!"),
-        ],
-        DEFAULT,
+    found = screened(
+        answer("llama", "positive", "someone plays a guitar", prompt="q"),
+        answer("chatgpt", "positive", "Someone plays a guitar."),
+        answer("chatglm", "positive", Item("Sure!", "preamble"), "SOMEONE plays a guitar!"),
     )
-    (candidate,) = screened.candidates
+    (candidate,) = found.candidates
     assert candidate.candidate == "SOMEONE plays a guitar!"  # chatglm is the first by name
-    assert candidate.llms == ("chatglm", "chatgpt", "llama")
-    assert candidate.prompt_hashes == ("p", "q")
-    assert [proposal.reason for proposal in screened.proposals] == [None, None, None]
+    assert (candidate.llms, candidate.prompt_hashes) == (("chatglm", "chatgpt", "llama"), ("p", "q"))
+    assert [proposal.reason for proposal in found.proposals] == ["preamble", None, None, None]
 
 
 def test_a_repeat_of_one_llm_is_none() -> None:
-    screened = screen(
-        TEXT,
-        [
-            answer("a", "positive", "Someone plays a guitar.", "someone plays a guitar"),
-            answer("a", "positive", "Someone plays a guitar!", prompt="q"),
-        ],
-        DEFAULT,
+    found = screened(
+        answer("a", "positive", "Someone plays a guitar.", "someone plays a guitar"),
+        answer("a", "positive", "Someone plays a guitar!", prompt="q"),
     )
-    assert [proposal.reason for proposal in screened.proposals] == [None, "repeated", "repeated"]
-    assert [(c.llms, c.prompt_hashes) for c in screened.candidates] == [(("a",), ("p", "q"))]
+    assert [proposal.reason for proposal in found.proposals] == [None, "repeated", "repeated"]
+    assert [(c.llms, c.prompt_hashes) for c in found.candidates] == [(("a",), ("p", "q"))]
 
 
 def test_what_is_said_to_be_both_is_neither() -> None:
-    screened = screen(
-        TEXT,
-        [
-            answer("a", "positive", "Someone strums a guitar.", "A guy plays a guitar."),
-            answer(
-                "b",
-                "negative",
-                "someone strums a guitar",
-                "Someone strums a guitar!",
-                "Nobody plays a guitar.",
-            ),
-        ],
-        DEFAULT,
+    strums, strums_too = "someone strums a guitar", "Someone strums a guitar!"
+    found = screened(
+        answer("a", "positive", "Someone strums a guitar.", "A guy plays a guitar."),
+        answer("b", "negative", strums, strums_too, "Nobody plays a guitar."),
     )
-    assert [p.reason for p in screened.proposals] == [
-        "both_polarities",
-        None,
-        "both_polarities",
-        "both_polarities",
-        None,
-    ]
-    assert [(c.candidate, c.polarity) for c in screened.candidates] == [
-        ("A guy plays a guitar.", "positive"),
-        ("Nobody plays a guitar.", "negative"),
-    ]
+    both = "both_polarities"
+    assert [p.reason for p in found.proposals] == [both, None, both, both, None]
+    kept = [("A guy plays a guitar.", "positive"), ("Nobody plays a guitar.", "negative")]
+    assert [(c.candidate, c.polarity) for c in found.candidates] == kept
 
 
 def test_a_failed_negative_does_not_cost_a_good_positive() -> None:
     near = "The man played a guitar."
-    screened = screen(TEXT, [answer("a", "positive", near), answer("b", "negative", near)], DEFAULT)
-    assert [proposal.reason for proposal in screened.proposals] == [None, "near_copy"]
-    assert [candidate.polarity for candidate in screened.candidates] == ["positive"]
+    found = screened(answer("a", "positive", near), answer("b", "negative", near))
+    assert [proposal.reason for proposal in found.proposals] == [None, "near_copy"]
+    assert [candidate.polarity for candidate in found.candidates] == ["positive"]
 
 
 def test_answers_to_other_questions_are_a_mistake() -> None:
@@ -143,22 +106,22 @@ answers = st.lists(st.tuples(keys, items), max_size=8)
 def test_nothing_is_lost_and_order_changes_nothing(
     given_answers: list[Answer], chance: random.Random
 ) -> None:
-    screened = screen(TEXT, given_answers, DEFAULT)
-    assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in screened.proposals) == Counter(
-        (key.llm, key.task, key.prompt_hash, item.text) for key, found in given_answers for item in found
+    found = screened(*given_answers)
+    assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in found.proposals) == Counter(
+        (key.llm, key.task, key.prompt_hash, item.text) for key, items_ in given_answers for item in items_
     )
     shuffled = list(given_answers)
     chance.shuffle(shuffled)
-    assert screen(TEXT, shuffled, DEFAULT) == screened
+    assert screened(*shuffled) == found
 
-    kept = [p for p in screened.proposals if p.reason is None]
+    kept = [p for p in found.proposals if p.reason is None]
     # Each that is kept is a source of just one candidate, and each source of a candidate is kept once.
     assert sorted((p.llm, p.polarity, fold(p.candidate)) for p in kept) == sorted(
-        (llm, c.polarity, fold(c.candidate)) for c in screened.candidates for llm in c.llms
+        (llm, c.polarity, fold(c.candidate)) for c in found.candidates for llm in c.llms
     )
-    positives = {fold(c.candidate) for c in screened.candidates if c.polarity == "positive"}
-    negatives = {fold(c.candidate) for c in screened.candidates if c.polarity == "negative"}
+    positives = {fold(c.candidate) for c in found.candidates if c.polarity == "positive"}
+    negatives = {fold(c.candidate) for c in found.candidates if c.polarity == "negative"}
     assert not positives & negatives
-    assert len(positives) + len(negatives) == len(screened.candidates)
+    assert len(positives) + len(negatives) == len(found.candidates)
     assert fold(TEXT.text) not in positives | negatives
-    assert all(c.candidate in {p.candidate for p in kept} for c in screened.candidates)
+    assert all(c.candidate in {p.candidate for p in kept} for c in found.candidates)

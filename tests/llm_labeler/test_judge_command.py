@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from llm_labeler.clients.provider import CallFailed
+from llm_labeler.records import CallFailed
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.dataset.reader import read_pairs
 

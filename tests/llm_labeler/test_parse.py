@@ -5,7 +5,7 @@ import json
 import pytest
 
 from llm_labeler.parsing.answer import REASONS, parse_answer
-from llm_labeler.records import Item
+from llm_labeler.records import Ending, Item, ending_of
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -26,39 +26,25 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
 @pytest.mark.parametrize(
     "raw",
     [
-        f"1. {ONE}\n2. {TWO}\n3. {THREE}",
         f"1.{ONE}\n2.{TWO}\n3.{THREE}",
-        f"1) {ONE}\n2) {TWO}\n3) {THREE}",
-        f"(1) {ONE}\n(2) {TWO}\n(3) {THREE}",
         f"[1] {ONE}\n[2] {TWO}\n[3] {THREE}",
-        f"1: {ONE}\n2: {TWO}\n3: {THREE}",
         f"1 - {ONE}\n2 - {TWO}\n3 - {THREE}",
         f"１、{ONE}\n２、{TWO}\n３、{THREE}",
-        f"（1）{ONE}\n（2）{TWO}\n（3）{THREE}",
         f"①{ONE}\n②{TWO}\n③{THREE}",
         f"❶ {ONE}\n❷ {TWO}\n❸ {THREE}",
         f"1️⃣ {ONE}\n2️⃣ {TWO}\n3️⃣ {THREE}",
-        f"1. {ONE}\n2) {TWO}\n3: {THREE}",
-        f"1. {ONE}\n- {TWO}\n* {THREE}",
         f"1. {ONE}\n1. {TWO}\n1. {THREE}",
         f"1. {ONE}\r\n\r\n2. {TWO}\r\n\r\n3. {THREE}\r\n",
         f"   1. {ONE}\n   2. {TWO}\n   3. {THREE}",
         f"> 1. {ONE}\n> 2. {TWO}\n> 3. {THREE}",
-        f"a) {ONE}\nb) {TWO}\nc) {THREE}",
         f"A. {ONE}\nB. {TWO}\nC. {THREE}",
         f"i. {ONE}\nii. {TWO}\niii. {THREE}",
         f"I) {ONE}\nII) {TWO}\nIII) {THREE}",
-        f"- {ONE}\n- {TWO}\n- {THREE}",
-        f"* {ONE}\n* {TWO}\n* {THREE}",
-        f"• {ONE}\n• {TWO}\n• {THREE}",
         f"•{ONE}\n•{TWO}\n•{THREE}",
         f"- [ ] {ONE}\n- [x] {TWO}\n- [ ] {THREE}",
         f"- 1. {ONE}\n- 2. {TWO}\n- 3. {THREE}",
-        f"**1.** {ONE}\n**2.** {TWO}\n**3.** {THREE}",
         f"1. **{ONE}**\n2. *{TWO}*\n3. __{THREE}__",
-        f"**1. {ONE}**\n**2. {TWO}**\n**3. {THREE}**",
         f"### 1. {ONE}\n### 2. {TWO}\n### 3. {THREE}",
-        f"Sentence 1: {ONE}\nSentence 2: {TWO}\nSentence 3: {THREE}",
         f"Synonymous sentence 1: {ONE}\nSynonymous sentence 2: {TWO}\nSynonymous sentence 3: {THREE}",
         f"1. Antonym sentence: {ONE}\n2. Antonym sentence: {TWO}\n3. Antonym sentence: {THREE}",
         f"**Option 1:** {ONE}\n**Option 2:** {TWO}\n**Option 3:** {THREE}",
@@ -68,8 +54,6 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
         f'"{ONE}"\n"{TWO}"\n"{THREE}"',
         f'"{ONE}", "{TWO}", "{THREE}"',
-        f"{ONE}\n{TWO}\n{THREE}",
-        f"{ONE}\n\n{TWO}\n\n{THREE}",
         f"{ONE}\n---\n{TWO}\n---\n{THREE}",
         f"Output: 1. {ONE}\n2. {TWO}\n3. {THREE}",
         f"Output:\n1. {ONE}\n2. {TWO}\n3. {THREE}",
@@ -79,26 +63,18 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
         f"{ONE}<br>{TWO}<br/>{THREE}",
         f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
-        f'["{ONE}", "{TWO}", "{THREE}"]',
         f"['{ONE}', '{TWO}', '{THREE}',]",
         f"[“{ONE}”, “{TWO}”, “{THREE}”]",
         f'["{ONE}", "{TWO}", "{THREE}"',
         f'["1. {ONE}", "2. {TWO}", "3. {THREE}"]',
-        f'{{"sentences": ["{ONE}", "{TWO}", "{THREE}"]}}',
         f'{{"1": "{ONE}", "2": "{TWO}", "3": "{THREE}"}}',
         f'{{"sentence_1": "{ONE}", "sentence_2": "{TWO}", "sentence_3": "{THREE}"}}',
-        f'[{{"text": "{ONE}"}}, {{"text": "{TWO}"}}, {{"text": "{THREE}"}}]',
         f'{{"sentence": "{ONE}"}}\n{{"sentence": "{TWO}"}}\n{{"sentence": "{THREE}"}}',
         f"{{'output': ['{ONE}', '{TWO}', '{THREE}']}}",
         f'{{"output": "1. {ONE}\\n2. {TWO}\\n3. {THREE}"}}',
         f'"[\\"{ONE}\\", \\"{TWO}\\", \\"{THREE}\\"]"',
-        f'```json\n["{ONE}", "{TWO}", "{THREE}"]\n```',
         f'("{ONE}", "{TWO}", "{THREE}")',
-        f"| # | Sentence |\n|---|---|\n| 1 | {ONE} |\n| 2 | {TWO} |\n| 3 | {THREE} |",
         f"{TEXT} -> {ONE}\n{TEXT} -> {TWO}\n{TEXT} -> {THREE}",
-        f"1. {TEXT} → {ONE}\n2. {TEXT} → {TWO}\n3. {TEXT} → {THREE}",
-        f"1. {ONE}\n2. {TWO}\n3. {THREE}</s>",
-        f"1. {ONE}\n2. {TWO}\n3. {THREE}<|im_end|>",
         f"<|assistant|>\n1. {ONE}\n2. {TWO}\n3. {THREE}<|endoftext|>",
         f"[/INST] 1. {ONE}\n2. {TWO}\n3. {THREE} [/INST]",
         f"\ufeff1. {ONE}\u200b\n2. {TWO}\n3. {THREE}",
@@ -106,7 +82,7 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}",
     ],
 )
-def test_three_sentences_of_any_shape(raw: str) -> None:
+def test_three_sentences_of_further_shapes(raw: str) -> None:
     assert kept(raw) == [ONE, TWO, THREE]
 
 
@@ -375,3 +351,33 @@ def test_words_that_a_sentence_quotes_are_no_sentence() -> None:
 def test_semicolons_that_part_items_go_in_any_width() -> None:
     assert kept(f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT) == [ZH_ONE[:-1], ZH_TWO]
     assert kept("1. Someone plays the guitar;\n2. He plays;") == ["Someone plays the guitar", "He plays"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (
+            "complete",
+            "stop STOP end_turn eos_token stop_sequence COMPLETE endTurn FINISH_REASON_STOP reason_stop",
+        ),
+        (
+            "cut",
+            "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit"
+            " CONTINUATION",
+        ),
+        ("refused", "refusal"),
+        (
+            "filtered",
+            "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened ESCALATION",
+        ),
+        ("failed", "error ERROR abort network_error cancelled MALFORMED_FUNCTION_CALL"),
+        ("unknown", "tool_calls function_call tool_use OTHER FINISH_REASON_UNSPECIFIED null pause_turn 停止"),
+    ],
+)
+def test_words_of_many_servers(ending: Ending, words: str) -> None:
+    assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
+
+
+@pytest.mark.parametrize("finish", ["", " ", "stop now", "x" * 100_000, "\ud800"])
+def test_only_known_words_are_known(finish: str) -> None:
+    assert ending_of(finish) == "unknown"

@@ -175,7 +175,7 @@ rubble = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_s
 anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(
     anything,
     st.one_of(st.just(TEXT), anything),
@@ -195,7 +195,7 @@ def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) 
         item.text.encode()  # it can be stored
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
 def test_what_was_found_is_found_again(raw: str) -> None:

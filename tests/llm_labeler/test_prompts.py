@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.prompts import Template, load_template
 from llm_labeler.records import POLARITIES, Text
+from llm_labeler.runs.prompts import Template, load_template
+from llm_labeler.runs.run_folder import RUN_FILE, TEXTS_FILE, RunRecord, load_run, save_run
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import LabelSettings, PromptSettings
-from llm_labeler.store.run_folder import RunRecord
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
 
 BOTH = POLARITIES
 
@@ -103,16 +105,50 @@ def test_templates_of_ones_own(tmp_path: Path) -> None:
         ("a.toml", "positive = 1", "expected texts"),
         ("a.toml", "positive = ", "not readable"),
         ("a.toml", 'other = "{text}"', "expected texts"),
+        ("papr", None, "no such template"),
     ],
 )
-def test_unusable_templates(tmp_path: Path, name: str, content: str, says: str) -> None:
+def test_unusable_templates(tmp_path: Path, name: str, content: str | None, says: str) -> None:
     path = tmp_path / name
-    path.write_text(content)
+    if content is not None:
+        path.write_text(content)
     with pytest.raises(ConfigError, match=says.replace("{", r"\{")) as caught:
         load_template(PromptSettings(template=str(path)))
     assert str(path) in str(caught.value)
 
 
-def test_no_such_template() -> None:
-    with pytest.raises(ConfigError, match="no such template"):
-        load_template(PromptSettings(template="papr"))
+KEPT_TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
+
+
+def a_record(**settings: object) -> RunRecord:
+    found = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
+    template = load_template(PromptSettings(template="hardened"))
+    return RunRecord(found, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
+
+
+def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Path) -> None:
+    record = a_record(size=4, filters={"min_differing_words": 5})
+    save_run(tmp_path, record, KEPT_TEXTS)
+    assert load_run(tmp_path) == (record, KEPT_TEXTS)
+    for name in (RUN_FILE, TEXTS_FILE):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_the_answers_that_a_run_is_made_from() -> None:
+    record = a_record(prompt={"polarities": ["negative"]}, size=4)
+    task = GenerationTask(record)
+    (ask,) = task.asks([Text.of("One.", 1)], "wordnet")
+    assert (ask.key.llm, ask.key.task, ask.key.parameters) == ("wordnet", "negative", "d")
+    assert ask.key.prompt_hash == record.template.prompt_hash(4, "negative")
+    assert task.is_of_run(ask.key)
+    for other in ({"llm": "x"}, {"task": "positive"}, {"prompt_hash": "h"}, {"parameters": "e"}):
+        assert not task.is_of_run(replace(ask.key, **other))
+    assert set(record.prompts) == {"system", "negative"}
+
+
+def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not a working folder"):
+        load_run(tmp_path)
+    (tmp_path / RUN_FILE).write_text('{"settings": {"size": 0}}')
+    with pytest.raises(DataError, match="damaged"):
+        load_run(tmp_path)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
 
 from llm_labeler.clients.function import FunctionProvider
 from llm_labeler.clients.llms import build
-from llm_labeler.clients.provider import CallFailed
-from llm_labeler.records import Ask, LlmReply, Message, TokenUsage
+from llm_labeler.records import Ask, CallFailed, LlmReply, Message, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.llm_labeler.llm_server import an_ask
@@ -60,16 +58,6 @@ def test_it_is_told_all_that_a_server_would_be() -> None:
     assert seen == ["Be brief.\n\nWrite."]
     provider = FunctionProvider("mine", ENTRY, answer)
     assert provider.bound(ask) == TokenUsage(len("Be brief.\n\nWrite."), 512)
-
-
-def test_as_many_at_a_time_as_its_entry_says() -> None:
-    together = threading.Barrier(2, timeout=60)  # broken, unless two calls are under way at once
-
-    def answer(prompt: str) -> str:
-        together.wait()
-        return prompt
-
-    assert len(replies(answer, *map(an_ask, range(4)))) == 4
 
 
 @pytest.mark.parametrize(

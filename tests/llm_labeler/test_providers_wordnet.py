@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.clients.provider import Prices, Provider
 from llm_labeler.clients.wordnet import WordnetProvider
 from llm_labeler.clients.wordnet.annotator import candidates
-from llm_labeler.records import Ask, AskKey, Polarity, Task, TokenUsage
+from llm_labeler.records import Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
 from llm_labeler.settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.support.linear import assert_linear, repeated

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score, spearman
+from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score
 from llm_labeler.records import digest
 from llm_labeler.settings import EnsembleSettings
 from pairkit.app.errors import DataError
@@ -157,19 +157,6 @@ def test_graded_labels() -> None:
     assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
 
 
-def test_booleans_and_whole_numbers_are_labels() -> None:
-    assert score(GOLD.with_columns(pl.col("label").cast(pl.Boolean)), pl.DataFrame(TABLE), SETTINGS).gold == 6
-    assert (
-        score(GOLD.with_columns(pl.col("label").cast(pl.Int64)), pl.DataFrame(TABLE), SETTINGS).threshold
-        == 0.5
-    )
-
-
 def test_gold_labels_that_are_all_the_same_are_refused() -> None:
     with pytest.raises(DataError, match="all gold labels are 3"):
         score(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)
-
-
-def test_what_is_undefined_is_none() -> None:
-    assert spearman([], []) is None
-    assert spearman([1.0, 1.0], [0.0, 1.0]) is None

@@ -115,6 +115,61 @@ def test_odd_variables_for_openai_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
 
 
+@pytest.mark.parametrize("status", [200, 429, 503])
+def test_each_call_is_made_once(status: int) -> None:
+    heads: list[bytes] = []
+
+    async def count(writer: asyncio.StreamWriter, head: bytes) -> None:
+        heads.append(head)
+        await whole(b"{}", status, retry_after_ms="1", x_should_retry="true")(writer, head)
+
+    if status == 200:
+        exchange(count)
+    else:
+        with pytest.raises(RefusedCall):
+            exchange(count)
+    assert len(heads) == 1
+
+
+def test_the_request_guard_sends_nothing_elsewhere() -> None:
+    async def main() -> None:
+        asked: list[bytes] = []
+
+        async def elsewhere(writer: asyncio.StreamWriter, head: bytes) -> None:
+            asked.append(head)
+
+        async with serving(elsewhere) as other:
+            address = read_address("http://127.0.0.1:9/v1", "base_url", "")
+            guard = RequestGuard(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
+            for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
+                with pytest.raises(ExchangeFailed) as caught:
+                    await guard.get(url, headers={MOST_BYTES_HEADER: "9"}, follow_redirects=True)
+                assert isinstance(caught.value.failure, BadReply)
+        assert not asked
+
+    asyncio.run(main())
+
+
+def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+    program = "import sys, pairkit.openai_api.channel; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"openai", "httpx2"} & {*found.stdout.split()}
+
+
+def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
+    with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
+        channel("http://llm.example/v1")
+    channel("http://llm.example/v1", plain_http=True)
+    channel("http://llm.example/v1", key=None)
+    for url in ("https://llm.example/v1", "http://localhost/v1", "http://[::1]:8000/v1"):
+        channel(url)
+
+
+def test_a_path_that_leads_elsewhere_is_not_asked_for() -> None:
+    with pytest.raises(BadReply, match="is not a path on this server"):
+        exchange(whole(b"{}"), path="//evil.example/x")
+
+
 @pytest.mark.parametrize("status", [302, 307])
 def test_a_redirect_is_a_refusal(status: int) -> None:
     async def main() -> None:

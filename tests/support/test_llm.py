@@ -11,8 +11,8 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.prompts import load_template
 from llm_labeler.records import VOTES
+from llm_labeler.runs.prompts import load_template
 from llm_labeler.settings import PromptSettings
 from tests.support.llm import FAULT_KINDS, PASSING, Faults, Options, Server, serve
 from tests.support.llm.answers import answer

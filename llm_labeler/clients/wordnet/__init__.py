@@ -15,11 +15,10 @@ import asyncio
 import json
 from importlib.metadata import version
 
-from llm_labeler.clients.provider import Prices
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.queries import queries
-from llm_labeler.records import Ask, LlmReply, Polarity, TokenUsage, digest
+from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, digest
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from llm_labeler.dispatch.budget import MOST, Spending, charge, picodollars
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
-from llm_labeler.store.budget import MOST, Spending, charge, picodollars
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 
 _APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
@@ -192,7 +192,6 @@ _USAGES = (
     f"SELECT place, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
     "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
 )
-_NEXT_TEXTS = "SELECT DISTINCT text_id FROM answers WHERE text_id > ? ORDER BY text_id LIMIT ?"
 
 
 def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -298,24 +297,14 @@ class AnswerStore:
 
     # What came of them.
 
-    def answers(
-        self, tasks: Collection[Task], text_ids: Collection[str] | None = None
-    ) -> Iterator[StoredAnswer]:
+    def answers(self, tasks: Collection[Task], text_ids: Iterable[str]) -> Iterator[StoredAnswer]:
         """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
         wanted = json.dumps(sorted(tasks))
         with database_errors(self.path):
-            for chunk in self._answered() if text_ids is None else chunks(sorted(set(text_ids)), _TEXTS):
+            for chunk in chunks(sorted(set(text_ids)), _TEXTS):
                 yield from map(
                     row_answer, self._connection.execute(_OF_TEXTS, (json.dumps(chunk), wanted)).fetchall()
                 )
-
-    def _answered(self) -> Iterator[list[str]]:
-        """The texts with answers, in order."""
-        chunk = [""]
-        while chunk:
-            found = self._connection.execute(_NEXT_TEXTS, (chunk[-1], _TEXTS)).fetchall()
-            if chunk := [text_id for (text_id,) in found]:
-                yield chunk
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""

@@ -20,8 +20,7 @@ from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import ceil
 
-from llm_labeler.clients.provider import Prices
-from llm_labeler.records import TokenUsage
+from llm_labeler.records import Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 

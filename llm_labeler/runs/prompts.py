@@ -109,18 +109,13 @@ def read_examples(path: Path) -> Shots:
         said = " ".join(row["text2"].split())
         found[polarity].setdefault(row["text1"], {})[f"{kind}: {said}" if kind in CHANGES else said] = None
     number = len({text for texts in found.values() for text in texts})
-    if number > MOST:
-        raise ConfigError(
-            f"{path}: examples of {number:,} texts, which would go along with every question; give {MOST} at"
-            " most (examples, --examples)"
-        )
     characters = sum(
         len(part) for texts in found.values() for text, said in texts.items() for part in (text, *said)
     )
-    if characters > MOST_CHARACTERS:
+    if number > MOST or characters > MOST_CHARACTERS:
         raise ConfigError(
-            f"{path}: examples of {characters:,} characters, which would go along with every question; give"
-            f" {MOST_CHARACTERS:,} at most (examples, --examples)"
+            f"{path}: examples of {number:,} texts, {characters:,} characters, which would go along with"
+            f" every question; give at most {MOST} and {MOST_CHARACTERS:,} (examples, --examples)"
         )
     return {
         polarity: tuple((text, tuple(said)) for text, said in texts.items())

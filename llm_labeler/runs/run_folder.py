@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from llm_labeler.prompts import Template
-from llm_labeler.records import POLARITIES, AskKey, Polarity, Text
+from llm_labeler.records import POLARITIES, AskKey, Text
+from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
@@ -64,12 +64,8 @@ class RunRecord:
         system = {"system": self.template.system} if self.template.system else {}
         if self.template.shown:
             system["examples"] = self.template.shown
-        return {**system, **{polarity: self.template.user[polarity] for polarity in self.polarities}}
-
-    @property
-    def polarities(self) -> tuple[Polarity, ...]:
-        """What is asked for."""
-        return self.settings.prompt.polarities
+        wanted = self.settings.prompt.polarities
+        return {**system, **{polarity: self.template.user[polarity] for polarity in wanted}}
 
     def made_of(self) -> dict[str, Any]:
         """What run.json says: nothing that differs from one run to the next, and no credential."""
@@ -116,7 +112,7 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     write_parquet(work / TEXTS_FILE, frame, private=True)
     run = {
         "settings": record.settings.model_dump(mode="json"),
-        "template": _kept(record.template),
+        "template": asdict(record.template),
         "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
         "source": record.source,
         "sha256": record.sha256,
@@ -150,11 +146,6 @@ def load_run_record(work: Path) -> RunRecord:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
-
-
-def _kept(template: Template) -> dict[str, Any]:
-    kept = {"name": template.name, "system": template.system, "user": dict(template.user)}
-    return {**kept, "examples": template.examples} if template.examples else kept
 
 
 def _template(run: Mapping[str, Any]) -> Template:
