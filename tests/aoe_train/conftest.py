@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,10 @@ class Killed(BaseException):
 
 @pytest.fixture
 def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Called with a number of steps, after which a run is killed once."""
+    """Called with a number of steps, after which a run is killed once; a `train` given is run and resumed."""
     from aoe_train.training.trainer import PairTrainer
 
-    def arm(step: int) -> None:
+    def arm(step: int, train: Callable[[], Any] | None = None) -> Any:
         original = PairTrainer.training_step
 
         def training_step(self: PairTrainer, *arguments: Any) -> Any:
@@ -61,5 +62,10 @@ def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
             return original(self, *arguments)
 
         monkeypatch.setattr(PairTrainer, "training_step", training_step)
+        if train is None:
+            return None
+        with pytest.raises(Killed):
+            train()
+        return train()
 
     return arm

@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aoe_train.objectives.kinds import check_objective, positive_threshold
-from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
+from tests.aoe_train.tiny import only
 
 KINDS = ["binary", "graded", "positive", "triplet", "single"]
-
-
-def only(part: str, **others) -> ObjectiveSettings:
-    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,33 +50,45 @@ def test_a_margin_is_of_cosines_over_a_known_range():
     check_objective(only("cosine", margin=0.5), dim=8, kind="triplet")
 
 
-def test_which_labels_are_positive():
-    assert positive_threshold(only("ibn"), "binary", None) == 0.5
-    assert positive_threshold(only("ibn"), "graded", (0.0, 5.0)) == 4
-    assert positive_threshold(only("ibn"), "graded", (0.0, 1.0)) == 0.8
-    assert positive_threshold(only("ibn", positive_from=3), "graded", (0.0, 5.0)) == 3
-    assert positive_threshold(only("ibn", positive_from=3), "graded", None) == 3
+@pytest.mark.parametrize(
+    ("given", "kind", "labels", "expected"),
+    [
+        (None, "binary", None, 0.5),
+        (None, "graded", (0.0, 5.0), 4),
+        (None, "graded", (0.0, 1.0), 0.8),
+        (3, "graded", (0.0, 5.0), 3),
+        (3, "graded", None, 3),
+        (5, "graded", (0.0, 5.0), 5),
+        (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
+        (None, "graded", None, r"^positive_from: the range of graded labels"),
+        *((given, "graded", (0.0, 5.0), "labels go from 0 to 5") for given in (0.0, -1.0, 5.5)),
+    ],
+)
+def test_which_labels_are_positive(given, kind, labels, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ConfigError, match=expected):
+            positive_threshold(only("ibn", positive_from=given), kind, labels)
+    else:
+        assert positive_threshold(only("ibn", positive_from=given), kind, labels) == expected
 
 
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 5.5])
-def test_a_threshold_that_parts_nothing_is_refused(threshold):
-    with pytest.raises(ConfigError, match="labels go from 0 to 5"):
-        check_objective(only("ibn", positive_from=threshold), dim=8, kind="graded", label_range=(0.0, 5.0))
+@pytest.mark.parametrize(
+    ("kind", "message"), [("graded", "labels go from 0 to 5"), ("binary", "found binary")]
+)
+def test_a_threshold_that_parts_nothing_is_refused_before_training(kind, message):
+    with pytest.raises(ConfigError, match=message):
+        check_objective(only("ibn", positive_from=5.5), dim=8, kind=kind, label_range=(0.0, 5.0))
 
 
-def test_a_threshold_without_grades_is_refused():
-    with pytest.raises(ConfigError, match="found binary data"):
-        check_objective(only("ibn", positive_from=0.5), dim=8, kind="binary")
-
-
-def test_some_weight_must_be_above_zero():
-    with pytest.raises(ConfigError, match="at least one part"):
-        load_settings(ObjectiveSettings, flags={"weights.cosine": 0.0})
-
-
-@pytest.mark.parametrize("key", ["weights.cosine=-1", "tau.angle=0", "scale=20"])
-def test_senseless_settings_are_refused(key):
-    with pytest.raises(ConfigError, match=key.partition("=")[0].rpartition(".")[2]):
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        *(("weights.cosine=-1", "cosine"), ("tau.angle=0", "angle"), ("scale=20", "scale")),
+        ("weights.cosine=0", "at least one part"),
+    ],
+)
+def test_senseless_settings_are_refused(key, message):
+    with pytest.raises(ConfigError, match=message):
         load_settings(ObjectiveSettings, assignments=[key])
 
 
@@ -94,12 +103,3 @@ def test_presets_are_the_papers():
     assert all(
         preset.tau == Taus(cosine=0.05, ibn=0.05, angle=1, contrastive=0.05) for preset in PRESETS.values()
     )
-
-
-def test_the_highest_label_may_be_the_only_positive() -> None:
-    wanted = ObjectiveSettings(positive_from=5)
-    assert positive_threshold(wanted, "graded", (0.0, 5.0)) == 5
-    with pytest.raises(ConfigError, match=r"^positive_from: found labels from 5 to 5, expected"):
-        positive_threshold(wanted, "graded", (5.0, 5.0))
-    with pytest.raises(ConfigError, match=r"^positive_from: the range of graded labels"):
-        positive_threshold(ObjectiveSettings(), "graded", None)

@@ -18,7 +18,7 @@ from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
-from pairkit.app.errors import ConfigError
+from tests.aoe_train.tiny import only
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
@@ -81,13 +81,11 @@ def test_the_margin_is_of_the_whole_label_range(kind, unit):
 
 def test_contrastive_options_are_passed_on():
     vectors, labels, texts = draw(2, "binary")
-    value = objective("simcse", "binary", hard_negatives=False, symmetric=True)(vectors, labels, texts)[
-        "loss"
-    ]
-    expected = contrastive_loss(
-        *vectors.unbind(1), texts, labels > 0, 0.05, hard_negatives=False, symmetric=True
+    options = {"hard_negatives": False, "symmetric": True}
+    found = objective("simcse", "binary", **options)(vectors, labels, texts)["loss"]
+    torch.testing.assert_close(
+        found, contrastive_loss(*vectors.unbind(1), texts, labels > 0, 0.05, **options)
     )
-    torch.testing.assert_close(value, expected)
 
 
 def test_triplets_by_hand():
@@ -97,11 +95,6 @@ def test_triplets_by_hand():
     parts = Objective(wanted, dim=2, kind="triplet")(vectors, None, texts)
     assert parts["cosine"].item() == pytest.approx(math.log(1 + math.exp(-1)))
     assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
-
-
-def with_options(preset: str, kind: str) -> list[Objective]:
-    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
-    return [objective(preset, kind, **chosen) for chosen in options]
 
 
 def plain_triplets(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float]:
@@ -161,20 +154,17 @@ def test_a_negative_that_a_row_lacks_is_no_pair(preset, seed, negatives):
     vectors, _, texts = draw(seed, "triplet", columns=2 + negatives)
     lacks = torch.rand(6, negatives, generator=torch.Generator().manual_seed(seed)) < 0.4
     texts[:, 2:][lacks] = ABSENT
-    there = [
-        (row, column)
-        for column in range(1, 2 + negatives)
-        for row in range(6)
-        if texts[row, column] != ABSENT
-    ]
-    pairs = torch.stack([vectors[row, [0, column]] for row, column in there])
-    numbers = torch.stack([texts[row, [0, column]] for row, column in there])
+    cells = [(row, column) for column in range(1, 2 + negatives) for row in range(6)]
+    there = [cell for cell in cells if texts[cell] != ABSENT]
+    pairs, numbers = (
+        torch.stack([each[row, [0, column]] for row, column in there]) for each in (vectors, texts)
+    )
     labels = torch.tensor([float(column == 1) for _, column in there])
-    binary, triplet = with_options(preset, "binary"), with_options(preset, "triplet")
-    for expected, found in zip(binary, triplet, strict=True):
+    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
+    for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
-        losses = found(given_vectors, None, texts)
-        torch.testing.assert_close(losses, expected(pairs, labels, numbers))
+        losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
+        torch.testing.assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -188,6 +178,7 @@ def test_sbert_regresses_on_scaled_grades_and_classifies_the_rest():
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
     torch.testing.assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
+    assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in classifier.parameters())
 
@@ -239,54 +230,37 @@ def test_autocast_changes_nothing(preset, kind):
         torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
 
 
-def test_an_impossible_objective_is_refused_at_once():
-    with pytest.raises(ConfigError, match="found single data"):
-        objective("angle", "single")
-
-
 def test_labels_that_do_not_begin_at_zero():
     """By hand, on a scale from 1 to 5: the margin is of its width 4, and 1 is as far from alike as can be."""
-    cosent = Objective(
-        ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0), margin=0.8),
-        dim=2,
-        kind="graded",
-        label_range=(1.0, 5.0),
-    )
-    assert cosent.context.margin == pytest.approx(0.2)
-    sbert = Objective(PRESETS["sbert"], dim=2, kind="graded", label_range=(1.0, 5.0))
+    how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
+    assert Objective(only("cosine", margin=0.8), **how).context.margin == pytest.approx(0.2)
+    sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
     assert sbert(vectors, labels, texts)["loss"].item() == pytest.approx(0)
 
 
 def test_without_in_batch_parts_no_label_need_be_a_positive():
-    alone = ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0))
-    found = Objective(alone, dim=2, kind="graded", label_range=None)
+    found = Objective(only("cosine"), dim=2, kind="graded", label_range=None)
     assert (found.context.positive_from, [*found.parameters()]) == (0.0, [])
 
 
-def test_two_classes_are_told_apart():
-    head = objective("sbert", "binary").sbert.head
-    assert (head.in_features, head.out_features) == (18, 2)
-
-
 def test_the_reference_angle_is_of_the_first_text_to_the_second():
-    wanted = ObjectiveSettings(weights=Weights(cosine=0, ibn=0, angle=1), tau=Taus(angle=0.5))
     vectors, labels, texts = draw(3, "graded")
-    found = Objective(wanted, dim=6, kind="graded")(vectors, labels, texts)["angle"]
-    there = ranking_loss(angle_reference(vectors[:, 0], vectors[:, 1]), labels, 2)
-    back = ranking_loss(angle_reference(vectors[:, 1], vectors[:, 0]), labels, 2)
-    torch.testing.assert_close(found, there)
-    assert abs(found - back) > 1e-3
+    found = Objective(only("angle", tau=Taus(angle=0.5)), dim=6, kind="graded")(vectors, labels, texts)[
+        "angle"
+    ]
+    first, second = vectors.unbind(1)
+    torch.testing.assert_close(found, ranking_loss(angle_reference(first, second), labels, 2))
+    assert abs(found - ranking_loss(angle_reference(second, first), labels, 2)) > 1e-3
 
 
 def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As whoever adds one does it: its weight and temperature come with the line."""
+    """Its weight and temperature come with the line."""
     from aoe_train.objectives import objective as module
     from aoe_train.objectives import ranking, settings
-    from aoe_train.objectives.kinds import LossContext
 
-    def halved(given: LossContext) -> settings.Loss:
+    def halved(given):
         return lambda pairs: ranking_loss(
             cosine(pairs.first, pairs.second), pairs.labels, given.tau("cosine")
         )
@@ -296,8 +270,7 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "PARTS", {**settings.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
-    expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)
-    torch.testing.assert_close(found["cosine"], expected)
+    torch.testing.assert_close(found["cosine"], ranking_loss(cosine(*vectors.unbind(1)), labels, 0.5))
 
 
 def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
@@ -312,24 +285,16 @@ def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
     torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
 
 
-def test_triplets_are_cut_into_pairs_with_the_anchor_by_hand() -> None:
-    texts = torch.tensor([[10, 11, 12], [20, 21, 22]])
-    vectors = texts[:, :, None].float()
-    pairs = as_pairs(vectors, None, texts)
-    assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22]]
-    assert pairs.first.flatten().tolist() == [10, 20, 10, 20]
-    assert pairs.second.flatten().tolist() == [11, 21, 12, 22]
-    assert pairs.labels.tolist() == [1, 1, 0, 0]
-    assert pairs.anchors == 2
-
-
-def test_every_negative_makes_a_pair_by_hand() -> None:
+def test_every_negative_makes_a_pair_with_the_anchor_by_hand() -> None:
     texts = torch.tensor([[10, 11, 12, 13], [20, 21, 22, ABSENT]])
     pairs = as_pairs(texts[:, :, None].float(), None, texts)
     assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22], [10, 13], [20, ABSENT]]
+    assert pairs.first.flatten().tolist() == [10, 20] * 3
+    assert pairs.second.flatten().tolist()[:5] == [11, 21, 12, 22, 13]
     assert pairs.labels.tolist() == [1, 1, 0, 0, 0, 0]
-    assert pairs.present.tolist() == [True, True, True, True, True, False]
+    assert pairs.present.tolist() == [True] * 5 + [False]
     assert pairs.anchors == 2
+    assert as_pairs(texts[:, :3, None].float(), None, texts[:, :3]).texts.tolist() == pairs.texts[:4].tolist()
 
 
 @pytest.mark.parametrize("part", sorted(Weights(cosine=1).model_dump()))

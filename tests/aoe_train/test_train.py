@@ -26,11 +26,7 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.arguments import (
-    _check_shard,
-    idle_gpus,
-    start_processes,
-)
+from aoe_train.training.arguments import _check_shard, idle_gpus, start_processes
 from aoe_train.training.build import TrainingSetup, build
 from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
@@ -40,7 +36,15 @@ from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
+from tests.aoe_train.tiny import (
+    WORDS,
+    same_weights,
+    save_bert,
+    weights,
+    wordpiece,
+    write_pairs,
+    write_triplets,
+)
 
 ROWS = 90
 WORD_ROWS = "embeddings.word_embeddings.weight"
@@ -51,24 +55,6 @@ SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 def bert(shallow: Path) -> Path:
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
-
-
-def write_pairs(path: Path, rows: int, seed: int) -> Path:
-    """Graded pairs: the share of words that two texts share."""
-    words = random.Random(seed)
-    lines = ["sentence1\tsentence2\tscore"]
-    for _ in range(rows):
-        one = words.sample(WORDS, words.randint(3, 9))
-        kept = words.sample(one, words.randint(0, len(one)))
-        other = [*kept, *words.sample(WORDS, words.randint(1, 4))]
-        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 @pytest.fixture(scope="session")
@@ -103,10 +89,6 @@ def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
     return build(loaded, resolve(sources, loaded, args), args, {}, {})
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
 @pytest.fixture(scope="module")
 def finished(data: dict[str, str], bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two epochs; do not change it."""
@@ -115,9 +97,7 @@ def finished(data: dict[str, str], bert: Path, tmp_path_factory: pytest.TempPath
     return folder / "m"
 
 
-def test_leaves_a_model_that_loads_and_is_not_trained_again(
-    data: dict[str, str], bert: Path, finished: Path
-) -> None:
+def test_leaves_a_model_that_loads_and_is_not_trained_again(data, bert, finished):
     record = json.loads((finished / "run.json").read_text())
     assert record["result"]["steps"] == 12
     assert record["result"]["pairs"] == 2 * ROWS
@@ -133,9 +113,7 @@ def test_leaves_a_model_that_loads_and_is_not_trained_again(
     assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
 
 
-def test_another_run_is_refused_and_named(
-    data: dict[str, str], bert: Path, finished: Path, tmp_path: Path
-) -> None:
+def test_another_run_is_refused_and_named(data, bert, finished, tmp_path):
     def refused(match: str, given: dict[str, str] = data, backbone: Path = bert, **flags: Any) -> None:
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
@@ -151,8 +129,7 @@ def test_another_run_is_refused_and_named(
     assert not finished.with_name("m.work").exists()
     again = Path(shutil.copytree(finished, tmp_path / "m"))
     run(data, bert, again, seed=7, fresh=True)
-    before, after = weights(finished), weights(again)
-    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert not same_weights(finished, again)
 
 
 def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
@@ -201,36 +178,25 @@ def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tm
     ],
     ids=str,
 )
-def test_goes_on_to_the_same_weights(
-    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, flags: Any, killed_before: int
-) -> None:
+def test_goes_on_to_the_same_weights(data, bert, tmp_path, kill_at, flags, killed_before):
     flags = {"optim__epochs": 2, **flags}
     undisturbed = run(data, bert, tmp_path / "a", **flags)
-    kill_at(killed_before)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    assert (tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir()
-    assert not (tmp_path / "b").exists()
-    resumed = run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    expected = weights(tmp_path / "a")
-    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
+    seen: list[bool] = []
+
+    def train() -> Any:
+        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir())
+        assert not (tmp_path / "b").exists()
+        return run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
+
+    resumed = kill_at(killed_before, train)
+    assert seen == [False, True]
+    assert same_weights(tmp_path / "a", tmp_path / "b")
     assert resumed["dev_history"] == undisturbed["dev_history"]
+    assert resumed["history"] == undisturbed["history"]  # the losses before the checkpoint count in the log
     assert not (tmp_path / "b.work").exists()
 
 
-def write_triplets(path: Path, rows: int, seed: int) -> Path:
-    """Rows of one to three negatives."""
-    words = random.Random(seed)
-    with path.open("w") as file:
-        for number in range(rows):
-            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
-            row = {"anchor": texts[0], "positive": texts[1]}
-            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
-            file.write(json.dumps(row) + "\n")
-    return path
-
-
-def test_rows_of_several_negatives(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_rows_of_several_negatives(bert, tmp_path, kill_at):
     data = {
         "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
         "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
@@ -242,12 +208,8 @@ def test_rows_of_several_negatives(bert: Path, tmp_path: Path, kill_at: Any) -> 
     assert record["rows"] | {"kind": "triplet", "negatives": counted} == record["rows"]
     assert record["result"]["dev_metric"] == "triplet_accuracy"
     assert record["batches"]["tokens_max"] <= 400
-    kill_at(2)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
-    run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
-    expected = weights(tmp_path / "a")
-    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
+    kill_at(2, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags))
+    assert same_weights(tmp_path / "a", tmp_path / "b")
 
 
 def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
@@ -258,9 +220,7 @@ def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("held_out", [True, False])
-def test_the_mean_of_the_weights_is_scored_and_kept(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, held_out: bool
-) -> None:
+def test_the_mean_of_the_weights_is_scored_and_kept(data, bert, tmp_path, monkeypatch, *, held_out):
     passed: list[dict[str, torch.Tensor]] = []
     original = WeightAverage.on_step_end
 
@@ -273,31 +233,62 @@ def test_the_mean_of_the_weights_is_scored_and_kept(
     record = run(sources, bert, tmp_path / "m", optim__average=0.5, optim__evaluations=1)
     assert len(passed) == 6
     found = weights(tmp_path / "m")
-    for name in found:
-        mean = torch.stack([step[name] for step in passed[3:]]).mean(0)
-        torch.testing.assert_close(found[name], mean, atol=1e-6, rtol=1e-5)
+    mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
+    torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
     if held_out:
         scored = dev_metric(Encoder.load(tmp_path / "m").encode, read_examples(data["dev_data"]))
         assert scored.value == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
-def test_ways_of_doing_the_same_work(data: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("prompted", [False, True])
+def test_ways_of_doing_the_same_work(data, tmp_path, *, prompted):
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
+    flags: dict[str, Any] = {"optim__lr": 1e-4}
+    if prompted:  # and the pooling leaves the prompts out
+        data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+        flags |= {"prompts": BY_COLUMN, "encoder__include_prompt": False}
     ways = {
-        "plain": {},
         "layers": {"run__gradient_checkpointing": True},
         "chunks": {"run__chunk": 9},
         "padded": {"run__packing": False, "run__gradient_checkpointing": True},
     }
-    for name, flags in ways.items():
-        run({"data": data["data"]}, backbone, tmp_path / name, optim__lr=1e-4, **flags)
-    plain = weights(tmp_path / "plain")
-    begun = weights(backbone)
+    run({"data": data["data"]}, backbone, tmp_path / "plain", **flags)
+    plain, begun = weights(tmp_path / "plain"), weights(backbone)
     assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
-    for name in ways:
+    for name in ["chunks"] if prompted else ways:
+        run({"data": data["data"]}, backbone, tmp_path / name, **flags, **ways[name])
         found = weights(tmp_path / name)
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+    assert Encoder.load(tmp_path / "plain").settings.include_prompt is not prompted
+
+
+def test_recomputed_layers_train_the_same(data, ran, tmp_path):
+    for name, again in (("kept", False), ("again", True)):
+        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
+    assert same_weights(tmp_path / "kept", tmp_path / "again")
+    assert not same_weights(tmp_path / "kept", ran)
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "error"),
+    [
+        (PairTrainer, "training_step", torch.OutOfMemoryError("CUDA out of memory.")),
+        (Encoder, "load", RuntimeError("could not create a memory object")),
+    ],
+    ids=["step", "load"],
+)
+def test_out_of_memory_says_what_to_lower(data, bert, tmp_path, monkeypatch, owner, method, error):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(owner, method, refuse)
+    words = r"out of memory: lower --batch-size \(now 16\) or --max-length"
+    with pytest.raises(ConfigError, match=words):
+        run(data, bert, tmp_path / "m")
+    if owner is Encoder:
+        with pytest.raises(ConfigError, match=r"lower --batch-size \(now 16\), --max-length or run.chunk"):
+            plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str], tmp_path: Path) -> None:
@@ -309,14 +300,6 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str]
     (found,) = (entry["grad_norm"] for entry in together["history"])
     assert len(norms) == 6
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
-
-
-def test_recomputed_layers_train_the_same(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
-    for name, again in (("kept", False), ("again", True)):
-        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
-    kept = weights(tmp_path / "kept")
-    assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
-    assert any(not torch.equal(value, kept[name]) for name, value in weights(ran).items())
 
 
 def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
@@ -334,46 +317,6 @@ def test_early_stopping(data: dict[str, str], bert: Path, tmp_path: Path) -> Non
     assert record["result"]["pairs"] < 5 * ROWS
     with pytest.raises(ConfigError, match=r"patience.*--dev-data"):
         run({"data": data["data"]}, bert, tmp_path / "n", optim__patience=2)
-
-
-def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "set"
-    folder.mkdir()
-    for split, name in (("train", "data"), ("validation", "dev_data")):
-        (folder / f"{split}.tsv").write_text(Path(data[name]).read_text())
-    found = read_data(Sources(backbone=str(bert), out=tmp_path, data=str(folder)), settings())
-    (held_out,) = found.dev.values()
-    assert held_out.texts == read_examples(data["dev_data"]).texts
-
-
-def test_a_loss_that_is_no_number_names_its_rows(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from aoe_train.objectives.objective import Objective
-
-    original = Objective.forward
-
-    def forward(self: Objective, vectors: Any, labels: torch.Tensor, texts: Any, *_: object) -> Any:
-        parts = original(self, vectors, labels, texts)
-        return {**parts, "loss": parts["loss"] * (float("nan") if len(labels) < 16 else 1)}
-
-    monkeypatch.setattr(Objective, "forward", forward)
-    with pytest.raises(
-        ConfigError, match=r"at step \d: the loss became nan on a batch of rows (\d+, ){9}\d+ "
-    ):
-        run(data, bert, tmp_path / "m")
-    assert not (tmp_path / "m").exists()
-
-
-def test_out_of_memory_says_what_to_lower(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def too_much(*_: Any) -> Any:
-        return torch.empty(1 << 60)
-
-    monkeypatch.setattr(PairTrainer, "training_step", too_much)
-    with pytest.raises(ConfigError, match=r"out of memory: lower --batch-size \(now 16\) or --max-length"):
-        run(data, bert, tmp_path / "m")
 
 
 def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
@@ -396,9 +339,7 @@ def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
         ({"preset": "cosent", "batches__strategy": "tokens"}, "max_tokens"),
     ],
 )
-def test_settings_that_cannot_be(
-    data: dict[str, str], bert: Path, tmp_path: Path, flags: Any, words: str
-) -> None:
+def test_settings_that_cannot_be(data, bert, tmp_path, flags, words):
     with pytest.raises(ConfigError, match=words):
         run(data, bert, tmp_path / "m", **flags)
 
@@ -424,9 +365,7 @@ def ran(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
-def test_all_that_a_ran_trains_gets_gradients(
-    data: dict[str, str], ran: Path, tmp_path: Path, flags: Any
-) -> None:
+def test_all_that_a_ran_trains_gets_gradients(data, ran, tmp_path, flags):
     given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
     setup = built(sources, given, args)
@@ -439,9 +378,7 @@ def test_all_that_a_ran_trains_gets_gradients(
     assert any("review" in name for name in without)
 
 
-def test_layers_that_cannot_be_recomputed(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_that_cannot_be_recomputed(data, bert, tmp_path, monkeypatch):
     from transformers import BertModel
 
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
@@ -494,9 +431,7 @@ def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None
     assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
-def test_tensorboard_files_outlive_the_working_folder_and_go_on(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: Any
-) -> None:
+def test_tensorboard_files_outlive_the_working_folder_and_go_on(data, bert, tmp_path, monkeypatch, kill_at):
     from transformers.integrations import integration_utils
 
     opened, scalars = [], []
@@ -528,7 +463,7 @@ def test_tensorboard_files_outlive_the_working_folder_and_go_on(
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_a_report_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_report_needs_its_package(tmp_path, monkeypatch, name):
     from transformers.integrations import integration_utils
 
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
@@ -538,9 +473,7 @@ def test_a_report_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_sharding_by_accelerate_launch_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with pytest.raises(ConfigError, match=f"{name} is set: .*run.shard"):
         start_processes(settings(), tmp_path)
@@ -580,9 +513,7 @@ def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
-def test_a_lora_model_is_trained_further(
-    data: dict[str, str], llama: Path, tmp_path: Path, further: Any
-) -> None:
+def test_a_lora_model_is_trained_further(data, llama, tmp_path, further):
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
     first = Encoder.load(tmp_path / "first").encode(["the man is eating", "a dog"])
     untouched = Encoder.load(llama, pooling="last").encode(["the man is eating", "a dog"])
@@ -593,9 +524,7 @@ def test_a_lora_model_is_trained_further(
     assert (tmp_path / "second" / "model.safetensors").exists()
 
 
-def test_lora_keeps_the_frozen_weights_as_the_run_computes(
-    data: dict[str, str], llama: Path, tmp_path: Path
-) -> None:
+def test_lora_keeps_the_frozen_weights_as_the_run_computes(data, llama, tmp_path):
     sources = Sources(backbone=str(llama), out=tmp_path / "m", **data)
     for flags, dtype in (({"lora": {"rank": 2}}, torch.bfloat16), ({}, torch.float32)):
         given = settings(**{"run.precision": "bf16", **flags})
@@ -613,9 +542,7 @@ def test_lora_keeps_the_frozen_weights_as_the_run_computes(
     [("text\n" + "a\nthe\n" * 3, "single texts"), ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3")],
     ids=["single", "constant"],
 )
-def test_held_out_rows_that_score_nothing(
-    data: dict[str, str], tmp_path: Path, lines: str, words: str
-) -> None:
+def test_held_out_rows_that_score_nothing(data, tmp_path, lines, words):
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "train.tsv").write_text(Path(data["data"]).read_text())
     (tmp_path / "set" / "validation.tsv").write_text(lines)
@@ -627,8 +554,7 @@ def test_held_out_rows_that_score_nothing(
     (tmp_path / "dev.tsv").write_text(lines)
     with pytest.raises(DataError, match=f"{words}.*--dev-data"):
         read_data(
-            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")),
-            settings(),
+            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")), settings()
         )
 
 
@@ -649,9 +575,7 @@ def test_single_texts_need_dropout(tmp_path: Path) -> None:
     [({}, False), ({"run.trainer": {"optim": "sgd"}}, True), ({"optim.weight_decay": 0.1}, True)],
     ids=["adamw", "sgd", "decay"],
 )
-def test_unused_words_are_left_out_where_that_changes_nothing(
-    data: dict[str, str], bert: Path, tmp_path: Path, flags: Any, trained: bool
-) -> None:
+def test_unused_words_are_left_out_where_that_changes_nothing(data, bert, tmp_path, flags, trained):
     given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
     args = start_processes(given, tmp_path)
     setup = built(sources, given, args)
@@ -674,7 +598,7 @@ def write_columns(path: Path, rows: int, seed: int) -> Path:
 BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 
 
-def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(bert: Path, tmp_path: Path) -> None:
+def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
     said = [line.split("\t") for line in lines]
@@ -682,16 +606,13 @@ def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(bert: 
     (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
     # Detection of equal texts sees through prompts, and not through words.
     how = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
-    save = tmp_path / "bert"
-    save_bert(save, dropout=0)
-    run({"data": str(plain)}, save, tmp_path / "a", prompts=BY_COLUMN, **how)
-    run({"data": str(tmp_path / "written.tsv")}, save, tmp_path / "b", **how)
-    one, other = weights(tmp_path / "a"), weights(tmp_path / "b")
-    for name in one:
-        torch.testing.assert_close(one[name], other[name], atol=1e-5, rtol=1e-4)
+    base = save_bert(tmp_path / "bert", dropout=0)
+    run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **how)
+    run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **how)
+    torch.testing.assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
-def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
+def test_the_trained_model_knows_its_prompts(tmp_path):
     from sentence_transformers import SentenceTransformer
 
     bert = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
@@ -699,26 +620,20 @@ def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
     dev = str(write_columns(tmp_path / "dev.tsv", 8, 2))
     record = run({"data": data, "dev_data": dev}, bert, tmp_path / "m", prompts=BY_COLUMN)
     expected = {"query": "the man: ", "document": "a road "}
-    assert record["encoder"]["prompts"] == expected
     ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
-    assert ours.prompts == theirs.prompts == expected
+    assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
     # The kept weights are those that score best on texts with their prompts.
     scored = read_examples(dev)
-    vectors = {
-        column: ours.encode(scored.texts, prompt=words) for column, words in [*BY_COLUMN.items(), ("", "")]
-    }
     anchor, positive, negative = (
-        vectors[column][scored.rows[:, place]] for place, column in enumerate(vectors)
+        ours.encode(scored.texts, prompt=words, normalize=True)[scored.rows[:, place]]
+        for place, words in enumerate([*BY_COLUMN.values(), ""])
     )
-    nearer = [
-        np.dot(a, p) / np.linalg.norm(p) - np.dot(a, n) / np.linalg.norm(n)
-        for a, p, n in zip(anchor, positive, negative, strict=True)
-    ]
+    nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
     assert np.abs(nearer).min() > 1e-4
-    assert record["result"]["dev"] == pytest.approx(np.mean(np.array(nearer) > 0))
+    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
 
 
 def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: Path, kill_at: Any) -> None:
@@ -745,40 +660,13 @@ def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: 
         run(data, tmp_path / "base", tmp_path / "m")
 
 
-def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> None:
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
-    base = save_bert(tmp_path / "bert", dropout=0)
-    how = {"prompts": BY_COLUMN, "encoder__include_prompt": False}
-    for name, more in {"whole": {}, "chunks": {"run__chunk": 5}}.items():
-        run(data, base, tmp_path / name, **{**how, **more})
-    whole, chunks = (weights(tmp_path / name) for name in ("whole", "chunks"))
-    for name in whole:
-        torch.testing.assert_close(whole[name], chunks[name], atol=1e-5, rtol=1e-4)
-    assert not Encoder.load(tmp_path / "whole").settings.include_prompt
-
-
-def test_memory_errors_of_loading(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("could not create a memory object")
-
-    monkeypatch.setattr(Encoder, "load", refuse)
-    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
-        run(data, bert, tmp_path / "m")
-    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
-        plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
-
-
-def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_a_plan_counts_rows_steps_and_weights(data, bert, tmp_path):
     planned = plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
     assert (planned["rows"], planned["dev_rows"], planned["steps"]) == (ROWS, 30, 6)
     assert sum(planned["labels"].values()) == ROWS
     # Words that the rows don't have do not learn.
     assert 10_000 < planned["parameters"]["trained"] < planned["parameters"]["total"]
-    assert planned["seconds"] > 0
-    assert planned["memory_mb"]["activations"] > 0
-    assert list(tmp_path.iterdir()) == []
+    assert min(planned["seconds"], planned["memory_mb"]["activations"]) > 0
 
 
 @pytest.mark.parametrize(
@@ -790,9 +678,7 @@ def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_p
     ],
     ids=str,
 )
-def test_a_backbone_with_nothing_to_learn_is_trained_gently(
-    flags: Any, line: str, lr: float, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_backbone_with_nothing_to_learn_is_trained_gently(flags, line, lr, bert, tmp_path, capsys):
     rows = [
         {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label}
         for place, one in enumerate(WORDS[:16])
@@ -806,9 +692,7 @@ def test_a_backbone_with_nothing_to_learn_is_trained_gently(
 
 
 @pytest.mark.parametrize(("rows", "ends"), [(12, "rows: too few to tell)"), (60, "rows)")])
-def test_a_gain_on_few_held_out_rows_is_told_with_its_interval(
-    rows: int, ends: str, data: dict[str, str], bert: Path, tmp_path: Path
-) -> None:
+def test_a_gain_on_few_held_out_rows_is_told_with_its_interval(rows, ends, data, bert, tmp_path):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoTokenizer,
@@ -24,6 +27,8 @@ from transformers import (
     T5Model,
 )
 
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
     *["playing", "eating", "running", "flying", "taking", "off", "large", "small", "red", "blue", "flute"],
@@ -31,6 +36,45 @@ WORDS = [
     *["panics", "when", "opening", "saving", "closing", "duplicate", "of", "not", "and", "or", "with", "on"],
     *["in", "at", "to", "from", "fast", "slow", "old", "new"],
 ]
+
+
+def write_pairs(path: Path, rows: int, seed: int) -> Path:
+    """Graded pairs: the share of words that two texts share."""
+    words = random.Random(seed)
+    lines = ["sentence1\tsentence2\tscore"]
+    for _ in range(rows):
+        one = words.sample(WORDS, words.randint(3, 9))
+        kept = words.sample(one, words.randint(0, len(one)))
+        other = [*kept, *words.sample(WORDS, words.randint(1, 4))]
+        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_triplets(path: Path, rows: int, seed: int) -> Path:
+    """Rows of one to three negatives."""
+    words = random.Random(seed)
+    with path.open("w") as file:
+        for number in range(rows):
+            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
+            row = {"anchor": texts[0], "positive": texts[1]}
+            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def only(part: str, **others: Any) -> ObjectiveSettings:
+    """Settings of an objective of one part."""
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def write_texts(path: Path) -> Path:
@@ -83,13 +127,7 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 
 
 def save_bert(
-    folder: Path,
-    *,
-    dim: int = 32,
-    layers: int = 2,
-    dropout: float = 0.1,
-    spread: float = 0.02,
-    seed: int = 0,
+    folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, spread: float = 0.02, seed: int = 0
 ) -> Path:
     """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them.
 
