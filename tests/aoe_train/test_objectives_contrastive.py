@@ -1,7 +1,5 @@
 """The in-batch losses, with and without a guide: by hand, by loops, and against sentence-transformers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -193,7 +191,7 @@ def test_by_hand_what_a_guide_leaves_out(anchors, candidates, positive, margin, 
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
 
 
-def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
+def test_by_hand_anchors_and_positives_among_the_candidates():
     """Anchors 0° and 90°, positives 60° and 90°, tau 1; every text differs from every other by number."""
     first = torch.tensor([angle(0), angle(90)])
     second = torch.tensor([angle(60), angle(90)])
@@ -204,7 +202,7 @@ def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
     assert loss.item() == pytest.approx((one + two) / 2, abs=1e-6)
 
 
-def test_equal_texts_are_no_further_candidates_whatever_their_vectors() -> None:
+def test_equal_texts_are_no_further_candidates_whatever_their_vectors():
     """Rows 0 and 1 share their anchor, rows 1 and 2 their positive: nothing of them is anyone's negative."""
     vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
@@ -269,7 +267,7 @@ def test_value_and_gradient_are_those_of_sentence_transformers(
 
 @quick
 @given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.0, 0.2]))
-def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: float) -> None:
+def test_both_directions_are_left_out_by_the_same_measure(seed, margin):
     """Back from the positives is the loss of the swapped columns, with the thresholds of the same pairs."""
     vectors, told = drawn(seed, 0)
     texts = torch.arange(12).view(6, 2)
@@ -284,7 +282,7 @@ def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: flo
     torch.testing.assert_close(both, (one + other) / 2)
 
 
-def test_what_does_not_go_together_is_refused() -> None:
+def test_what_does_not_go_together_is_refused():
     guide = Advisers(guide=True)
     with pytest.raises(ConfigError, match=r"no part of the objective \(cosine\) has candidates"):
         check_advisers(only("cosine"), dim=8, kind="binary", advisers=guide)

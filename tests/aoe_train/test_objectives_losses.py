@@ -1,9 +1,6 @@
 """Our objectives as losses of sentence-transformers: the same values, and its Trainer trains with them."""
 
-from __future__ import annotations
-
 import inspect
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +21,7 @@ LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 
 
 @pytest.fixture(scope="module")
-def folder(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(bert, tmp_path_factory):
     """The tiny BERT as a model that sentence-transformers loads."""
     out = tmp_path_factory.mktemp("st") / "model"
     Encoder.load(bert, pooling="avg", device="cpu").save(out)
@@ -32,7 +29,7 @@ def folder(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def model(folder: Path) -> Any:
+def model(folder):
     return st.SentenceTransformer(str(folder), device="cpu").eval()
 
 
@@ -50,7 +47,7 @@ def vectors(model: Any, *columns: list[str]) -> torch.Tensor:
         (ContrastiveLoss, {}, PRESETS["simcse"]),
     ],
 )
-def test_a_loss_is_the_objective_of_the_same_vectors(kind, given, settings, model) -> None:
+def test_a_loss_is_the_objective_of_the_same_vectors(kind, given, settings, model):
     loss = kind(model, **given)
     found = loss([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
     objective = Objective(settings, dim=32, kind="graded", label_range=(0.0, 1.0))
@@ -63,13 +60,13 @@ def test_a_loss_is_the_objective_of_the_same_vectors(kind, given, settings, mode
     assert loss.citation.strip().startswith("@")
 
 
-def test_cosine_is_their_cosent(model: Any) -> None:
+def test_cosine_is_their_cosent(model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     theirs = st.sentence_transformer.losses.CoSENTLoss(model, scale=20)(features, LABELS)
     assert float(CosineLoss(model)(features, LABELS)) == pytest.approx(float(theirs), abs=1e-5)
 
 
-def test_triplets_are_positives_and_negatives(model: Any) -> None:
+def test_triplets_are_positives_and_negatives(model):
     negatives = ["a road", "a cat", "the dog", "the man"]
     columns = (FIRST, SECOND, negatives)
     found = AoELoss(model)([model.preprocess(texts) for texts in columns], None)
@@ -89,7 +86,7 @@ NEGATIVES = [
 
 
 @pytest.mark.parametrize("negatives", [1, 2, 3])
-def test_contrastive_is_their_multiple_negatives_ranking(negatives: int, model: Any) -> None:
+def test_contrastive_is_their_multiple_negatives_ranking(negatives, model):
     columns = [ANCHORS, POSITIVES, *NEGATIVES[:negatives]]
     theirs = st.sentence_transformer.losses.MultipleNegativesRankingLoss(model, scale=20)
     values, gradients = [], []
@@ -103,7 +100,7 @@ def test_contrastive_is_their_multiple_negatives_ranking(negatives: int, model: 
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
-def test_equal_texts_have_equal_numbers_whatever_the_padding(model: Any) -> None:
+def test_equal_texts_have_equal_numbers_whatever_the_padding(model):
     long = [*FIRST[:3], "the cat is running on the road in the city"]
     short, padded = (model.preprocess(texts) for texts in (FIRST, long))
     assert short["input_ids"].shape != padded["input_ids"].shape
@@ -116,7 +113,7 @@ def test_equal_texts_have_equal_numbers_whatever_the_padding(model: Any) -> None
 
 
 @pytest.mark.parametrize("kind", [AngleLoss, CosineLoss, AoELoss])
-def test_pairs_without_labels_rank_nothing(kind: type, model: Any) -> None:
+def test_pairs_without_labels_rank_nothing(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
@@ -133,7 +130,7 @@ def test_pairs_without_labels_rank_nothing(kind: type, model: Any) -> None:
     ],
     ids=["pairs", "negatives"],
 )
-def test_their_trainer_trains_with_it(columns, seen, model, tmp_path) -> None:
+def test_their_trainer_trains_with_it(columns, seen, model, tmp_path):
     datasets = pytest.importorskip("datasets")
     shapes = []
 
@@ -153,7 +150,7 @@ def test_their_trainer_trains_with_it(columns, seen, model, tmp_path) -> None:
 
 
 @pytest.fixture(scope="module")
-def guide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def guide_folder(tmp_path_factory):
     """Another model of the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
     Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(out / "model")

@@ -1,7 +1,5 @@
 """The objective at several sizes and layers, and compression: by hand, and beside sentence-transformers."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any
@@ -39,7 +37,7 @@ class Sum(nn.Module):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
-def test_layers_by_hand() -> None:
+def test_layers_by_hand():
     """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
     vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
     found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
@@ -52,13 +50,13 @@ def test_layers_by_hand() -> None:
     ("given", "weights"),
     [("equal", [1, 1]), ((2.0, 0.5), [2, 0.5]), ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))])],
 )
-def test_weights(given: Any, weights: list[float]) -> None:
+def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
     with pytest.raises(ConfigError, match="found 1 for the layers 2, 3"):
         LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
 
-def test_divergence_by_hand() -> None:
+def test_divergence_by_hand():
     """Of (ln 3 t, 0) from (0, 0): halves against three quarters and one; absent texts count nothing."""
     tau = 0.5
     wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
@@ -123,7 +121,7 @@ def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tm
         ({"dims": "4,x"}, "valid integer"),
     ],
 )
-def test_settings_that_mean_nothing(given: dict[str, Any], message: str) -> None:
+def test_settings_that_mean_nothing(given, message):
     with pytest.raises(ConfigError, match=message):
         load_settings(ObjectiveSettings, flags=given)
 
@@ -140,7 +138,7 @@ def test_settings_that_mean_nothing(given: dict[str, Any], message: str) -> None
         (["dims=2,1", "dim_weights=1, 0.5"], "dim_weights", (1.0, 0.5)),
     ],
 )
-def test_a_command_line_has_commas_or_a_word(given: list[str], name: str, expected: Any) -> None:
+def test_a_command_line_has_commas_or_a_word(given, name, expected):
     assert getattr(load_settings(ObjectiveSettings, assignments=given), name) == expected
 
 
@@ -152,7 +150,7 @@ def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
     return PRESETS[preset].model_copy(update=changes)
 
 
-def test_cosines_by_hand() -> None:
+def test_cosines_by_hand():
     """Alike in their first two numbers, at right angles as a whole; so the ranking holds only at size 2."""
     alike = [[1.0, 0, 0, 1], [1, 0, 0, -1]]
     apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
@@ -166,7 +164,7 @@ def test_cosines_by_hand() -> None:
     )
 
 
-def test_the_angle_halves_what_is_left() -> None:
+def test_the_angle_halves_what_is_left():
     """First numbers (1, 0) and (0, 1) are the complex numbers 1 and i, of measure |-1|; whole ones differ."""
     pairs = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 5, 0]]])
     objective = make_objective(only("angle", dims=(4, 2)), dim=4, kind="binary")
@@ -179,7 +177,7 @@ def test_the_angle_halves_what_is_left() -> None:
 @pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
 @quick
 @given(seed=seeds)
-def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset: str, kind: str, seed: int) -> None:
+def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset, kind, seed):
     vectors, labels, texts = draw(seed, kind)
     how = {"kind": kind, "label_range": (0, 5)}
     torch.manual_seed(0)
@@ -194,39 +192,7 @@ def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset: str, kind: str, 
         assert found[name].item() == pytest.approx((value + cut[name] / 2).item())
 
 
-class Model(nn.Module):
-    """What MatryoshkaLoss asks of a model, over vectors that are there."""
-
-    def get_embedding_dimension(self) -> int:
-        return 8
-
-    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {"sentence_embedding": features["vectors"]}
-
-
-@pytest.mark.parametrize("loss", ["cosine", "ibn", "angle"])
-@pytest.mark.parametrize("weights", [(), (1.0, 0.25, 3.0)])
-def test_sizes_are_those_of_sentence_transformers(loss: str, weights: tuple[float, ...]) -> None:
-    from sentence_transformers.sentence_transformer import losses
-
-    theirs = {"cosine": "CoSENTLoss", "ibn": "MultipleNegativesRankingLoss", "angle": "AnglELoss"}
-    model = Model()
-    inner = getattr(losses, theirs[loss])(model, scale=20.0)
-    matryoshka = losses.MatryoshkaLoss(model, inner, [8, 4, 2], list(weights) or None)
-    vectors = torch.randn(5, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    vectors.requires_grad_()
-    labels = torch.arange(5.0, dtype=torch.float64)
-    expected = matryoshka([{"vectors": column} for column in vectors.unbind(1)], labels)
-    settings = only(loss, tau=Taus(**{loss: 0.05}), dims=(8, 4, 2), dim_weights=weights)
-    kind = "positive" if loss == "ibn" else "graded"
-    ours = make_objective(settings, dim=8, kind=kind, label_range=(0, 4))
-    found = ours(vectors, None if loss == "ibn" else labels, torch.arange(10).view(5, 2))["loss"]
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
-    (mine,), (other,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
-    torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-10)
-
-
-def test_a_loss_of_ones_own_is_given_the_first_numbers() -> None:
+def test_a_loss_of_ones_own_is_given_the_first_numbers():
     seen = []
 
     class Mean(nn.Module):
@@ -245,7 +211,7 @@ def test_a_loss_of_ones_own_is_given_the_first_numbers() -> None:
     assert len([*objective.parameters()]) == len(objective.state_dict()) == 1
 
 
-def test_each_size_has_an_objective_and_its_weights() -> None:
+def test_each_size_has_an_objective_and_its_weights():
     objective = make_objective(wanted("sbert", dims=(6, 2)), dim=6, kind="binary")
     sizes = {weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name}
     assert sizes == {3 * 2, 3 * 6}
@@ -262,7 +228,7 @@ def test_each_size_has_an_objective_and_its_weights() -> None:
         ("angle", (6, 3), "dims 3: expected even sizes, as the angle halves"),
     ],
 )
-def test_sizes_that_cannot_be_had(preset: str, dims: tuple[int, ...], message: str) -> None:
+def test_sizes_that_cannot_be_had(preset, dims, message):
     with pytest.raises(ConfigError, match=message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

@@ -1,11 +1,7 @@
-"""The objective as a whole: every preset on every kind it knows."""
-
-from __future__ import annotations
+"""The objective as a whole: which parts go with which data, and every preset on every kind it knows."""
 
 import math
-from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,12 +9,110 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train.objectives.kinds import check_objective, positive_threshold
 from aoe_train.objectives.objective import CustomObjective, Objective, trained_by
 from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import only
+
+KINDS = ["binary", "graded", "positive", "triplet", "single"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["cosine", "ibn", "angle", "contrastive", "sbert", "margin_mse"])
+def test_every_combination_is_as_the_table_says(part, kind):
+    impossible = (part in ("cosine", "angle", "sbert") and kind in ("positive", "single")) or (
+        part == "margin_mse" and kind != "triplet"
+    )
+    if not impossible:
+        check_objective(only(part), dim=8, kind=kind, label_range=(0.0, 5.0))
+        return
+    with pytest.raises(ConfigError, match=f"objective {part}: found {kind}"):
+        check_objective(only(part), dim=8, kind=kind, label_range=(0.0, 5.0))
+
+
+def test_odd_size_is_refused_for_angle_only():
+    with pytest.raises(ConfigError, match="odd size 7"):
+        check_objective(PRESETS["aoe"], dim=7, kind="binary")
+    check_objective(PRESETS["cosent"], dim=7, kind="binary")
+
+
+@pytest.mark.parametrize("part", ["ibn", "contrastive", "sbert"])
+def test_graded_labels_need_their_range_where_it_decides_something(part):
+    with pytest.raises(ConfigError, match="range of graded labels is not known"):
+        check_objective(only(part), dim=8, kind="graded")
+    with pytest.raises(ConfigError, match="from 3 to 3, expected at least two values"):
+        check_objective(only(part), dim=8, kind="graded", label_range=(3.0, 3.0))
+    check_objective(only("cosine"), dim=8, kind="graded")
+
+
+def test_a_margin_is_of_cosines_over_a_known_range():
+    with pytest.raises(ConfigError, match=r"margin = 0.5: only the part cosine has one"):
+        check_objective(only("angle", margin=0.5), dim=8, kind="binary")
+    with pytest.raises(ConfigError, match="margin: the range of graded labels is not known"):
+        check_objective(only("cosine", margin=0.5), dim=8, kind="graded")
+    check_objective(only("cosine", margin=0.5), dim=8, kind="graded", label_range=(0.0, 5.0))
+    check_objective(only("cosine", margin=0.5), dim=8, kind="triplet")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "labels", "expected"),
+    [
+        (None, "binary", None, 0.5),
+        (None, "graded", (0.0, 5.0), 4),
+        (None, "graded", (0.0, 1.0), 0.8),
+        (3, "graded", (0.0, 5.0), 3),
+        (3, "graded", None, 3),
+        (5, "graded", (0.0, 5.0), 5),
+        (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
+        (None, "graded", None, r"^positive_from: the range of graded labels"),
+        *((given, "graded", (0.0, 5.0), "labels go from 0 to 5") for given in (0.0, -1.0, 5.5)),
+    ],
+)
+def test_which_labels_are_positive(given, kind, labels, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ConfigError, match=expected):
+            positive_threshold(only("ibn", positive_from=given), kind, labels)
+    else:
+        assert positive_threshold(only("ibn", positive_from=given), kind, labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [("graded", "labels go from 0 to 5"), ("binary", "found binary")]
+)
+def test_a_threshold_that_parts_nothing_is_refused_before_training(kind, message):
+    with pytest.raises(ConfigError, match=message):
+        check_objective(only("ibn", positive_from=5.5), dim=8, kind=kind, label_range=(0.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        *(("weights.cosine=-1", "cosine"), ("tau.angle=0", "angle"), ("scale=20", "scale")),
+        ("weights.cosine=0", "at least one part"),
+    ],
+)
+def test_senseless_settings_are_refused(key, message):
+    with pytest.raises(ConfigError, match=message):
+        load_settings(ObjectiveSettings, assignments=[key])
+
+
+def test_presets_are_the_papers():
+    assert {name: preset.weights.wanted for name, preset in PRESETS.items()} == {
+        "angle": {"cosine": 1, "ibn": 1, "angle": 1},
+        "aoe": {"angle": 1, "contrastive": 1},
+        "cosent": {"cosine": 1},
+        "sbert": {"sbert": 1},
+        "simcse": {"contrastive": 1},
+    }
+    assert all(
+        preset.tau == Taus(cosine=0.05, ibn=0.05, angle=1, contrastive=0.05) for preset in PRESETS.values()
+    )
+
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
@@ -95,56 +189,6 @@ def test_triplets_by_hand():
     parts = Objective(wanted, dim=2, kind="triplet")(vectors, None, texts)
     assert parts["cosine"].item() == pytest.approx(math.log(1 + math.exp(-1)))
     assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
-
-
-def plain_triplets(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float]:
-    """Each part by loops over rows and their negatives, at temperatures of 1; in float64."""
-    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    rows, columns = texts.shape
-    there = [(row, column) for row in range(rows) for column in range(2, columns) if texts[row, column] >= 0]
-
-    def ranked(measure: Callable[[np.ndarray, np.ndarray], float]) -> float:
-        total = 1.0
-        for row in range(rows):
-            positive = measure(unit[row, 0], unit[row, 1])
-            total += sum(np.exp(measure(unit[k, 0], unit[k, j]) - positive) for k, j in there)
-        return float(np.log(total))
-
-    def turned(x: np.ndarray, y: np.ndarray) -> float:
-        z, w = (v[: len(v) // 2] + 1j * v[len(v) // 2 :] for v in (x, y))
-        product = (z * w.conj()).sum()
-        return float(abs(product.real + product.imag))
-
-    together = {frozenset(row[:2].tolist()) for row in texts}
-    losses = []
-    for row in range(rows):
-        own = np.exp(unit[row, 0] @ unit[row, 1])
-        others = [(k, 1) for k in range(rows) if k != row] + there
-        total = own + sum(
-            np.exp(unit[row, 0] @ unit[k, j])
-            for k, j in others
-            if texts[k, j] != texts[row, 0]
-            and frozenset((texts[row, 0].item(), texts[k, j].item())) not in together
-        )
-        losses.append(-np.log(own / total))
-    in_batch = float(np.mean(losses))
-    cosine_part = ranked(lambda x, y: float(x @ y))
-    return {"cosine": cosine_part, "angle": ranked(turned), "ibn": in_batch, "contrastive": in_batch}
-
-
-@quick
-@given(seed=seeds, negatives=st.integers(1, 5))
-def test_triplets_against_loops(seed, negatives):
-    wanted = ObjectiveSettings(
-        weights=Weights(cosine=1, ibn=1, angle=1, contrastive=1),
-        tau=Taus(cosine=1, ibn=1, angle=1, contrastive=1),
-    )
-    vectors, _, texts = draw(seed, "triplet", columns=2 + negatives, distinct=12)
-    texts[::3, 2:] = ABSENT
-    texts[1::3, 3:] = ABSENT
-    found = Objective(wanted, dim=6, kind="triplet")(vectors, None, texts)
-    expected = plain_triplets(vectors.numpy(), texts.numpy())
-    assert {name: found[name].item() for name in expected} == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -255,7 +299,7 @@ def test_the_reference_angle_is_of_the_first_text_to_the_second():
     assert abs(found - ranking_loss(angle_reference(second, first), labels, 2)) > 1e-3
 
 
-def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch):
     """Its weight and temperature come with the line."""
     from aoe_train.objectives import objective as module
     from aoe_train.objectives import ranking, settings
@@ -285,7 +329,7 @@ def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
     torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
 
 
-def test_every_negative_makes_a_pair_with_the_anchor_by_hand() -> None:
+def test_every_negative_makes_a_pair_with_the_anchor_by_hand():
     texts = torch.tensor([[10, 11, 12, 13], [20, 21, 22, ABSENT]])
     pairs = as_pairs(texts[:, :, None].float(), None, texts)
     assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22], [10, 13], [20, ABSENT]]
@@ -298,7 +342,7 @@ def test_every_negative_makes_a_pair_with_the_anchor_by_hand() -> None:
 
 
 @pytest.mark.parametrize("part", sorted(Weights(cosine=1).model_dump()))
-def test_no_part_has_a_negative_weight(part: str) -> None:
+def test_no_part_has_a_negative_weight(part):
     with pytest.raises(ValidationError, match="greater than or equal to 0"):
         Weights(**{part: -0.5})
 

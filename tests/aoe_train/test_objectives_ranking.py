@@ -1,7 +1,5 @@
 """Losses of labelled pairs: by hand, and against plain sums, complex arithmetic, scipy and loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

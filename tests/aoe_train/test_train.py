@@ -1,7 +1,5 @@
 """From rows to a model folder: resuming, finished runs, other runs' leftovers, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -52,13 +50,13 @@ SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 
 
 @pytest.fixture(scope="module")
-def bert(shallow: Path) -> Path:
+def bert(shallow):
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
         "data": str(write_pairs(folder / "train.tsv", ROWS, 1)),
@@ -90,7 +88,7 @@ def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
 
 
 @pytest.fixture(scope="module")
-def finished(data: dict[str, str], bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(data, bert, tmp_path_factory):
     """A finished run of two epochs; do not change it."""
     folder = tmp_path_factory.mktemp("finished")
     run(data, bert, folder / "m", optim__epochs=2)
@@ -132,7 +130,7 @@ def test_another_run_is_refused_and_named(data, bert, finished, tmp_path):
     assert not same_weights(finished, again)
 
 
-def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_the_best_weights_are_the_ones_kept(data, bert, tmp_path):
     # So high a rate makes it worse and worse.
     record = run(data, bert, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
@@ -141,7 +139,7 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
     assert found.value == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
-def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_a_metric_and_callbacks_of_ones_own(data, bert, tmp_path):
     class Counter(TrainerCallback):
         steps = 0
 
@@ -178,9 +176,9 @@ def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tm
     ],
     ids=str,
 )
-def test_goes_on_to_the_same_weights(data, bert, tmp_path, kill_at, flags, killed_before):
-    flags = {"optim__epochs": 2, **flags}
-    undisturbed = run(data, bert, tmp_path / "a", **flags)
+def test_goes_on_to_the_same_weights(data, bert, finished, tmp_path, kill_at, flags, killed_before):
+    whole, flags = tmp_path / "a" if flags else finished, {"optim__epochs": 2, **flags}
+    undisturbed = run(data, bert, whole, **flags)
     seen: list[bool] = []
 
     def train() -> Any:
@@ -190,7 +188,7 @@ def test_goes_on_to_the_same_weights(data, bert, tmp_path, kill_at, flags, kille
 
     resumed = kill_at(killed_before, train)
     assert seen == [False, True]
-    assert same_weights(tmp_path / "a", tmp_path / "b")
+    assert same_weights(whole, tmp_path / "b")
     assert resumed["dev_history"] == undisturbed["dev_history"]
     assert resumed["history"] == undisturbed["history"]  # the losses before the checkpoint count in the log
     assert not (tmp_path / "b.work").exists()
@@ -212,7 +210,7 @@ def test_rows_of_several_negatives(bert, tmp_path, kill_at):
     assert same_weights(tmp_path / "a", tmp_path / "b")
 
 
-def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
+def test_rows_of_fewer_negatives_are_told(tmp_path):
     path = write_triplets(tmp_path / "train.jsonl", 9, 3)
     said: list[str] = []
     read_data(Sources(data=path, backbone="minilm", out=tmp_path), settings(), said.append)
@@ -291,7 +289,7 @@ def test_out_of_memory_says_what_to_lower(data, bert, tmp_path, monkeypatch, own
             plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
 
 
-def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str], tmp_path: Path) -> None:
+def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
     flags: dict[str, Any] = {"optim__lr": 1e-12, "log__steps": 1}
     alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
@@ -302,7 +300,7 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str]
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_what_is_no_model_of_ours_is_never_replaced(data, bert, tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "thesis.tex").write_text("years")
     with pytest.raises(ConfigError, match="no model of `aoe train`"):
@@ -310,7 +308,7 @@ def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: 
     assert (tmp_path / "m" / "thesis.tex").exists()
 
 
-def test_early_stopping(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_early_stopping(data, bert, tmp_path):
     flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
     record = run(data, bert, tmp_path / "m", **flags)
     assert record["result"]["steps"] < 30
@@ -319,7 +317,7 @@ def test_early_stopping(data: dict[str, str], bert: Path, tmp_path: Path) -> Non
         run({"data": data["data"]}, bert, tmp_path / "n", optim__patience=2)
 
 
-def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
+def test_constant_labels_are_refused(bert, tmp_path):
     (tmp_path / "d.tsv").write_text("sentence1\tsentence2\tscore\n" + "a\tthe dog\t3\n" * 9)
     with pytest.raises(DataError, match="all 9 labels are 3"):
         run({"data": str(tmp_path / "d.tsv")}, bert, tmp_path / "m")
@@ -345,7 +343,7 @@ def test_settings_that_cannot_be(data, bert, tmp_path, flags, words):
 
 
 @pytest.fixture
-def ran(tmp_path: Path) -> Path:
+def ran(tmp_path):
     from aoe_train.model.ran import RanConfig, RanModel
 
     tokenizer = wordpiece()
@@ -386,7 +384,7 @@ def test_layers_that_cannot_be_recomputed(data, bert, tmp_path, monkeypatch):
         run(data, bert, tmp_path / "m", run__gradient_checkpointing=True)
 
 
-def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_several_gpus_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
     assert idle_gpus(args) == "1 of 4 GPUs is used; start with torchrun --nproc-per-node 4"
@@ -395,7 +393,7 @@ def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert args.ddp_broadcast_buffers is False
 
 
-def test_cublas_is_told_in_time_to_be_deterministic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cublas_is_told_in_time_to_be_deterministic(tmp_path, monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     start_processes(settings(), tmp_path)
     assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
@@ -406,7 +404,7 @@ def test_cublas_is_told_in_time_to_be_deterministic(tmp_path: Path, monkeypatch:
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
 
 
-def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch):
     gpu, native = torch.device("cuda"), False
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation
@@ -417,7 +415,7 @@ def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch: pytest.MonkeyPatch
     assert choose_precision("auto", torch.device("cpu")) == "fp32"
 
 
-def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None:
+def test_the_objective_is_where_the_model_is(bert, tmp_path):
     rows = [{"text1": "the dog", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:9])]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = settings(preset="sbert-paper")
@@ -479,7 +477,7 @@ def test_sharding_by_accelerate_launch_is_refused(tmp_path, monkeypatch, name):
         start_processes(settings(), tmp_path)
 
 
-def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> None:
+def test_a_dry_run_measures_whole_models(data, bert):
     with pytest.raises(ConfigError, match=r"--dry-run with run.shard"):
         plan(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
 
@@ -495,14 +493,14 @@ def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> No
     ],
     ids=str,
 )
-def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str, words: str) -> None:
+def test_what_sharing_out_does_not_go_with(given, optimiser, words):
     args: Any = SimpleNamespace(world_size=2, optim=optimiser)
     with pytest.raises(ConfigError, match=f"does not go with {words}"):
         _check_shard(settings(**given, **{"run.shard": True}), args)
     _check_shard(settings(**given), args)
 
 
-def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
+def test_a_ran_is_not_shared_out(data, ran, tmp_path):
     given = settings(**{"run.shard": True})
     sources = Sources(data["data"], str(ran), tmp_path / "m")
     loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
@@ -558,7 +556,7 @@ def test_held_out_rows_that_score_nothing(data, tmp_path, lines, words):
         )
 
 
-def test_single_texts_need_dropout(tmp_path: Path) -> None:
+def test_single_texts_need_dropout(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
     sources = {"data": str(tmp_path / "texts.txt")}
@@ -636,7 +634,7 @@ def test_the_trained_model_knows_its_prompts(tmp_path):
     assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
 
 
-def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_a_killed_run_goes_on_with_its_own_settings_only(bert, tmp_path, kill_at):
     data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
     how = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
     kill_at(2)
@@ -650,7 +648,7 @@ def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: P
     assert run(data, bert, tmp_path / "m", **how, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
-def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: Path, tmp_path: Path) -> None:
+def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert, tmp_path):
     data = {"data": str(write_columns(tmp_path / "data.tsv", 16, 1))}
     Encoder.load(bert, prompts={"t": "a "}, default_prompt_name="t").save(tmp_path / "base")
     run(data, tmp_path / "base", tmp_path / "m")

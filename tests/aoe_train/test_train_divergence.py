@@ -1,8 +1,5 @@
 """Runs that diverge are stopped with what is worth keeping kept; sound ones are left alone."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,19 +19,19 @@ SIGN = r"training diverged at step \d+: the model tells texts apart no longer .*
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> dict[str, str]:
+def data(tmp_path):
     return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
 
 
 @pytest.fixture
-def with_dev(data: dict[str, str], tmp_path: Path) -> dict[str, str]:
+def with_dev(data, tmp_path):
     return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
 
 
 @pytest.mark.parametrize(
     "flags", [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}]
 )
-def test_cosines_that_all_become_1(data: dict[str, str], bert: Path, tmp_path: Path, flags: Any) -> None:
+def test_cosines_that_all_become_1(data, bert, tmp_path, flags):
     with pytest.raises(ConfigError, match=SIGN) as caught:
         run(data, bert, tmp_path / "m", optim__lr=1, optim__epochs=2, **flags)
     assert "\n" not in str(caught.value)
@@ -121,7 +118,7 @@ def test_no_alarm_on_sound_runs(with_dev, backbone, flags, tmp_path, request):
     ],
     ids=["single texts", "batches of one label, one of one row", "near-identical positives", "two rows"],
 )
-def test_no_alarm_on_odd_batches(lines: list[str], bert: Path, tmp_path: Path) -> None:
+def test_no_alarm_on_odd_batches(lines, bert, tmp_path):
     (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
     preset = "cosent" if "label" in lines[0] else "simcse"
     flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}

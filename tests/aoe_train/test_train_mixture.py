@@ -1,7 +1,5 @@
 """Several datasets in one run: each with its objective, labels and prompts; killed and gone on with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -23,13 +21,13 @@ FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": F
 
 
 @pytest.fixture(scope="module")
-def bert(shallow: Path) -> Path:
+def bert(shallow):
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def files(tmp_path_factory):
     """Graded pairs, triplets, positives, and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
     positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
@@ -128,7 +126,7 @@ def test_one_dataset_is_trained_as_ever(files, bert, tmp_path):
     assert "datasets" not in named.record
 
 
-def test_an_objective_a_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_an_objective_a_dataset(files, bert, tmp_path):
     seen: list[tuple[int, ...]] = []
 
     def own(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
@@ -176,7 +174,7 @@ def test_a_plan_tells_all(files, bert):
         assert words in str(plan.table())
 
 
-def test_labels_and_columns_of_each_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_labels_and_columns_of_each_dataset(files, bert, tmp_path):
     rows = [{"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"} for n in range(20)]
     data = {"stsb": files["stsb"], "faq": rows}
     settings = {
@@ -223,7 +221,7 @@ def test_dev_sets_that_have_no_dataset(files, bert, tmp_path):
     assert "the mean over them chose" in (run.out / "README.md").read_text()
 
 
-def test_validation_splits_are_dev_sets(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_validation_splits_are_dev_sets(files, bert, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
     for split, name in (("train", "stsb"), ("validation", "stsb-dev")):

@@ -1,10 +1,8 @@
 """Small random models with real tokenizers, made on the spot: no weights need be fetched to train them."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from transformers import (
     Gemma3TextModel,
     LlamaConfig,
     LlamaModel,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
@@ -133,35 +130,21 @@ def save_bert(
 
     Weights are as far apart as `spread` says: by BERT's own 0.02 all texts are nearly alike to it.
     """
-    tokenizer = wordpiece()
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        intermediate_size=2 * dim,
-        max_position_embeddings=64,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        initializer_range=spread,
-    )
-    return _save(folder, lambda: BertModel(config, add_pooling_layer=False), tokenizer, seed)
+    more = {
+        "max_position_embeddings": 64,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "initializer_range": spread,
+    }
+    kind = partial(BertModel, add_pooling_layer=False)
+    return _save(folder, kind, BertConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
 
 
 def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-    )
-    torch.manual_seed(seed)
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
+    _save(folder, BertForMaskedLM, BertConfig, tokenizer, seed, **_sizes(16, 1) | more)
 
 
 def save_words(path: Path, *, dim: int = 5) -> Path:
@@ -175,65 +158,38 @@ def save_words(path: Path, *, dim: int = 5) -> Path:
 
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
     """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
-    tokenizer = bytelevel()
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        intermediate_size=2 * dim,
-        max_position_embeddings=128,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    return _save(folder, lambda: LlamaModel(config), tokenizer, seed)
+    more = {"max_position_embeddings": 128, "bos_token_id": 0, "eos_token_id": 1}
+    sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
+    return _save(folder, LlamaModel, LlamaConfig, bytelevel(), seed, **sizes)
 
 
 def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
     """The encoder of a T5, or with `decoder` all of it, with a tokenizer."""
-    tokenizer = wordpiece()
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=dim,
-        d_kv=dim // 4,
-        d_ff=2 * dim,
-        num_layers=layers,
-        num_heads=4,
-        relative_attention_num_buckets=8,
-        relative_attention_max_distance=16,
-        feed_forward_proj="gated-gelu",
-    )
+    sizes = {"d_model": dim, "d_kv": dim // 4, "d_ff": 2 * dim, "num_layers": layers, "num_heads": 4}
+    more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
-    return _save(folder, lambda: kind(config), tokenizer, seed)
+    return _save(folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more)
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
     """A Gemma 3 that reads in both directions, with a window, as EmbeddingGemma does."""
-    tokenizer = wordpiece()
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=dim // 4,
-        intermediate_size=2 * dim,
-        max_position_embeddings=64,
-        sliding_window=4,
-        layer_types=["sliding_attention"] * (layers - 1) + ["full_attention"],
-        use_bidirectional_attention=True,
-        pad_token_id=0,
-    )
-    return _save(folder, lambda: Gemma3TextModel(config), tokenizer, seed)
+    attention = ["sliding_attention"] * (layers - 1) + ["full_attention"]
+    more = {"num_key_value_heads": 2, "head_dim": dim // 4, "max_position_embeddings": 64, "pad_token_id": 0}
+    more |= {"sliding_window": 4, "layer_types": attention, "use_bidirectional_attention": True}
+    return _save(folder, Gemma3TextModel, Gemma3TextConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
+
+
+def _sizes(dim: int, layers: int) -> dict[str, int]:
+    heads = {"num_attention_heads": 4, "intermediate_size": 2 * dim}
+    return {"hidden_size": dim, "num_hidden_layers": layers, **heads}
 
 
 def _save(
-    folder: Path, make: Callable[[], PreTrainedModel], tokenizer: PreTrainedTokenizerFast, seed: int
+    folder: Path, kind: Any, config: Any, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes: Any
 ) -> Path:
     """A model with random weights, and its tokenizer beside it."""
     torch.manual_seed(seed)
-    make().save_pretrained(folder)
+    kind(config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
