@@ -28,16 +28,43 @@ def test_a_prompt_stands_before_the_text_or_around_its_place(words, expected):
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-def test_the_prompt_itself_goes_before_its_name_and_both_before_the_default():
-    prompts = NamedPrompts({"q": "query: ", "d": "passage: "}, "d")
-    assert prompts.chosen() == "passage: "
-    assert prompts.chosen(name="q") == "query: "
-    assert prompts.chosen(name="q", prompt="other: ") == "other: "
-    assert prompts.chosen(prompt="") == ""
-    assert NamedPrompts({"q": "query: "}).chosen() == ""
-    assert NamedPrompts({}).known == {"query": "", "document": ""}
-    assert NamedPrompts({"d": "d: "}, "d").query == ""  # as in sentence-transformers, not the default
-    assert NamedPrompts({"query": "q: ", "passage": "p: "}).query == "q: "
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "passage: "),
+        ({"name": "q"}, "query: "),
+        ({"name": "q", "prompt": "other: "}, "other: "),
+        ({"prompt": ""}, ""),
+    ],
+)
+def test_the_prompt_itself_goes_before_its_name_and_both_before_the_default(chosen, expected):
+    prompts = {"q": "query: ", "d": "passage: "}
+    assert NamedPrompts(prompts, "d").chosen(**chosen) == expected
+    assert NamedPrompts(prompts).chosen() == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "query", "document", "around_all"),
+    [
+        ({}, None, "", "", None),
+        ({"corpus": "c: "}, None, "", "c: ", None),
+        ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, "q: ", "p: ", None),
+        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None, "", "d: ", None),
+        ({"passage": "p: ", "document": ""}, None, "", "p: ", None),  # as ST saves one that has none
+        ({"d": "d: "}, "d", "", "", None),  # as in sentence-transformers, not the default
+        # A default prompt with words after the text goes around queries, too.
+        ({"default": PAPERS}, "default", PAPERS, PAPERS, PAPERS),
+        ({"default": PAPERS}, None, "", "", None),
+        ({"default": PAPERS, "query": "q: "}, "default", "q: ", PAPERS, None),
+        ({"default": "q: {text}"}, "default", "", "", None),
+    ],
+)
+def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
+    prompts = NamedPrompts(own, default)
+    assert (prompts.query, prompts.document, prompts.around_all) == (query, document, around_all)
+    assert prompts.known["query"] == query
+    if len(own) == 2 and default:
+        assert prompts.after_text == "default"
 
 
 @pytest.mark.parametrize(
@@ -59,29 +86,6 @@ def test_prompts_and_names_that_are_none(call, message):
         call()
 
 
-@pytest.mark.parametrize(
-    ("own", "expected"),
-    [
-        ({}, ""),
-        ({"corpus": "c: "}, "c: "),
-        ({"corpus": "c: ", "passage": "p: "}, "p: "),
-        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, "d: "),
-        ({"passage": "p: ", "document": ""}, "p: "),  # as sentence-transformers saves one that has none
-    ],
-)
-def test_a_document_goes_by_several_names(own, expected):
-    assert NamedPrompts(own).document == expected
-
-
-def test_a_default_prompt_with_words_after_the_text_goes_around_queries_too():
-    prompts = NamedPrompts({"default": PAPERS}, "default")
-    assert prompts.query == prompts.document == prompts.around_all == PAPERS
-    assert NamedPrompts({"default": PAPERS}).around_all is None
-    more = NamedPrompts({"default": PAPERS, "query": "q: "}, "default")
-    assert (more.query, more.around_all, more.after_text) == ("q: ", None, "default")
-    assert NamedPrompts({"default": "q: {text}"}, "default").around_all is None
-
-
 PLAIN = EncoderSettings()
 NAMED = EncoderSettings(prompts={"query": "q: ", "passage": "p: ", "t": "title: "}, default_prompt_name="t")
 
@@ -91,16 +95,16 @@ def rows(kind: Kind, *numbers: list[int]) -> Examples:
     return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
 
 
+TRIPLETS = rows("triplet", [0, 1, 2], [1, 0, 3], [0, 2, 4])
+NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
+PAIRS = rows("graded", [0, 1], [1, 2])
+
+
 def test_columns_have_names():
     assert column_names(TRIPLETS) == ["anchor", "positive", "negative"]
     assert column_names(NEGATIVES) == ["anchor", "positive", "negative_1", "negative_2"]
     assert column_names(PAIRS) == ["text1", "text2"]
     assert column_names(rows("single", [0])) == ["text"]
-
-
-TRIPLETS = rows("triplet", [0, 1, 2], [1, 0, 3], [0, 2, 4])
-NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
-PAIRS = rows("graded", [0, 1], [1, 2])
 
 
 def said(

@@ -16,7 +16,7 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
     ibn_loss,
 )
-from aoe_train.objectives.kinds import Advisers, check_advisers, check_objective
+from aoe_train.objectives.kinds import Advisers, check_advisers
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice, unit
 from aoe_train.objectives.settings import Taus
@@ -288,6 +288,3 @@ def test_what_does_not_go_together_is_refused():
         check_advisers(only("cosine"), dim=8, kind="binary", advisers=guide)
     with pytest.raises(ConfigError, match="nothing is nearer to a text than itself"):
         check_advisers(only("contrastive"), dim=8, kind="single", advisers=guide)
-    with pytest.raises(ConfigError, match="contrast_anchors and contrast_positives are for ibn"):
-        check_objective(only("cosine", contrast_anchors=True), dim=8, kind="binary")
-    check_objective(only("ibn", contrast_anchors=True), dim=8, kind="binary")

@@ -21,28 +21,27 @@ from aoe_train.data.defaults import (
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
 from aoe_train.records import Kind
-from aoe_train.settings.training import PRESETS, EncoderSettings, LoraSettings, TrainSettings
+from aoe_train.settings.training import EncoderSettings, LoraSettings, TrainSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
 
 
 @pytest.mark.parametrize("preset", OBJECTIVES)
-def test_a_preset_is_its_objective_and_the_papers_have_all_else(preset):
-    settings = load_settings(TrainSettings, flags={"preset": preset})
-    papers = load_settings(TrainSettings, flags={"preset": f"{preset}-paper"})
+def test_a_preset_is_its_objective_and_the_papers_leave_nothing_to_choose(preset):
+    settings, papers = preset_of(preset), preset_of(f"{preset}-paper")
     assert settings.objective == papers.objective == OBJECTIVES[preset]
-    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
     assert "optim" not in settings.model_fields_set
+    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
+    assert (papers.optim.lr, papers.optim.epochs, papers.optim.batch_size) == (2e-5, 1, 32)
+    assert (papers.objective.tau.cosine, papers.objective.tau.angle, papers.optim.average) == (0.05, 1, 0)
+    for kind in get_args(Kind):
+        assert of(kind, preset=f"{preset}-paper") == papers
+        for one in (settings, papers):  # the objective is known before the backbone
+            assert default_objective(one, kind) == of(kind, preset=one.preset).objective
 
 
-def test_what_is_given_lies_above_the_preset():
-    settings = load_settings(
-        TrainSettings,
-        assignments=["objective.weights.ibn=35", "objective.tau.angle=0.05"],
-        flags={"preset": "angle"},
-    )
-    assert settings.objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
-    assert settings.objective.tau.angle == 0.05
+def preset_of(name: str) -> TrainSettings:
+    return load_settings(TrainSettings, flags={"preset": name})
 
 
 @pytest.mark.parametrize(
@@ -217,6 +216,9 @@ def test_what_machines_wrote_is_learnt_gently():
 
 def test_what_was_given_stays():
     flags = {"optim.lr": 1e-6, "optim.epochs": 3.0, "optim.average": 0.0, "objective.tau.angle": 0.7}
+    above = {"objective.weights.ibn": 35, "objective.tau.angle": 0.05, "preset": "angle"}
+    given = load_settings(TrainSettings, flags=above).objective
+    assert (given.weights.wanted, given.tau.angle) == ({"cosine": 1, "ibn": 35, "angle": 1}, 0.05)
     settings = of(**{"preset": "aoe", "seed": 7, "lora": {"rank": 4}, **flags})
     assert (settings.optim.lr, settings.optim.epochs, settings.optim.average) == (1e-6, 3, 0)
     assert (settings.objective.tau.angle, settings.objective.tau.cosine) == (0.7, 0.2)
@@ -236,15 +238,6 @@ def test_a_teacher_is_listened_to(kind):
     assert chosen_part.objective.weights.wanted == {**own, "score_distill": 2}
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name.endswith("-paper")])
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_presets_of_the_papers_leave_nothing_to_choose(preset, kind):
-    given = load_settings(TrainSettings, flags={"preset": preset})
-    assert of(kind, preset=preset) == given
-    assert (given.optim.lr, given.optim.epochs, given.optim.batch_size) == (2e-5, 1, 32)
-    assert (given.objective.tau.cosine, given.objective.tau.angle, given.optim.average) == (0.05, 1, 0)
-
-
 @pytest.mark.parametrize(("rows", "epochs"), [(96, 1), (384, 1), (1536, 0.25)])
 def test_a_domain_takes_few_steps_of_the_last_layers(rows, epochs):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
@@ -255,13 +248,6 @@ def test_a_domain_takes_few_steps_of_the_last_layers(rows, epochs):
     three = settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})})
     given = with_defaults(three, DatasetFacts("triplet", rows), dim=384)
     assert given.optim.epochs == 3
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_the_objective_is_known_before_the_backbone(preset, kind):
-    given = load_settings(TrainSettings, flags={"preset": preset})
-    assert default_objective(given, kind) == of(kind, preset=preset).objective
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.arguments import _check_shard, idle_gpus, start_processes
-from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.build import build
 from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
 from aoe_train.training.plan import plan
@@ -38,8 +38,8 @@ from tests.aoe_train.tiny import (
     WORDS,
     same_weights,
     save_bert,
+    save_ran,
     weights,
-    wordpiece,
     write_pairs,
     write_triplets,
 )
@@ -82,9 +82,15 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
     )
 
 
-def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
+def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path, **elsewhere: Any) -> Any:
+    """What a run trains, and its arguments; as on a device elsewhere."""
+    sources = Sources(backbone=str(backbone), out=out / "m", **data)
+    args: Any = start_processes(given, out)
     loaded = load(sources, given, set(), args.device, print, lambda _: None)
-    return build(loaded, resolve(sources, loaded, args), args, {}, {})
+    resolved = resolve(sources, loaded, args)
+    if elsewhere:
+        args = SimpleNamespace(optim=args.optim, process_index=0, world_size=1, **elsewhere)
+    return build(loaded, resolved, args, {}, {}), args
 
 
 @pytest.fixture(scope="module")
@@ -344,29 +350,12 @@ def test_settings_that_cannot_be(data, bert, tmp_path, flags, words):
 
 @pytest.fixture
 def ran(tmp_path):
-    from aoe_train.model.ran import RanConfig, RanModel
-
-    tokenizer = wordpiece()
-    config = RanConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        head_dim=4,
-        window_size=4,
-        min_window_size=2,
-    )
-    torch.manual_seed(0)
-    RanModel(config).save_pretrained(tmp_path / "ran")
-    tokenizer.save_pretrained(tmp_path / "ran")
-    return tmp_path / "ran"
+    return save_ran(tmp_path / "ran")
 
 
 @pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
 def test_all_that_a_ran_trains_gets_gradients(data, ran, tmp_path, flags):
-    given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
-    args = start_processes(given, tmp_path)
-    setup = built(sources, given, args)
+    setup, args = built(settings(**flags), data, ran, tmp_path)
     assert args.ddp_find_unused_parameters  # of a batch of short texts
     batch = next(iter(setup.loader))
     batch.pop("numbers")
@@ -418,14 +407,8 @@ def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch):
 def test_the_objective_is_where_the_model_is(bert, tmp_path):
     rows = [{"text1": "the dog", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:9])]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    given = settings(preset="sbert-paper")
-    sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
-    args = start_processes(given, tmp_path)
-    loaded = load(sources, given, set(), args.device, print, lambda _: None)
-    elsewhere: Any = SimpleNamespace(
-        device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
-    )
-    setup = build(loaded, resolve(sources, loaded, args), elsewhere, {}, {})
+    data = {"data": str(tmp_path / "data.jsonl")}
+    setup, _ = built(settings(preset="sbert-paper"), data, bert, tmp_path, device=torch.device("meta"))
     assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
@@ -449,10 +432,7 @@ def test_tensorboard_files_outlive_the_working_folder_and_go_on(data, bert, tmp_
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
     how = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
-    kill_at(5)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", **how)
-    record = run(data, bert, tmp_path / "m", **how)
+    record = kill_at(5, lambda: run(data, bert, tmp_path / "m", **how))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
     (folder,) = (tmp_path / "m.runs").iterdir()
     assert opened == [(str(folder), None), (str(folder), 5)]
@@ -574,9 +554,7 @@ def test_single_texts_need_dropout(tmp_path):
     ids=["adamw", "sgd", "decay"],
 )
 def test_unused_words_are_left_out_where_that_changes_nothing(data, bert, tmp_path, flags, trained):
-    given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
-    args = start_processes(given, tmp_path)
-    setup = built(sources, given, args)
+    setup, _ = built(settings(**flags), data, bert, tmp_path)
     embedding: Any = setup.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:

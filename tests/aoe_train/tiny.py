@@ -2,10 +2,12 @@
 
 import json
 import random
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -25,6 +27,7 @@ from transformers import (
 )
 
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from pairkit.app.errors import ConfigError
 
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
@@ -58,6 +61,11 @@ def write_triplets(path: Path, rows: int, seed: int) -> Path:
             row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
             file.write(json.dumps(row) + "\n")
     return path
+
+
+def refusal(message: str | None) -> AbstractContextManager[Any]:
+    """Expects an error of this message, or none."""
+    return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
 def only(part: str, **others: Any) -> ObjectiveSettings:
@@ -169,6 +177,14 @@ def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, deco
     more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
     return _save(folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more)
+
+
+def save_ran(folder: Path) -> Path:
+    """A Recurrent Attention Network with its tokenizer."""
+    from aoe_train.model.ran import RanConfig, RanModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4}
+    return _save(folder, RanModel, RanConfig, wordpiece(), 0, window_size=4, min_window_size=2, **sizes)
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
