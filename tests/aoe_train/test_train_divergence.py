@@ -96,19 +96,6 @@ def test_a_gradient_that_is_no_number(data, bert, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("backbone", "flags"),
-    [
-        ("bert", {"preset": "angle", "optim__warmup": 1.0}),
-        ("bert", {"preset": "simcse", "optim__average": 1.0, "optim__accumulation": 3}),
-        ("llama", {"preset": "sbert", "optim__max_grad_norm": 0.0}),
-    ],
-)
-def test_no_alarm_on_sound_runs(with_dev, backbone, flags, tmp_path, request):
-    run(with_dev, request.getfixturevalue(backbone), tmp_path / "m", optim__epochs=2, **flags)
-    assert (tmp_path / "m").is_dir()
-
-
-@pytest.mark.parametrize(
     "lines",
     [
         ["text", *WORDS[:33]],

@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,13 +42,9 @@ def test_a_clock_counts_running_without_pauses_and_errors(monkeypatch):
         now[0] += 2
         assert watch.seconds == 8
 
-    def fail():
-        with watch.running():
-            now[0] += 3
-            raise ValueError("x")
-
-    with pytest.raises(ValueError, match="x"):
-        fail()
+    with suppress(ValueError), watch.running():
+        now[0] += 3
+        raise ValueError
     now[0] += 40
     assert watch.seconds == 11
 
@@ -210,13 +207,9 @@ def test_only_the_newest_stays_with_the_weights_that_there_are(tmp_path):
 def test_one_that_was_cut_short_does_not_count(tmp_path):
     write(tmp_path, 9)
 
-    def cut_short():
-        with checkpoint_folder(tmp_path, 10, main=True) as folder:
-            (folder / "half").write_text("x")
-            raise Killed
-
-    with pytest.raises(Killed):
-        cut_short()
+    with suppress(Killed), checkpoint_folder(tmp_path, 10, main=True) as folder:
+        (folder / "half").write_text("x")
+        raise Killed
     (tmp_path / ".step-11.partial").mkdir()  # what SIGKILL leaves
     assert newest_checkpoint(tmp_path).step == 9
 
