@@ -1,6 +1,7 @@
 """What the tests of training share."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ def bert(tmp_path_factory):
     from tests.aoe_train.tiny import save_bert
 
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture
+def copy(bert, tmp_path):
+    """A folder of a tiny BERT that a test may damage."""
+    return Path(shutil.copytree(bert, tmp_path / "copy"))
 
 
 @pytest.fixture(scope="session")

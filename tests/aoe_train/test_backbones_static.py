@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 import aoe_train
 from aoe_train import Encoder
+from aoe_train.cli import app
 from aoe_train.evaluation.embedders.embedder import LocalEmbedder
 from aoe_train.evaluation.embedders.open import open_model
 from pairkit.app.errors import ConfigError, DataError
@@ -155,3 +156,13 @@ def test_damaged_folders_are_told_apart(file, content, message, bert, tmp_path):
     path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
     with pytest.raises(DataError, match=message):
         Encoder.load(tmp_path / "model")
+
+
+def test_an_index_and_the_command_run_it_themselves(bert, tmp_path):
+    folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
+    texts.write_text("\n".join(sentences(30)))
+    assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
+    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
+    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
+    app(["encode", str(texts), "-m", folder, "-o", str(tmp_path / "v.npy"), "-q"], standalone_mode=False)
+    assert np.load(tmp_path / "v.npy").shape == (30, DIM)

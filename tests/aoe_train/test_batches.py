@@ -68,17 +68,19 @@ def test_seed_and_epoch_alone_decide(how):
     assert plans(1, [2]) == [third]  # as of a resumed run
 
 
+def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
+    """Whether a batch could spare an unlike row for one that has one label, and stay mixed itself."""
+    alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
+    return bool(alone) and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
+
+
 @given(st.integers(20, 120), st.integers(2, 9), st.sampled_from(STRATEGIES))
 def test_no_batch_of_one_label_that_could_have_two(count, size, how):
     examples, lengths = make(count, "binary")
-    labels = examples.labels
-    assert labels is not None
     plan = Batches(examples, lengths, size, **how).plan(0)
-    if one_label_batches(plan, labels):
-        alone = next(rows for rows in plan if len(rows) > 1 and len(set(labels[rows])) == 1)
-        assert max(np.count_nonzero(labels[rows] != labels[alone[0]]) for rows in plan) < 2
-    elif size > 3:
-        assert min(np.ptp(labels[rows]) for rows in plan if len(rows) > 1) == 1
+    assert not one_could_give(plan, examples.labels)
+    if size > 3 and not one_label_batches(plan, examples.labels):
+        assert min(np.ptp(examples.labels[rows]) for rows in plan if len(rows) > 1) == 1
 
 
 def test_lengths_lie_together_and_the_longest_comes_first():
@@ -175,11 +177,8 @@ def test_as_many_batches_as_can_be_hold_two_labels(wanted):
     mix_labels(batches, labels)
     assert [len(rows) for rows in batches] == [len(part) for part in wanted]
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(labels)))
-    left = one_label_batches(batches, labels)
-    assert left <= before
-    if left:  # then no other batch can spare an unlike row and stay mixed itself
-        label = next(labels[rows[0]] for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1)
-        assert max(np.count_nonzero(labels[rows] != label) for rows in batches) < 2
+    assert one_label_batches(batches, labels) <= before
+    assert not one_could_give(batches, labels)
 
 
 WORDS = ["cat", "the cat", "a cat", "the red cat", "a dog in the city", "dog"]
@@ -189,6 +188,9 @@ PAIRS = Examples(
     np.array([1, 0, 0.5, 3, 2], np.float32),
     "graded",
 )
+
+
+WIDE = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +222,7 @@ def test_rows_lead_to_their_texts(store, rows, dedup):
 
 @pytest.mark.parametrize("dedup", [True, False])
 def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store, *, dedup):
-    wide = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
-    batch = Collate(wide, store, dedup=dedup)([1, 0])
+    batch = Collate(WIDE, store, dedup=dedup)([1, 0])
     numbers = batch["texts"][batch["rows"]]
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
     assert batch["rows"].tolist()[0][3] == ABSENT
@@ -230,9 +231,8 @@ def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store, *, dedup):
 
 
 def test_a_plan_counts_the_texts_that_there_are(store):
-    wide = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
-    plan = describe(Batches(wide, store.lengths, 2), store)
     lengths = store.lengths
+    plan = describe(Batches(WIDE, lengths, 2), store)
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     assert plan["distinct_share"] == 5 / 7
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])

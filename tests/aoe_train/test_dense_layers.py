@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ QUICK = {
 }
 
 
+added = partial(Dense, 32, use_residual=True)
 LINEAR: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
 # As LaBSE (the first token through a tanh), sentence-T5 (the mean through a matrix), EmbeddingGemma (the mean
 # through a wide layer and back), and two layers that add what came in, one of them through a matrix.
@@ -56,14 +57,7 @@ KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]
     "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 32), Normalize()]),
     "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
     "gemma": (save_gemma, "mean", lambda: [Dense(32, 128, **LINEAR), Dense(128, 32, **LINEAR), Normalize()]),
-    "residual": (
-        save_llama,
-        "weightedmean",
-        lambda: [
-            Dense(32, 32, use_residual=True, activation_function=nn.GELU()),
-            Dense(32, 12, use_residual=True),
-        ],
-    ),
+    "residual": (save_llama, "weightedmean", lambda: [added(32, activation_function=nn.GELU()), added(12)]),
 }
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,16 +12,7 @@ from safetensors.torch import load_file, save_file
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError, DataError, RemoteError
-
-
-@pytest.fixture
-def copy(bert, tmp_path):
-    return Path(shutil.copytree(bert, tmp_path / "copy"))
-
-
-def edit(folder: Path, **fields: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+from tests.aoe_train.tiny import edit
 
 
 def pickled(folder: Path) -> None:
@@ -47,16 +39,20 @@ def test_what_is_no_model(source, error, message):
         load_backbone(source)
 
 
+def changed(**fields: object) -> Any:
+    return lambda folder: edit(folder / "config.json", **fields)
+
+
 @pytest.mark.parametrize(
     ("harm", "error", "message"),
     [
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
-        (lambda folder: edit(folder, num_hidden_layers=3), DataError, "another configuration"),
-        (lambda folder: edit(folder, num_hidden_layers=1), DataError, "another configuration"),
-        (lambda folder: edit(folder, intermediate_size=40), DataError, "another configuration"),
-        (lambda folder: edit(folder, model_type="quantum"), ConfigError, "architecture"),
+        (changed(num_hidden_layers=3), DataError, "another configuration"),
+        (changed(num_hidden_layers=1), DataError, "another configuration"),
+        (changed(intermediate_size=40), DataError, "another configuration"),
+        (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )
 def test_a_damaged_folder(copy, harm, error, message):
@@ -92,7 +88,7 @@ def own(copy, monkeypatch):
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)
-    edit(copy, model_type="own", auto_map=OWN)
+    edit(copy / "config.json", model_type="own", auto_map=OWN)
     return copy
 
 
@@ -121,8 +117,7 @@ def test_code_at_a_pinned_commit_and_in_a_folder_runs(own, monkeypatch):
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
-    whole = json.loads((own / name).read_text())
-    (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.FunctionEmbedder"}}))
+    edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
@@ -157,11 +152,11 @@ def test_adapters_whose_base_is_out_of_reach(copy, tmp_path, base, expected, mes
 def test_the_base_of_adapters_is_no_pickle_and_runs_no_code_either(own, tmp_path):
     with pytest.raises(ConfigError, match="pin the commit"):
         load_backbone(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
-    edit(own, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
+    edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
     with pytest.raises(ConfigError, match="another repository"):
         load_backbone(folder, trust_remote_code=True)
-    edit(own, auto_map=None, model_type="bert")
+    edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
     with pytest.raises(ConfigError, match="pickle"):
         load_backbone(folder)

@@ -1,11 +1,9 @@
 """BERT without transformers' code for models: the same vectors, and nothing heavy is imported for them."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from transformers import BertModel
 from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import edit, save_bert
 
 TEXTS = ["the man is playing", "a dog", "the old city of the river and the small red boat", "a dog", "x"]
 # What each imports is no part of encoding: training, compiling, data sets, other libraries' mathematics.
@@ -26,11 +24,6 @@ HEAVY = {
     *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
     *("aoe_train.training.trainer", "aoe_train.model.ran"),
 }
-
-
-@pytest.fixture
-def copy(bert, tmp_path):
-    return Path(shutil.copytree(bert, tmp_path / "copy"))
 
 
 @pytest.mark.parametrize(
@@ -71,8 +64,7 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     ids=str,
 )
 def test_what_is_no_plain_bert_is_left_to_transformers(copy, fields):
-    path = copy / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    edit(copy / "config.json", **fields)
     assert read_bert(copy, torch.float32) is None
 
 

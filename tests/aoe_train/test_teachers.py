@@ -178,11 +178,11 @@ def test_a_run_with_everything_resumes_with_the_same_bytes(bert, teacher, tmp_pa
         run(data, bert, tmp_path / "whole", **{**flags, "teacher__model": str(other)})
 
 
-def test_vectors_of_a_file_are_a_teacher(bert, teacher, tmp_path):
+def test_vectors_of_a_file_are_a_teacher(bert, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
     pairs = [{"anchor": a, "positive": b} for a, b in zip(texts[:16], texts[16:], strict=True)]
     data = put(tmp_path / "rows.jsonl", pairs)
-    vectors = Encoder.load(teacher, device="cpu").encode(texts, prompt="")
+    vectors = Encoder.load(bert, device="cpu").encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     flags = {"objective__weights__embed_distill": 1, "teacher__model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)

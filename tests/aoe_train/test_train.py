@@ -633,17 +633,17 @@ def test_a_plan_counts_rows_steps_and_weights(data, bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "line", "lr"),
+    ("flags", "top", "line", "lr"),
     [
-        ({}, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
-        ({"prompts": {"query": "a man "}}, "AUC of {} on 32 of the rows before training: ", 5e-5),
-        ({"lr": 1e-4}, "", 1e-4),
+        ({}, 1, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
+        ({"prompts": {"query": "a man "}}, 1, "AUC of {} on 32 of the rows before training: ", 5e-5),
+        *(({"lr": 1e-4}, 1, "", 1e-4), ({}, 0.5, "", 5e-5)),  # given, or graded
     ],
     ids=str,
 )
-def test_a_backbone_with_nothing_to_learn_is_trained_gently(flags, line, lr, bert, tmp_path, capsys):
+def test_a_backbone_with_nothing_to_learn_is_trained_gently(flags, top, line, lr, bert, tmp_path, capsys):
     rows = [
-        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label}
+        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]

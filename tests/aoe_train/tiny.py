@@ -68,6 +68,14 @@ def refusal(message: str | None) -> AbstractContextManager[Any]:
     return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
+def edit(path: Path, **fields: object) -> Path:
+    """Set fields of a JSON file."""
+    whole = json.loads(path.read_text()) if path.is_file() else {}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({**whole, **fields}))
+    return path
+
+
 def only(part: str, **others: Any) -> ObjectiveSettings:
     """Settings of an objective of one part."""
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
