@@ -1,4 +1,4 @@
-"""Run by test_trainer_pair_model in two processes: DDP and shared-out weights against one process, in float64."""
+"""Run by test_trainer_pair_model in two processes: DDP and sharded weights against one process (float64)."""
 
 import os
 from pathlib import Path
