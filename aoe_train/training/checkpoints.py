@@ -4,7 +4,8 @@
 step-120/checkpoint-120/     trained weights, optimiser, schedule, random states, history
 step-120/best.safetensors    the best weights so far, where there is dev data
 step-120/average.safetensors the mean of the weights so far, where one is asked for
-step-120/clock.json          how long training took up to here, and what the run is called in reports
+step-120/clock.json          how long training took up to here, the run's name in reports, and the losses of
+                             the batches that the log has no entry of yet
 ```
 """
 
@@ -77,6 +78,11 @@ class Checkpoint:
         name: str | None = read_json(self.folder / CLOCK_FILE, _REMEDY)["name"]
         return name
 
+    def losses(self) -> list[dict[str, Any]]:
+        """The losses since the last log entry, for `LossLog.restore`."""
+        losses: list[dict[str, Any]] = read_json(self.folder / CLOCK_FILE, _REMEDY).get("losses", [])
+        return losses
+
 
 def check_state_files(folder: Path) -> None:
     """Refuse states that can't be read, or hold more than tensors and numbers; nothing of them runs."""
@@ -132,9 +138,10 @@ def write_extras(
     *,
     seconds: float,
     name: str | None = None,
+    losses: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Write the best and the mean weights, the time and the name in reports."""
-    write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name})
+    """Write the best and the mean weights, the time, the name in reports and the losses to log."""
+    write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name, "losses": [*losses]})
     for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
         if weights is not None:
             save_file(weights, folder / file)

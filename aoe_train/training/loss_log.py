@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -64,6 +64,23 @@ class LossLog:
                     found.setdefault(f"{batch.dataset}.{name}", []).append(value)
         self._batches = []
         return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+    def pending(self) -> list[dict[str, Any]]:
+        """The noted batches, as a checkpoint keeps them."""
+        return [
+            {
+                "step": batch.step,
+                "dataset": batch.dataset,
+                "parts": dict(zip(batch.parts, values, strict=True)),
+            }
+            for batch, values in zip(self._batches, self.check(), strict=True)
+        ]
+
+    def restore(self, pending: Sequence[dict[str, Any]], device: torch.device) -> None:
+        """Note the batches of a checkpoint, so that the first entry after it counts them too."""
+        for batch in pending:
+            parts = {name: torch.tensor(value, device=device) for name, value in batch["parts"].items()}
+            self.add(parts, [], batch["step"], batch["dataset"])
 
     def check(self) -> list[list[float]]:
         """The parts of each noted batch."""

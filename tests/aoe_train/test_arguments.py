@@ -1,12 +1,9 @@
 """A mistake in a call from Python is one line that names it, not a traceback from deep inside."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +12,14 @@ import torch
 
 import aoe_train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import save_bert
 
 ANY: Any = aoe_train  # called as no type checker lets one
+HOW: dict[str, Any] = {"batch_size": 2, "progress": False}
 ROWS = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for place, word in enumerate("abcd")]
 
 
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_bert(tmp_path_factory.mktemp("bert"))
-
-
 @pytest.mark.parametrize("texts", [None, 5, {"a man"}, (text for text in ["a man"])])
-def test_only_a_list_of_texts_is_encoded(texts: Any, bert: Path) -> None:
+def test_only_a_list_of_texts_is_encoded(texts, bert):
     encoder = aoe_train.Encoder.load(bert)
     with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
         encoder.encode(texts)
@@ -47,15 +39,19 @@ def test_only_a_list_of_texts_is_encoded(texts: Any, bert: Path) -> None:
         (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),
     ],
 )
-def test_a_wrong_argument_is_named(call: Callable[[], object], message: str) -> None:
+def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
 
 
-def test_a_plan_takes_no_unknown_keyword() -> None:
+def test_a_plan_takes_no_unknown_keyword():
     with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         ANY.plan(ROWS, batchsize=2)
+    with pytest.raises(ConfigError) as raised:
+        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)  # type: ignore[arg-type]
+    assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
+    assert "\n" not in str(raised.value)
 
 
 WRONG_INPUTS = r"""
@@ -91,17 +87,15 @@ assert "torch" not in sys.modules
 """
 
 
-def test_names_folders_and_files_are_checked_before_torch_is_loaded(tmp_path: Path) -> None:
+def test_names_folders_and_files_are_checked_before_torch_is_loaded(tmp_path):
     (tmp_path / "empty.tsv").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
     (tmp_path / "splits").mkdir()
     (tmp_path / "splits" / "test.tsv").touch()
     shutil.copy(tmp_path / "pairs.tsv", tmp_path / "splits" / "train.tsv")
-    environment = {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", WRONG_INPUTS], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    how = {"env": {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", WRONG_INPUTS], **how, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -127,28 +121,17 @@ async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         (is_async, "is_async: is async; expected a plain function"),
     ],
 )
-def test_an_objective_that_is_none_is_refused(
-    objective: Any, message: str, bert: Path, tmp_path: Path
-) -> None:
+def test_an_objective_that_is_none_is_refused(objective, message, bert, tmp_path):
     with pytest.raises(ConfigError, match=message):
-        aoe_train.train(
-            ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=objective, progress=False
-        )
+        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", objective=objective, **HOW)
 
 
-def test_an_error_of_ones_own_objective_says_what_it_was_called_with(bert: Path, tmp_path: Path) -> None:
+def test_an_error_of_ones_own_objective_says_what_it_was_called_with(bert, tmp_path):
     def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
-        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", batch_size=2, objective=own, progress=False)
+        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (2, 2, " in note
     assert "and labels (2,); expected one number" in note
-
-
-def test_a_loss_for_sentence_transformers_says_what_it_can_not_be() -> None:
-    with pytest.raises(ConfigError) as raised:
-        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)  # type: ignore[arg-type]
-    assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
-    assert "\n" not in str(raised.value)

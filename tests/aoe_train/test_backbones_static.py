@@ -1,7 +1,5 @@
 """Static models: equal to sentence-transformers' vectors, quick to refuse what takes a network."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
-from typer.testing import CliRunner
 
 import aoe_train
 from aoe_train import Encoder
@@ -63,7 +60,7 @@ def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
     [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
     ids=["root", "part", "dense", "cut"],
 )
-def test_vectors_are_those_of_sentence_transformers(bert: Path, tmp_path: Path, form: dict):
+def test_vectors_are_those_of_sentence_transformers(bert, tmp_path, form):
     folder = static(tmp_path / "model", bert, **form)
     encoder = Encoder.load(folder)
     theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
@@ -75,21 +72,21 @@ def test_vectors_are_those_of_sentence_transformers(bert: Path, tmp_path: Path, 
 
 
 @pytest.fixture(scope="module")
-def both(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, SentenceTransformer]:
+def both(bert, tmp_path_factory):
     folder = static(tmp_path_factory.mktemp("static") / "model", bert)
     return Encoder.load(folder), SentenceTransformer(str(folder), device="cpu")
 
 
 @settings(max_examples=25)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=8))
-def test_so_are_those_of_any_texts_and_prompts(both: tuple[Encoder, SentenceTransformer], texts: list[str]):
+def test_so_are_those_of_any_texts_and_prompts(both, texts):
     encoder, theirs = both
     for prompt in ("", "what: "):
         expected = theirs.encode(texts, prompt=prompt)
         assert np.abs(encoder.encode(texts, prompt=prompt) - expected).max() <= 1e-6
 
 
-def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert: Path, tmp_path: Path):
+def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
     random = np.random.default_rng(2)
@@ -109,19 +106,6 @@ def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert: Path, tmp
         Encoder.load(folder)
 
 
-def test_every_command_runs_it_itself(bert: Path, tmp_path: Path):
-    folder = str(static(tmp_path / "model", bert))
-    assert isinstance(open_model(folder), LocalEmbedder)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(sentences(30)))
-    assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
-    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
-    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
-    run = CliRunner().invoke(app, ["encode", str(texts), "-m", folder, "-o", str(tmp_path / "v.npy"), "-q"])
-    assert run.exit_code == 0, run.output
-    assert np.load(tmp_path / "v.npy").shape == (30, DIM)
-
-
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -132,37 +116,53 @@ def test_every_command_runs_it_itself(bert: Path, tmp_path: Path):
         ({"precision": "int8"}, "fewer bits: not of a static model"),
     ],
 )
-def test_what_takes_a_network_is_refused(bert: Path, tmp_path: Path, settings: dict, named: str):
+def test_what_takes_a_network_is_refused(bert, tmp_path, settings, named):
     with pytest.raises(ConfigError, match=named):
         Encoder.load(static(tmp_path / "model", bert), **settings)
 
 
-def test_it_is_neither_trained_nor_saved_nor_exported(bert: Path, tmp_path: Path):
+def test_it_is_neither_trained_nor_saved_nor_exported(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
-    rows = [("a dog", "the dog", 1), ("a cat", "the moon", 0)] * 8
-    table = tmp_path / "pairs.tsv"
-    table.write_text("text1\ttext2\tlabel\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
-    with pytest.raises(ConfigError, match=r"training: not of a static model.*`aoe distill`"):
-        aoe_train.train(table, backbone=str(folder), out=tmp_path / "run", progress=False)
-    with pytest.raises(ConfigError, match="not of a static model"):
-        Encoder.load(folder).save(tmp_path / "copy")
-    with pytest.raises(ConfigError, match="export: not of a static model"):
-        aoe_train.export(folder, out=tmp_path / "out", progress=False)
-    assert not (tmp_path / "copy").exists()
-    assert not (tmp_path / "out").exists()
+    assert isinstance(open_model(str(folder)), LocalEmbedder)
+    rows = [
+        {"text1": "a dog", "text2": f"the {word}", "label": int(word == "dog")} for word in ("dog", "cat")
+    ]
+    out = {"out": tmp_path / "out", "progress": False}
+    for call, message in (
+        (lambda: aoe_train.train(rows * 8, backbone=folder, **out), r"training: not of a .*`aoe distill`"),
+        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not of a static model"),
+        (lambda: aoe_train.export(folder, **out), "export: not of a static model"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            call()
+        assert not (tmp_path / "out").exists()
 
 
-def test_damaged_folders_are_told_apart(bert: Path, tmp_path: Path):
-    folder = static(tmp_path / "model", bert)
-    save_file({"embedding.weight": np.zeros((5, DIM), np.float32)}, folder / "model.safetensors")
-    with pytest.raises(DataError, match="vectors of 5 tokens, and the tokenizer has a token number"):
-        Encoder.load(folder)
-    save_file({"other": np.zeros((5, DIM), np.float32)}, folder / "model.safetensors")
-    with pytest.raises(DataError, match="holds no table"):
-        Encoder.load(folder)
-    (folder / "model.safetensors").write_bytes(b"\0" * 20)
-    with pytest.raises(DataError, match="no weights"):
-        Encoder.load(folder)
-    (folder / "tokenizer.json").write_text('{"version": "1.0"}')
-    with pytest.raises(DataError, match="no tokenizer"):
-        Encoder.load(folder)
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (
+            "model.safetensors",
+            {"embedding.weight": np.zeros((5, DIM), np.float32)},
+            "vectors of 5 tokens, and the tokenizer has a token number",
+        ),
+        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "holds no table"),
+        ("model.safetensors", b"\0" * 20, "no weights"),
+        ("tokenizer.json", b'{"version": "1.0"}', "no tokenizer"),
+    ],
+)
+def test_damaged_folders_are_told_apart(file, content, message, bert, tmp_path):
+    path = static(tmp_path / "model", bert) / file
+    path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
+    with pytest.raises(DataError, match=message):
+        Encoder.load(tmp_path / "model")
+
+
+def test_an_index_and_the_command_run_it_themselves(bert, tmp_path):
+    folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
+    texts.write_text("\n".join(sentences(30)))
+    assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
+    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
+    assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
+    app(["encode", str(texts), "-m", folder, "-o", str(tmp_path / "v.npy"), "-q"], standalone_mode=False)
+    assert np.load(tmp_path / "v.npy").shape == (30, DIM)

@@ -1,7 +1,5 @@
 """A model's prompts by name, and those of training rows' columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -25,65 +23,67 @@ PAPERS = "Summarize sentence {text} in one word:"
         ("all of {this} and {{that}}", Prompt("all of {this} and {{that}}")),
     ],
 )
-def test_a_prompt_stands_before_the_text_or_around_its_place(words: str, expected: Prompt) -> None:
+def test_a_prompt_stands_before_the_text_or_around_its_place(words, expected):
     assert read_prompt(words) == expected
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-def test_a_prompt_has_one_place_for_the_text() -> None:
-    with pytest.raises(ConfigError, match=r"expected \{text\} in it once at most, .* found 2"):
-        read_prompt("{text} or {text}")
-    with pytest.raises(ConfigError, match="half a surrogate pair"):
-        read_prompt("find \ud800: ")
-
-
-def test_the_prompt_itself_goes_before_its_name_and_both_before_the_default() -> None:
-    prompts = NamedPrompts({"q": "query: ", "d": "passage: "}, "d")
-    assert prompts.chosen() == "passage: "
-    assert prompts.chosen(name="q") == "query: "
-    assert prompts.chosen(name="q", prompt="other: ") == "other: "
-    assert prompts.chosen(prompt="") == ""
-    assert NamedPrompts({"q": "query: "}).chosen() == ""
-
-
-def test_an_unknown_name_is_told_with_the_known_ones() -> None:
-    prompts = NamedPrompts({"q": "query: "})
-    for name in ("Q", ""):
-        with pytest.raises(ConfigError, match=f"no prompt '{name}'; this model has 'query', 'document', 'q'"):
-            prompts.chosen(name=name)
-    with pytest.raises(ConfigError, match="no prompt 'x'; this model has"):
-        NamedPrompts({"q": "query: "}, "x")
-    with pytest.raises(ConfigError, match="its name is empty"):
-        NamedPrompts({" ": "query: "})
-
-
-def test_query_and_document_are_known_to_all() -> None:
-    assert NamedPrompts({}).known == {"query": "", "document": ""}
-    assert NamedPrompts({"d": "d: "}, "d").query == ""  # as in sentence-transformers, not the default
-    assert NamedPrompts({"query": "q: ", "passage": "p: "}).query == "q: "
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "passage: "),
+        ({"name": "q"}, "query: "),
+        ({"name": "q", "prompt": "other: "}, "other: "),
+        ({"prompt": ""}, ""),
+    ],
+)
+def test_the_prompt_itself_goes_before_its_name_and_both_before_the_default(chosen, expected):
+    prompts = {"q": "query: ", "d": "passage: "}
+    assert NamedPrompts(prompts, "d").chosen(**chosen) == expected
+    assert NamedPrompts(prompts).chosen() == ""
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("own", "default", "query", "document", "around_all"),
     [
-        ({}, ""),
-        ({"corpus": "c: "}, "c: "),
-        ({"corpus": "c: ", "passage": "p: "}, "p: "),
-        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, "d: "),
-        ({"passage": "p: ", "document": ""}, "p: "),  # as sentence-transformers saves one that has none
+        ({}, None, "", "", None),
+        ({"corpus": "c: "}, None, "", "c: ", None),
+        ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, "q: ", "p: ", None),
+        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None, "", "d: ", None),
+        ({"passage": "p: ", "document": ""}, None, "", "p: ", None),  # as ST saves one that has none
+        ({"d": "d: "}, "d", "", "", None),  # as in sentence-transformers, not the default
+        # A default prompt with words after the text goes around queries, too.
+        ({"default": PAPERS}, "default", PAPERS, PAPERS, PAPERS),
+        ({"default": PAPERS}, None, "", "", None),
+        ({"default": PAPERS, "query": "q: "}, "default", "q: ", PAPERS, None),
+        ({"default": "q: {text}"}, "default", "", "", None),
     ],
 )
-def test_a_document_goes_by_several_names(own: dict[str, str], expected: str) -> None:
-    assert NamedPrompts(own).document == expected
+def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
+    prompts = NamedPrompts(own, default)
+    assert (prompts.query, prompts.document, prompts.around_all) == (query, document, around_all)
+    assert prompts.known["query"] == query
+    if len(own) == 2 and default:
+        assert prompts.after_text == "default"
 
 
-def test_a_default_prompt_with_words_after_the_text_goes_around_queries_too() -> None:
-    prompts = NamedPrompts({"default": PAPERS}, "default")
-    assert prompts.query == prompts.document == prompts.around_all == PAPERS
-    assert NamedPrompts({"default": PAPERS}).around_all is None
-    more = NamedPrompts({"default": PAPERS, "query": "q: "}, "default")
-    assert (more.query, more.around_all, more.after_text) == ("q: ", None, "default")
-    assert NamedPrompts({"default": "q: {text}"}, "default").around_all is None
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: NamedPrompts({"q": ""}).chosen(name="Q"),
+            "no prompt 'Q'; this model has 'query', 'document'",
+        ),
+        (lambda: NamedPrompts({"q": ""}).chosen(name=""), "no prompt ''; this model has 'query', 'document'"),
+        (lambda: NamedPrompts({"q": "query: "}, "x"), "no prompt 'x'; this model has"),
+        (lambda: NamedPrompts({" ": "query: "}), "its name is empty"),
+        (lambda: read_prompt("{text} or {text}"), r"expected \{text\} in it once at most, .* found 2"),
+        (lambda: read_prompt("find \ud800: "), "half a surrogate pair"),
+    ],
+)
+def test_prompts_and_names_that_are_none(call, message):
+    with pytest.raises(ConfigError, match=message):
+        call()
 
 
 PLAIN = EncoderSettings()
@@ -100,6 +100,13 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
+def test_columns_have_names():
+    assert column_names(TRIPLETS) == ["anchor", "positive", "negative"]
+    assert column_names(NEGATIVES) == ["anchor", "positive", "negative_1", "negative_2"]
+    assert column_names(PAIRS) == ["text1", "text2"]
+    assert column_names(rows("single", [0])) == ["text"]
+
+
 def said(
     given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
 ) -> list[list[str | None]]:
@@ -110,15 +117,7 @@ def said(
     return [[None if place == ABSENT else whole[place] for place in row] for row in found.rows]
 
 
-def test_columns_have_names() -> None:
-    assert column_names(TRIPLETS) == ["anchor", "positive", "negative"]
-    assert column_names(NEGATIVES) == ["anchor", "positive", "negative_1", "negative_2"]
-    assert column_names(PAIRS) == ["text1", "text2"]
-    assert column_names(rows("positive", [0, 1])) == ["anchor", "positive"]
-    assert column_names(rows("single", [0])) == ["text"]
-
-
-def test_each_column_has_its_prompt_and_a_text_may_have_two() -> None:
+def test_each_column_has_its_prompt_and_a_text_may_have_two():
     given = {"anchor": "q: ", "positive": "p: "}
     assert said(given, TRIPLETS)[:2] == [
         ["q: text 0", "p: text 1", "text 2"],
@@ -126,11 +125,8 @@ def test_each_column_has_its_prompt_and_a_text_may_have_two() -> None:
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    assert found.said is not None
-    assert [found.texts[place] for place in found.rows.ravel()] == [
-        TRIPLETS.texts[place] for place in TRIPLETS.rows.ravel()
-    ]
     np.testing.assert_array_equal(found.said[found.rows], TRIPLETS.rows)
+    np.testing.assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
 @pytest.mark.parametrize(
@@ -145,14 +141,12 @@ def test_each_column_has_its_prompt_and_a_text_may_have_two() -> None:
         ),
     ],
 )
-def test_names_stand_for_columns_and_the_nearest_one_counts(
-    given: dict[str, str], expected: list[str]
-) -> None:
+def test_names_stand_for_columns_and_the_nearest_one_counts(given, expected):
     assert said(given, NEGATIVES)[0] == expected
     assert said(given, NEGATIVES)[1][3] is None
 
 
-def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts() -> None:
+def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts():
     assert said({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
         "q: text 0",
         "p: text 1",
@@ -161,24 +155,24 @@ def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts() -> 
     assert said({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
-def test_the_text_alone_is_no_prompt() -> None:
-    found = column_prompts("{text}", NAMED, [PAIRS])
-    assert (found.given, found.others) == ({}, "")
-    assert (found.kept.prompts, found.kept.default_prompt_name) == (NAMED.prompts, None)
+@pytest.mark.parametrize(
+    ("given", "encoder", "prompts", "default"),
+    [
+        ("{text}", NAMED, NAMED.prompts, None),
+        ("query: ", PLAIN, {"default": "query: "}, "default"),
+        ("q: ", NAMED, NAMED.prompts, "query"),
+        ("passage", NAMED, NAMED.prompts, "passage"),
+        (None, NAMED, NAMED.prompts, "t"),
+    ],
+)
+def test_one_prompt_for_all_is_the_default_one(given, encoder, prompts, default):
+    found = column_prompts(given, encoder, [PAIRS])
+    assert (found.kept.prompts, found.kept.default_prompt_name) == (prompts, default)
+    expected = "" if default is None else prompts[default]
+    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-def test_one_prompt_for_all_is_the_default_one() -> None:
-    found = column_prompts("query: ", PLAIN, [PAIRS])
-    assert (found.kept.prompts, found.kept.default_prompt_name) == ({"default": "query: "}, "default")
-    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == ("query: ", PAIRS.texts)
-    known = column_prompts("q: ", NAMED, [PAIRS]).kept
-    assert (known.prompts, known.default_prompt_name) == (NAMED.prompts, "query")
-    assert column_prompts("passage", NAMED, [PAIRS]).kept.default_prompt_name == "passage"
-    nothing = column_prompts(None, NAMED, [PAIRS])
-    assert (nothing.kept, nothing.applied(PAIRS).prompts) == (NAMED, "title: ")
-
-
-def test_the_model_knows_prompts_of_columns_by_name() -> None:
+def test_the_model_knows_prompts_of_columns_by_name():
     given = {"anchor": "query: ", "positive": "passage: ", "negative": "passage: "}
     expected = {"query": "query: ", "document": "passage: "}
     assert column_prompts(given, PLAIN, [TRIPLETS]).kept.prompts == expected
@@ -199,13 +193,13 @@ def test_the_model_knows_prompts_of_columns_by_name() -> None:
         ({"anchor": "query"}, "the model has no prompt 'query' of its own; give its words"),
     ],
 )
-def test_what_is_wrong_with_them_is_told(given: str | dict[str, str], told: str) -> None:
+def test_what_is_wrong_with_them_is_told(given, told):
     with pytest.raises(ConfigError) as error:
         column_prompts(given, PLAIN, [TRIPLETS, PAIRS])
     assert told in str(error.value)
 
 
-def test_held_out_rows_without_any_of_the_prompts_are_refused() -> None:
+def test_held_out_rows_without_any_of_the_prompts_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
     with pytest.raises(ConfigError, match="prompts are for anchor, but there are rows of text1, text2"):
         found.applied(PAIRS)

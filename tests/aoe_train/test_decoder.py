@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,7 +59,7 @@ def train(encoder: Encoder, steps: int = 4) -> list[float]:
 
 
 @pytest.fixture
-def tuned(llama: Path) -> Encoder:
+def tuned(llama):
     encoder = Encoder.load(llama, device="cpu", pooling="last")
     torch.manual_seed(0)
     add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8, dropout=0.0))
@@ -68,7 +67,7 @@ def tuned(llama: Path) -> Encoder:
     return encoder
 
 
-def test_lora_learns_and_leaves_the_backbone_alone(llama: Path) -> None:
+def test_lora_learns_and_leaves_the_backbone_alone(llama):
     encoder = Encoder.load(llama, device="cpu", pooling="last")
     before = {name: weight.clone() for name, weight in encoder.model.backbone.named_parameters()}
     untouched = encoder.encode(TEXTS)
@@ -86,44 +85,42 @@ def test_lora_learns_and_leaves_the_backbone_alone(llama: Path) -> None:
         assert torch.equal(kept, weight)
 
 
-def test_auto_adapts_every_linear_layer(llama: Path) -> None:
+def test_auto_adapts_every_linear_layer(llama):
     backbone = load(llama)
     linear = {name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)}
+    for settings, message in (
+        (LoraSettings(targets=("query",)), r"query.*down_proj.*q_proj"),  # the layers there are
+        (LoraSettings(four_bit=True), "aren't in 4 bits"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            add_lora(load(llama), settings)
     add_lora(backbone, LoraSettings(rank=2))
     adapted = {name.partition(".lora_A")[0] for name, _ in backbone.named_parameters() if "lora_A" in name}
     assert adapted == linear
     assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
 
 
-def test_unknown_target_names_the_layers_there_are(llama: Path) -> None:
-    with pytest.raises(ConfigError, match=r"query.*down_proj.*q_proj"):
-        add_lora(load(llama), LoraSettings(targets=("query",)))
-
-
-def test_merging_keeps_the_vectors(tuned: Encoder) -> None:
+def test_adapters_reload_and_merge_to_the_same_vectors(tuned, tmp_path):
+    expected, folder = tuned.encode(TEXTS), tmp_path / "adapters"
+    tuned.save(folder)
+    assert not (folder / "model.safetensors").exists()
+    for again in (Encoder.load(folder, device="cpu"), SentenceTransformer(str(folder), device="cpu")):
+        assert abs(again.encode(TEXTS) - expected).max() < 1e-5
     backbone = tuned.model.backbone
-    expected = tuned.encode(TEXTS)
     names = {name for name, _ in load(Path(backbone.name_or_path)).named_parameters()}
     assert has_lora(backbone)
     merge_lora(backbone)
     assert not has_lora(backbone)
     assert {name for name, _ in backbone.named_parameters()} == names
     assert abs(tuned.encode(TEXTS) - expected).max() < 1e-5
+    weights = load_file(folder / "adapter_model.safetensors")
+    del weights[sorted(weights)[0]]
+    save_file(weights, folder / "adapter_model.safetensors")
+    with pytest.raises(DataError, match="weights lack 1 of what"):
+        Encoder.load(folder, device="cpu")
 
 
-def test_adapters_reload_to_the_same_vectors(tuned: Encoder, tmp_path: Path) -> None:
-    tuned.save(tmp_path / "adapters")
-    assert not (tmp_path / "adapters" / "model.safetensors").exists()
-    expected = tuned.encode(TEXTS)
-    again = Encoder.load(tmp_path / "adapters", device="cpu")
-    assert abs(again.encode(TEXTS) - expected).max() < 1e-5
-    theirs = SentenceTransformer(str(tmp_path / "adapters"), device="cpu").encode(TEXTS)
-    assert abs(theirs - expected).max() < 1e-5
-
-
-def test_adapters_name_a_base_of_the_hub_by_its_commit(
-    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adapters_name_a_base_of_the_hub_by_its_commit(llama, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     kept = tmp_path / "hub" / "models--org--llama"
@@ -148,18 +145,8 @@ def test_adapters_name_a_base_of_the_hub_by_its_commit(
     assert abs(Encoder.load("org/llama", device="cpu").encode(TEXTS) - encoder.encode(TEXTS)).max() > 1e-3
 
 
-def test_adapters_that_are_incomplete_are_refused(tuned: Encoder, tmp_path: Path) -> None:
-    tuned.save(tmp_path / "adapters")
-    path = tmp_path / "adapters" / "adapter_model.safetensors"
-    weights = load_file(path)
-    del weights[sorted(weights)[0]]
-    save_file(weights, path)
-    with pytest.raises(DataError, match="weights lack 1 of what"):
-        Encoder.load(tmp_path / "adapters", device="cpu")
-
-
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_bidirectional_ignores_padding(llama: Path, attention: str) -> None:
+def test_bidirectional_ignores_padding(llama, attention):
     backbone = load(llama)
     backbone.set_attn_implementation(attention)
     make_bidirectional(backbone)
@@ -171,7 +158,7 @@ def test_bidirectional_ignores_padding(llama: Path, attention: str) -> None:
     assert abs(found - first_token(backbone, IDS[:1])).max() < 1e-5
 
 
-def test_bidirectional_refuses_a_model_that_stays_causal(llama: Path) -> None:
+def test_bidirectional_refuses_a_model_that_stays_causal(llama):
     class Stubborn(type(load(llama))):  # type: ignore[misc]
         def forward(self, **inputs: object) -> object:
             return super().forward(**{**inputs, "is_causal": True})
@@ -180,37 +167,28 @@ def test_bidirectional_refuses_a_model_that_stays_causal(llama: Path) -> None:
         make_bidirectional(Stubborn.from_pretrained(llama))
 
 
-def test_padding_token_is_one_that_exists(llama: Path) -> None:
+def test_padding_token_is_one_that_exists(llama):
     tokenizer = AutoTokenizer.from_pretrained(llama)
     size = len(tokenizer)
     assert tokenizer.pad_token is None
     add_padding(tokenizer)
-    assert tokenizer.pad_token == "</s>"
-    assert len(tokenizer) == size
-
-
-def test_no_token_to_pad_with(llama: Path) -> None:
+    assert (tokenizer.pad_token, len(tokenizer)) == ("</s>", size)
     tokenizer = AutoTokenizer.from_pretrained(llama)
     tokenizer.eos_token = tokenizer.bos_token = None
     with pytest.raises(ConfigError, match="no padding token"):
         add_padding(tokenizer)
 
 
-def test_four_bit_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_four_bit_needs_cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert four_bit_config(LoraSettings()) is None
     with pytest.raises(ConfigError, match="CUDA"):
         four_bit_config(LoraSettings(four_bit=True))
 
 
-def test_four_bit_weights_must_be_four_bit(llama: Path) -> None:
-    with pytest.raises(ConfigError, match="aren't in 4 bits"):
-        add_lora(load(llama), LoraSettings(four_bit=True))
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="4-bit weights need a CUDA device")
-def test_qlora_learns(llama: Path) -> None:
+def test_qlora_learns(llama):
     pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
     settings = LoraSettings(rank=4, dropout=0.0, four_bit=True)
     encoder = Encoder.load(llama, device="cuda", pooling="last", quantization=four_bit_config(settings))
@@ -221,7 +199,7 @@ def test_qlora_learns(llama: Path) -> None:
     assert any(w.grad is not None and w.grad.abs().sum() > 0 for w in model.parameters())
 
 
-def test_absorbed_adapters_leave_a_backbone_that_learns(tuned: Encoder) -> None:
+def test_absorbed_adapters_leave_a_backbone_that_learns(tuned):
     backbone, expected = tuned.model.backbone, tuned.encode(TEXTS)
     backbone.pooler = torch.nn.Linear(32, 32)
     absorb_lora(backbone)
@@ -236,9 +214,7 @@ def test_absorbed_adapters_leave_a_backbone_that_learns(tuned: Encoder) -> None:
 ROWS = [{"text1": text, "text2": other, "label": float(text == other)} for text in TEXTS for other in TEXTS]
 
 
-def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(
-    llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(llama, tmp_path, capsys):
     def run(backbone: Path, name: str, **given: Any) -> Encoder:
         aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, epochs=1, **given)
         return Encoder.load(tmp_path / name)
@@ -255,9 +231,7 @@ def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(
     assert "a decoder" not in capsys.readouterr().err
 
 
-def test_what_is_to_be_trained_is_known_before_weights_are_read(
-    llama: Path, bert: Path, tuned: Encoder, tmp_path: Path
-) -> None:
+def test_what_is_to_be_trained_is_known_before_weights_are_read(llama, bert, tuned, tmp_path):
     tuned.save(tmp_path / "adapted")
     for folder, causal in {llama: True, tmp_path / "adapted": True, bert: False}.items():
         network = outline(folder)
@@ -265,23 +239,11 @@ def test_what_is_to_be_trained_is_known_before_weights_are_read(
         assert is_causal(network) == causal
 
 
-class Older:
-    """A model of an earlier release."""
-
-    asked: Any = None
-
-    def gradient_checkpointing_enable(self, options: dict[str, bool]) -> None:
-        self.asked = ("older", options)
-
-
-class Newer(Older):
-    """A model of a later one, which has both."""
-
-    def activation_checkpointing_enable(self, options: dict[str, bool]) -> None:
-        self.asked = ("newer", options)
-
-
-@pytest.mark.parametrize(("model", "name"), [(Older(), "older"), (Newer(), "newer")])
-def test_a_model_is_asked_by_the_newest_name_it_has(model: Older, name: str) -> None:
-    recompute_layers(model)
-    assert model.asked == (name, {"use_reentrant": False})
+@pytest.mark.parametrize("names", [["gradient"], ["gradient", "activation"]], ids=["older", "newer"])
+def test_a_model_is_asked_by_the_newest_name_it_has(names):
+    asked: list[Any] = []
+    methods = {
+        f"{name}_checkpointing_enable": lambda given, name=name: asked.append((name, given)) for name in names
+    }
+    recompute_layers(SimpleNamespace(**methods))
+    assert asked == [(names[-1], {"use_reentrant": False})]

@@ -1,10 +1,9 @@
 """Dense layers behind the pooling, and T5: from folders that sentence-transformers made, and back to it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,56 +49,33 @@ QUICK = {
 }
 
 
-def labse(folder: Path) -> list[Any]:
-    """As LaBSE: the first token through a tanh."""
-    return [Transformer(str(save_bert(folder, layers=1))), Pooling(32, "cls"), Dense(32, 32), Normalize()]
-
-
-def sentence_t5(folder: Path) -> list[Any]:
-    """As sentence-T5: the mean through a matrix alone."""
-    dense = Dense(32, 24, bias=False, activation_function=nn.Identity())
-    return [Transformer(str(save_t5(folder))), Pooling(32, "mean"), dense, Normalize()]
-
-
-def embedding_gemma(folder: Path) -> list[Any]:
-    """As EmbeddingGemma: the mean through a wide layer and back."""
-    options: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
-    heads = [Dense(32, 128, **options), Dense(128, 32, **options)]
-    return [Transformer(str(save_gemma(folder))), Pooling(32, "mean"), *heads, Normalize()]
-
-
-def residual(folder: Path) -> list[Any]:
-    """Two layers that add what came in, one of them through a matrix; no Normalize."""
-    heads = [
-        Dense(32, 32, use_residual=True, activation_function=nn.GELU()),
-        Dense(32, 12, use_residual=True),
-    ]
-    transformer = Transformer(str(save_llama(folder)))
-    transformer.tokenizer.pad_token = "</s>"
-    return [transformer, Pooling(32, "weightedmean"), *heads]
-
-
-MAKERS = [labse, sentence_t5, embedding_gemma, residual]
+added = partial(Dense, 32, use_residual=True)
+LINEAR: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
+# As LaBSE (the first token through a tanh), sentence-T5 (the mean through a matrix), EmbeddingGemma (the mean
+# through a wide layer and back), and two layers that add what came in, one of them through a matrix.
+KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]]]] = {
+    "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 32), Normalize()]),
+    "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
+    "gemma": (save_gemma, "mean", lambda: [Dense(32, 128, **LINEAR), Dense(128, 32, **LINEAR), Normalize()]),
+    "residual": (save_llama, "weightedmean", lambda: [added(32, activation_function=nn.GELU()), added(12)]),
+}
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Path]:
+def folders(tmp_path_factory):
     """A folder of each kind, as sentence-transformers saves it; made when it is first asked for."""
-    made: dict[str, Path] = {}
 
-    def folder(make: Any) -> Path:
-        name = make.__name__
-        if name not in made:
-            place = tmp_path_factory.mktemp(name)
-            modules = make(place / "backbone")
-            modules[0].max_seq_length = 40
-            torch.manual_seed(1)
-            for module in modules:
-                if isinstance(module, Dense):
-                    module.linear.reset_parameters()
-            SentenceTransformer(modules=modules, device="cpu").save(str(place / "theirs"))
-            made[name] = place / "theirs"
-        return made[name]
+    @cache
+    def folder(kind: str) -> Path:
+        place = tmp_path_factory.mktemp(kind)
+        save, pooling, heads = KINDS[kind]
+        torch.manual_seed(1)
+        transformer = Transformer(str(save(place / "backbone")), max_seq_length=40)
+        if kind == "residual":
+            transformer.tokenizer.pad_token = "</s>"
+        modules = [transformer, Pooling(32, pooling), *heads()]
+        SentenceTransformer(modules=modules, device="cpu").save(str(place / "theirs"))
+        return place / "theirs"
 
     return folder
 
@@ -108,58 +84,46 @@ def theirs(folder: Path) -> np.ndarray:
     return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=3)
 
 
-@pytest.mark.parametrize("make", MAKERS)
-def test_loaded_from_them_and_saved_for_them(
-    make: Any, folders: Callable[[Any], Path], tmp_path: Path
-) -> None:
-    folder = folders(make)
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaded_from_them_and_saved_for_them(kind, folders, tmp_path):
+    folder = folders(kind)
     expected = theirs(folder)
     ours = Encoder.load(folder, device="cpu")
-    assert ours.model.packed is (make is not sentence_t5)
+    assert ours.model.packed is (kind != "t5")
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
     ours.save(tmp_path / "m")
     assert difference(theirs(tmp_path / "m"), expected) < 1e-6
     again = Encoder.load(tmp_path / "m", device="cpu", inference_only=True)
-    assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or make is labse
+    assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or kind == "labse"
     assert difference(again.encode(TEXTS), expected) < 1e-6
     assert again.settings == ours.settings
 
 
-@pytest.mark.parametrize("make", [labse, embedding_gemma])
-def test_they_learn_and_keep_their_shape(make: Any, folders: Callable[[Any], Path], tmp_path: Path) -> None:
-    folder = folders(make)
-    before = Encoder.load(folder, device="cpu")
-    run = aoe_train.train(ROWS, backbone=folder, out=tmp_path / "m", **QUICK)
+@pytest.mark.parametrize(
+    ("kind", "lora"), [("labse", False), ("gemma", False), ("residual", True)], ids=["bert", "gemma", "lora"]
+)
+def test_they_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
+    """Beside adapters they learn whole, in a folder from which sentence-transformers reads adapters."""
+    before = Encoder.load(folders(kind), device="cpu")
+    run = aoe_train.train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
-    assert before.model.heads is not None
-    assert trained.model.heads is not None
     learnt = dict(trained.model.heads.named_parameters())
     assert all((learnt[name] != weight).any() for name, weight in before.model.heads.named_parameters())
-    embedding = [model.model.backbone.get_input_embeddings().weight for model in (before, trained)]
-    used = (embedding[0] != embedding[1]).any(dim=1)
-    assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
+    assert (tmp_path / "m/model.safetensors").exists() is not lora
+    if not lora:
+        one, other = (model.model.backbone.get_input_embeddings().weight for model in (before, trained))
+        used = (one != other).any(dim=1)
+        assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
     assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
 
 
-def test_beside_adapters_they_learn_whole(folders: Callable[[Any], Path], tmp_path: Path) -> None:
-    """Also in a folder that sentence-transformers reads adapters from."""
-    folder = folders(residual)
-    before = Encoder.load(folder, device="cpu")
-    run = aoe_train.train(ROWS, backbone=folder, out=tmp_path / "m", lora=True, **QUICK)
-    assert not (tmp_path / "m/model.safetensors").exists()
-    assert before.model.heads is not None
-    found = load_file(tmp_path / "m/dense_1/model.safetensors")
-    assert (found["linear.weight"] != before.model.heads[0].linear.weight).any()
-    assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
-
-
-def test_as_a_graph(folders: Callable[[Any], Path], tmp_path: Path) -> None:
+def test_as_a_graph(folders, tmp_path):
     pytest.importorskip("onnxruntime")
     from aoe_train.exporting.onnx import onnx_encoder
 
-    folder = folders(labse)
+    folder = folders("labse")
     done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)
     assert done.dim == Encoder.load(folder, device="cpu").dim
     assert difference(onnx_encoder(tmp_path / "graph")(TEXTS), theirs(folder)) < 1e-5
@@ -167,19 +131,7 @@ def test_as_a_graph(folders: Callable[[Any], Path], tmp_path: Path) -> None:
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
 
 
-def test_all_of_a_t5_is_read_as_its_encoder(tmp_path: Path) -> None:
-    from transformers import T5EncoderModel
-
-    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
-    theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
-    ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
-    expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()
-    assert difference(encoder.encode(["a cat is playing"]), expected[None]) < 1e-6
-    encoder.save(tmp_path / "m")
-    assert "decoder" not in "".join(load_file(tmp_path / "m/model.safetensors"))
-
-
-def test_long_texts_go_through_them_too(bert: Path, tmp_path: Path) -> None:
+def test_long_texts_go_through_them_too(bert, tmp_path):
     """Where our own module runs the model, with a layer that has learnt nothing."""
     settings: dict[str, Any] = {"pooling": "avg", "max_length": 16, "long_text": "chunks", "dense": [8]}
     ours = Encoder.load(bert, device="cpu", normalize=True, dim=6, **settings)
@@ -190,7 +142,7 @@ def test_long_texts_go_through_them_too(bert: Path, tmp_path: Path) -> None:
     assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(TEXTS), ours.encode(TEXTS)) < 1e-6
 
 
-def test_a_new_layer_is_trained_and_known_again(bert: Path, tmp_path: Path) -> None:
+def test_a_new_layer_is_trained_and_known_again(bert, tmp_path):
     settings = {**QUICK["settings"], "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}]}
     options = {**QUICK, "settings": settings}
     run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
@@ -204,7 +156,7 @@ def test_a_new_layer_is_trained_and_known_again(bert: Path, tmp_path: Path) -> N
     assert "train" not in told  # the same run: finished already
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     heads = new_dense_layers([DenseSettings(size=2, activation="relu", residual=True)], 3)
     with torch.no_grad():
         heads[0].linear.weight.copy_(torch.tensor([[1.0, 0, -1], [0, 2, 0]]))
@@ -214,7 +166,7 @@ def test_by_hand() -> None:
     assert heads(torch.tensor([[1.0, 2, 3]])).tolist() == [[3, 4]]
 
 
-def test_fresh_layers_keep_lengths_as_well_as_they_can() -> None:
+def test_fresh_layers_keep_lengths_as_well_as_they_can():
     heads = new_dense_layers([DenseSettings(size=4)], 8)
     product = heads[0].linear.weight @ heads[0].linear.weight.T
     assert torch.allclose(product, torch.eye(4), atol=1e-6)
@@ -224,46 +176,49 @@ def test_fresh_layers_keep_lengths_as_well_as_they_can() -> None:
     ("given", "sizes"),
     [("256", [256]), ("512,256", [512, 256]), ("[256]", [256]), ('[{size = 9, activation = "elu"}]', [9])],
 )
-def test_a_command_line_names_sizes(given: str, sizes: list[int]) -> None:
+def test_a_command_line_names_sizes(given, sizes):
     settings = load_settings(TrainSettings, assignments=[f"encoder.dense={given}"])
     assert [layer.size for layer in settings.encoder.dense] == sizes
 
 
 @pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
-def test_layers_that_cannot_be(given: Any) -> None:
+def test_layers_that_cannot_be(given):
     with pytest.raises(ConfigError):
         load_settings(EncoderSettings, flags={"dense": given})
 
 
-def test_what_is_refused(folders: Callable[[Any], Path], tmp_path: Path) -> None:
-    source = folders(labse)
-    with pytest.raises(ConfigError, match=r"has dense layers of its own; leave encoder\.dense out"):
-        Encoder.load(source, device="cpu", dense=[8])
-
-    def broken(name: str) -> Path:
-        return Path(shutil.copytree(source, tmp_path / name))
-
-    folder = broken("pickled")
-    (folder / "2_Dense/model.safetensors").rename(folder / "2_Dense/pytorch_model.bin")
-    with pytest.raises(ConfigError, match=r"only as pytorch_model.bin, a pickle"):
-        Encoder.load(folder, device="cpu")
-    folder = broken("absent")
-    (folder / "2_Dense/model.safetensors").unlink()
-    with pytest.raises(DataError, match=r"2_Dense.model\.safetensors: not readable"):
-        Encoder.load(folder, device="cpu")
-    folder = broken("shape")
+def damaged(folder: Path, **changes: Any) -> None:
     config = json.loads((folder / "2_Dense/config.json").read_text())
-    (folder / "2_Dense/config.json").write_text(json.dumps({**config, "out_features": 8}))
-    with pytest.raises(DataError, match="weights of another shape"):
-        Encoder.load(folder, device="cpu")
-    (folder / "2_Dense/config.json").write_text(
-        json.dumps({**config, "module_input_name": "token_embeddings"})
-    )
-    with pytest.raises(ConfigError, match="a Dense layer of token_embeddings"):
-        Encoder.load(folder, device="cpu")
+    (folder / "2_Dense/config.json").write_text(json.dumps({**config, **changes}))
 
 
-def test_other_modules_are_refused_by_name(tmp_path: Path) -> None:
+WEIGHTS = "2_Dense/model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("harm", "error", "message"),
+    [
+        (
+            lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
+            *(ConfigError, r"only as pytorch_model.bin, a pickle"),
+        ),
+        (lambda folder: (folder / WEIGHTS).unlink(), DataError, r"2_Dense.model\.safetensors: not readable"),
+        (lambda folder: damaged(folder, out_features=8), DataError, "weights of another shape"),
+        (
+            lambda folder: damaged(folder, module_input_name="token_embeddings"),
+            *(ConfigError, "a Dense layer of token_embeddings"),
+        ),
+    ],
+)
+def test_what_is_refused(harm, error, message, folders, tmp_path):
+    harm(shutil.copytree(folders("labse"), tmp_path / "m"))
+    with pytest.raises(error, match=message):
+        Encoder.load(tmp_path / "m", device="cpu")
+    with pytest.raises(ConfigError, match=r"has dense layers of its own; leave encoder\.dense out"):
+        Encoder.load(folders("labse"), device="cpu", dense=[8])
+
+
+def test_other_modules_are_refused_by_name(tmp_path):
     modules = [Transformer(str(save_bert(tmp_path / "b"))), Pooling(32, "mean"), LayerNorm(32)]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "m"))
     with pytest.raises(ConfigError, match=r"which has .*LayerNorm"):
@@ -271,7 +226,7 @@ def test_other_modules_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("normalizes", [True, False])
-def test_a_cut_of_theirs_is_kept(bert: Path, tmp_path: Path, *, normalizes: bool) -> None:
+def test_a_cut_of_theirs_is_kept(bert, tmp_path, *, normalizes):
     """They cut what Normalize has scaled, and so do we; what is asked for is cut first, here and there."""
     modules = [Transformer(str(bert), max_seq_length=40), Pooling(32, "mean"), *[Normalize()] * normalizes]
     model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
@@ -292,12 +247,21 @@ def test_a_cut_of_theirs_is_kept(bert: Path, tmp_path: Path, *, normalizes: bool
         Encoder.load(bert, device="cpu", dim=33)
 
 
-def test_only_what_is_kept_learns(bert: Path, tmp_path: Path) -> None:
+def test_only_what_is_kept_learns(bert, tmp_path):
     """The same run as with whole vectors of a backbone whose other numbers no loss sees."""
-    settings = {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}
-    run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **{**QUICK, "settings": settings})
-    assert run.encoder.dim == 8
+    how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
+    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
     with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
-        aoe_train.train(
-            ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **{**QUICK, "settings": settings}
-        )
+        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
+
+
+def test_all_of_a_t5_is_read_as_its_encoder(tmp_path):
+    from transformers import T5EncoderModel
+
+    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
+    theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
+    ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
+    expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()
+    assert difference(encoder.encode(["a cat is playing"]), expected[None]) < 1e-6
+    encoder.save(tmp_path / "m")
+    assert "decoder" not in "".join(load_file(tmp_path / "m/model.safetensors"))

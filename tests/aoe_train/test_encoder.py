@@ -1,9 +1,6 @@
 """Encoder: one text or many, any order, saved and loaded, as sentence-transformers has it."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,18 +17,26 @@ TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a larg
 PROMPT = "the {text} is:"
 
 
-def test_order_batches_and_repeats_do_not_matter(bert: Path) -> None:
-    encoder = Encoder.load(bert)
+def test_order_batches_and_repeats_do_not_matter(bert):
+    encoder = Encoder.load(bert, device="cpu")
+    encoder.model.train()
     vectors = encoder.encode(TEXTS)
-    assert vectors.dtype == np.float32
-    assert vectors.shape == (5, 32)
+    assert encoder.model.training  # as it was
+    assert encoder.device == torch.device("cpu")
+    assert (vectors.dtype, vectors.shape) == (np.float32, (5, 32))
     assert np.array_equal(vectors[1], vectors[4])
     np.testing.assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
     np.testing.assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
+    with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
+        encoder.encode(["a cat", float("nan")])
+    exact = encoder.encode(TEXTS, normalize=True)
+    for precision in ("bf16", "fp16"):
+        rough = Encoder.load(bert, precision=precision).encode(TEXTS, normalize=True)
+        assert (rough * exact).sum(1).min() > 0.999, precision
 
 
-def test_encoding_changes_nothing_of_what_it_is(bert: Path) -> None:
+def test_encoding_changes_nothing_of_what_it_is(bert):
     encoder = Encoder.load(bert)
     other = encoder.tokenizer.backend_tokenizer
     other.enable_truncation(8)  # as many a saved tokenizer has it
@@ -43,7 +48,7 @@ def test_encoding_changes_nothing_of_what_it_is(bert: Path) -> None:
     assert encoder.identity() != before
 
 
-def test_batches_keep_the_budget() -> None:
+def test_batches_keep_the_budget():
     lengths = np.array([3, 50, 4, 4, 5, 5])
     found = [part.tolist() for part in batches(lengths, 10)]
     assert sorted(number for part in found for number in part) == list(range(6))
@@ -54,23 +59,21 @@ def test_batches_keep_the_budget() -> None:
 @pytest.mark.parametrize("which", ["bert", "llama"])
 @pytest.mark.parametrize(
     "more",
-    [
-        {},
-        {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
-        {"long_text": "chunks", "overlap": 2},
-    ],
+    [{}, {**around(PROMPT), "pooling": "cls-avg", "normalize": True}, {"long_text": "chunks", "overlap": 2}],
 )
-def test_saved_and_loaded_it_is_the_same(
-    which: str, more: dict, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
     encoder.save(tmp_path / "m")
     again = Encoder.load(tmp_path / "m")
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
+    for content, message in ((json.dumps({"format": 99}), "another release"), ("{", "not readable")):
+        (tmp_path / "m" / "aoe.json").write_text(content)
+        with pytest.raises(DataError, match=message):
+            Encoder.load(tmp_path / "m")
 
 
-def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> None:
+def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm):
     from sentence_transformers import SentenceTransformer
 
     texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
@@ -82,7 +85,7 @@ def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm: Path) -> 
     )
 
 
-def test_chunks_read_all_of_a_long_text(bert: Path) -> None:
+def test_chunks_read_all_of_a_long_text(bert):
     long = "a man playing a flute on the road in the city and a dog eating bread"
     cut, whole = Encoder.load(bert, max_length=8), Encoder.load(bert, max_length=8, long_text="chunks")
     assert np.allclose(cut.encode(long), cut.encode(long + " in a red house"))
@@ -90,7 +93,7 @@ def test_chunks_read_all_of_a_long_text(bert: Path) -> None:
     assert np.allclose(whole.encode("the cat"), cut.encode("the cat"), atol=1e-6)
 
 
-def test_decoders_pool_their_last_token(llama: Path) -> None:
+def test_decoders_pool_their_last_token(llama):
     assert Encoder.load(llama).settings.pooling == "last"
     both = Encoder.load(llama, bidirectional=True, pooling="cls")
     assert not np.allclose(both.encode("ab"), both.encode("ac"))
@@ -108,40 +111,12 @@ def test_decoders_pool_their_last_token(llama: Path) -> None:
         ({"poolling": "cls"}, "unknown setting 'poolling'"),
     ],
 )
-def test_impossible_settings(bert: Path, overrides: dict, message: str) -> None:
+def test_impossible_settings(bert, overrides, message):
     with pytest.raises(ConfigError, match=message):
         Encoder.load(bert, **overrides)
 
 
-def test_a_model_of_another_release(bert: Path, tmp_path: Path) -> None:
-    Encoder.load(bert).save(tmp_path / "m")
-    (tmp_path / "m" / "aoe.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(DataError, match="another release"):
-        Encoder.load(tmp_path / "m")
-    (tmp_path / "m" / "aoe.json").write_text("{")
-    with pytest.raises(DataError, match="not readable"):
-        Encoder.load(tmp_path / "m")
-
-
-def test_encoding_leaves_the_mode_of_the_model(bert: Path) -> None:
-    encoder = Encoder.load(bert, device="cpu")
-    encoder.model.train()
-    encoder.encode("a cat")
-    assert encoder.model.training
-    assert encoder.device == torch.device("cpu")
-
-
-def test_half_precision_on_a_cpu_gives_nearly_the_same_vectors(bert: Path) -> None:
-    texts = ["a cat", "a dog " * 9, "birds sing in the trees"]
-    exact = Encoder.load(str(bert)).encode(texts, normalize=True)
-    for precision in ("bf16", "fp16"):
-        rough = Encoder.load(str(bert), precision=precision).encode(texts, normalize=True)
-        assert (rough * exact).sum(1).min() > 0.999, precision
-
-
-def test_too_little_memory_halves_the_batches_from_then_on(
-    bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_halves_the_batches_from_then_on(bert, monkeypatch):
     encoder = Encoder.load(bert)
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
@@ -162,32 +137,28 @@ def test_too_little_memory_halves_the_batches_from_then_on(
         encoder.encode(texts, halve=False)
 
 
-def test_too_little_memory_for_one_text_says_what_to_lower(
-    bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("raised", "error", "message"),
+    [
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            ConfigError,
+            r"out of memory: not enough for one text of \d+ tokens",
+        ),
+        (RuntimeError("shapes differ"), RuntimeError, "shapes differ"),
+    ],
+)
+def test_too_little_memory_for_one_text_says_what_to_lower(raised, error, message, bert, monkeypatch):
+    def refuse(*_: Any) -> Any:
+        raise raised
+
     encoder = Encoder.load(bert)
-
-    def too_much(*_: Any) -> Any:
-        return torch.empty(1 << 60)
-
-    monkeypatch.setattr(TextModel, "forward", too_much)
-    with pytest.raises(ConfigError, match=r"out of memory: not enough for one text of \d+ tokens"):
-        encoder.encode(TEXTS)
-
-    def other(*_: Any) -> Any:
-        raise RuntimeError("shapes differ")
-
-    monkeypatch.setattr(TextModel, "forward", other)
-    with pytest.raises(RuntimeError, match="shapes differ"):
+    monkeypatch.setattr(TextModel, "forward", refuse)
+    with pytest.raises(error, match=message):
         encoder.encode(TEXTS)
 
 
-def test_what_is_no_text_is_named_by_its_position(bert: Path) -> None:
-    with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
-        Encoder.load(bert).encode(["a cat", float("nan")])  # type: ignore[list-item]
-
-
-def test_encoder_decoders_are_refused(bert: Path) -> None:
+def test_encoder_decoders_are_refused(bert):
     from transformers import AutoTokenizer, T5Config, T5Model
 
     from aoe_train.settings.training import EncoderSettings
@@ -198,9 +169,7 @@ def test_encoder_decoders_are_refused(bert: Path) -> None:
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-def test_first_numbers_are_those_of_sentence_transformers(
-    bert: Path, tmp_path: Path, *, normalize: bool
-) -> None:
+def test_first_numbers_are_those_of_sentence_transformers(bert, tmp_path, *, normalize):
     from sentence_transformers import SentenceTransformer
 
     encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
@@ -209,15 +178,15 @@ def test_first_numbers_are_those_of_sentence_transformers(
     theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
     found = encoder.encode(texts, dim=12)
     assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
-    assert encoder.encode(texts[0], dim=12).shape == (12,)
-    assert (
-        encoder.encode(texts, dim=12, quantize="ubinary").tolist()
-        == theirs.encode(texts, precision="ubinary").tolist()
+    bits = encoder.encode(texts, dim=12, quantize="ubinary")
+    assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
+    int8 = {"quantize": "int8", "calibration": found}
+    one, all_of_them = (
+        encoder.encode(texts[1], dim=12, **int8),
+        encoder.encode(texts, dim=12, quantize="int8"),
     )
-    calibration = encoder.encode(texts, dim=12)
-    one = encoder.encode(texts[1], dim=12, quantize="int8", calibration=calibration)
-    assert one == pytest.approx(encoder.encode(texts, dim=12, quantize="int8")[1], abs=1)
+    assert one == pytest.approx(all_of_them[1], abs=1)
     with pytest.raises(ConfigError, match="calibration of 12 numbers a vector: expected 8"):
-        encoder.encode(texts, dim=8, quantize="int8", calibration=calibration)
+        encoder.encode(texts, dim=8, **int8)
     with pytest.raises(ConfigError, match="dim 33"):
         encoder.encode(texts, dim=33)

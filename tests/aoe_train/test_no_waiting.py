@@ -1,10 +1,8 @@
-"""A training step asks nothing of the device that holds the tensors, so that a GPU never waits for the host.
+"""A training step asks nothing of the device that holds the tensors, and is compiled once for all lengths.
 
 There are no GPUs where these tests run. Tensors on torch's `meta` device have no numbers, so whatever would
 wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) is an error there.
 """
-
-from __future__ import annotations
 
 from contextlib import nullcontext
 from typing import Any
@@ -12,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
+from torch._dynamo.testing import CompileCounter
+from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
+from aoe_train.model.packing import flash, sequences
 from aoe_train.model.packing.run import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
@@ -25,7 +25,7 @@ from aoe_train.training.pair_model import PairModel
 
 
 @pytest.fixture(autouse=True)
-def no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_autocast(monkeypatch):
     """Of which `meta` doesn't even know that it is off."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
@@ -78,7 +78,7 @@ def step(trained: PairModel, lengths: list[int], columns: int = 2) -> None:
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-def test_backbones(backbone: str) -> None:
+def test_backbones(backbone):
     step(model(backbone), [14, 3, 5, 5])
 
 
@@ -92,12 +92,12 @@ def test_backbones(backbone: str) -> None:
         ("simcse", 5, "cls-avg"),
     ],
 )
-def test_objectives_and_poolings(preset: str, columns: int, pooling: str) -> None:
+def test_objectives_and_poolings(preset, columns, pooling):
     step(model(preset=preset, pooling=pooling), [3, 5, 9], columns)
 
 
 @pytest.mark.parametrize(("columns", "projection"), [(2, "learned"), (5, "principal")])
-def test_guides_and_teachers(columns: int, projection: str) -> None:
+def test_guides_and_teachers(columns, projection):
     parts = ["contrastive", "embed_distill", "score_distill", *(["margin_mse"] if columns > 2 else [])]
     settings = ObjectiveSettings(
         weights=Weights(**dict.fromkeys(parts, 1.0)),
@@ -117,12 +117,73 @@ def test_guides_and_teachers(columns: int, projection: str) -> None:
     trained(**made, **told)["loss"].backward()
 
 
-def test_chunks() -> None:
+def test_chunks():
     step(model(chunk=2), [3, 5, 5, 9, 12])
 
 
-def test_what_waits_is_seen() -> None:
+def test_what_waits_is_seen():
     numbers = torch.ones(3, device=META)
     for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique):
         with pytest.raises((NotImplementedError, RuntimeError)):
             waits()
+
+
+LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [2, 7, 11, 12, 12])
+
+
+def attended(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    bounds: torch.Tensor,
+    longest: int,
+    scaling: float,
+    _dropout: float,
+    *,
+    causal: bool,
+    window: int | None,
+) -> torch.Tensor:
+    """What FlashAttention computes, by a mask."""
+    assert window is None
+    place = torch.arange(len(query))
+    sequence = torch.searchsorted(bounds[1:].long(), place, right=True)
+    seen = sequence[:, None] == sequence
+    if causal:
+        seen = seen & (place[:, None] >= place)
+    q, k, v = (part.transpose(0, 1) for part in (query, key, value))
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scaling)
+    return out.transpose(0, 1) + query.new_zeros(longest).sum()  # the kernel is told how long the longest is
+
+
+def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
+    monkeypatch.undo()  # this one computes
+    monkeypatch.setattr(sequences, "has_flash", lambda _: True)
+    monkeypatch.setattr(flash, "_kernel", attended)
+    counts = frames(shallow, autocast=True)
+    assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
+    assert counts[1] == counts[-1]
+
+
+def frames(folder: Any, *, autocast: bool = False) -> list[int]:
+    """How many parts were compiled by the end of each batch; results are those of plain Python."""
+    backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
+    model = pair_model(backbone, "avg", "aoe")
+    counter = CompileCounter()
+    compiled = torch.compile(model, backend=counter)
+    counts = []
+    for number, lengths in enumerate(LENGTHS):
+        generator = torch.Generator().manual_seed(number)
+        given = batch(lengths) | {
+            "input_ids": torch.randint(5, 30, (sum(lengths),), generator=generator),
+            "rows": torch.randint(0, len(lengths), (8, 2), generator=generator),
+            "texts": torch.arange(len(lengths)),
+            "labels": torch.arange(8) / 8,
+        }
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            losses = [each(**given)["loss"] for each in (compiled, model)]
+        gradients = [torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses]
+        torch.testing.assert_close(losses[0], losses[1])
+        torch.testing.assert_close(gradients[0], gradients[1])
+        counts.append(counter.frame_count)
+    torch.compiler.reset()
+    return counts

@@ -1,9 +1,6 @@
 """The in-batch losses, with and without a guide: by hand, by loops, and against sentence-transformers."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +16,13 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
     ibn_loss,
 )
-from aoe_train.objectives.kinds import Advisers, check_advisers, check_objective
+from aoe_train.objectives.kinds import Advisers, check_advisers
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import Advice, unit
-from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.settings import Taus
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
+from tests.aoe_train.tiny import only
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -59,74 +57,70 @@ def plain(anchors, candidates, numbers, positive, tau, usable) -> float:
     return sum(losses) / max(len(losses), 1)
 
 
-def swapped(numbers):
-    return [(b, a) for a, b in numbers]
+SAME = [[1.0, 1], [1, 1]]
 
 
-def test_two_positive_rows_by_hand():
-    # Orthogonal texts, tau 1: each anchor is 1 alike to its partner and 0 to the other: log(1 + 1/e)
-    eye = torch.eye(2)
-    loss = ibn_loss(eye, eye, torch.tensor([[0, 1], [2, 3]]), torch.tensor([True, True]), 1.0)
-    assert loss.item() == pytest.approx(0.3132617, abs=1e-6)
-
-
-def test_a_negative_rows_second_text_is_a_candidate_and_its_first_no_anchor():
-    # Anchor (1, 0): partner at cosine 0.6, the negative row's second text at 0.8: log(1 + e^0.2)
-    first, second = torch.tensor([[1.0, 0], [0, 1]]), torch.tensor([[0.6, 0.8], [0.8, 0.6]])
-    batch = first, second, torch.tensor([[0, 1], [2, 3]]), torch.tensor([True, False]), 1.0
-    assert ibn_loss(*batch).item() == pytest.approx(0.7981389, abs=1e-6)
-    assert contrastive_loss(*batch).item() == pytest.approx(0.7981389, abs=1e-6)
-    assert contrastive_loss(*batch, hard_negatives=False).item() == 0
+@pytest.mark.parametrize(
+    ("first", "second", "texts", "positive", "expected", "without_hard"),
+    [
+        # Orthogonal texts: each anchor is 1 alike to its partner and 0 to the other.
+        (np.eye(2), np.eye(2), [[0, 1], [2, 3]], [1, 1], math.log1p(math.exp(-1)), math.log1p(math.exp(-1))),
+        # Anchor (1, 0): partner at cosine 0.6, the negative row's second text at 0.8; its first is no anchor.
+        (np.eye(2), [[0.6, 0.8], [0.8, 0.6]], [[0, 1], [2, 3]], [1, 0], math.log1p(math.exp(0.2)), 0),
+        # Two negatives of one row: partner at cosine 0.8, negatives at 0.6 and 0.
+        (
+            *([[1.0, 0]], [[0.8, 0.6], [0.6, 0.8], [0, 1]], [[0, 1], [0, 2], [0, 3]], [1]),
+            *(math.log(1 + math.exp(-0.2) + math.exp(-0.8)), 0),
+        ),
+        (SAME, SAME, [[0, 1], [2, 3]], [1, 1], math.log(2), math.log(2)),  # equal vectors of different texts
+        (SAME, SAME, [[0, 1], [2, 1]], [1, 1], 0, 0),  # equal texts
+    ],
+)
+def test_by_hand(first, second, texts, positive, expected, without_hard):
+    vectors = (torch.tensor(side, dtype=torch.float64) for side in (first, second))
+    batch = *vectors, torch.tensor(texts), torch.tensor(positive, dtype=torch.bool), 1.0
+    assert ibn_loss(*batch).item() == pytest.approx(expected, abs=1e-12)
+    assert contrastive_loss(*batch).item() == pytest.approx(expected, abs=1e-12)
+    found = contrastive_loss(*batch, hard_negatives=False).item()
+    assert found == pytest.approx(without_hard, abs=1e-12)
 
 
 def test_symmetric_by_hand():
     # Forth: anchors e1, e2, logits [[1, 0.6], [0, 0.8]]; back: the columns. Mean of both directions.
     first, second = torch.eye(2), torch.tensor([[1.0, 0], [0.6, 0.8]])
-    texts, positive = torch.tensor([[0, 1], [2, 3]]), torch.tensor([True, True])
     forth = (math.log(1 + math.exp(-0.4)) + math.log(1 + math.exp(-0.8))) / 2
     back = (math.log(1 + math.exp(-1.0)) + math.log(1 + math.exp(-0.2))) / 2
-    loss = contrastive_loss(first, second, texts, positive, 1.0, symmetric=True)
+    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, symmetric=True)
     assert loss.item() == pytest.approx((forth + back) / 2, abs=1e-6)
 
 
-def test_who_is_no_negative_of_whom():
-    # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no"
-    texts = torch.tensor([[0, 1], [0, 2], [3, 1], [4, 0], [0, 5]])
-    positive = torch.tensor([True, True, True, True, False])
-    expected = [  # candidates 1, 2, 1, 0, 5
-        [1, 1, 1, 1, 0],  # 0: both its partners, the copy of one, itself
-        [1, 1, 1, 1, 0],
-        [1, 0, 1, 0, 0],  # 3: its partner and the copy
-        [0, 0, 0, 1, 0],  # 4
-        [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
-    ]
-    assert false_negatives(texts, positive).int().tolist() == expected
-
-
-def test_two_negatives_a_row_by_hand():
-    # Anchor (1, 0), partner at cosine 0.8, negatives at 0.6 and 0: log(1 + e^-0.2 + e^-0.8)
-    first, second = torch.tensor([[1.0, 0]]), torch.tensor([[0.8, 0.6], [0.6, 0.8], [0, 1]])
-    batch = first, second, torch.tensor([[0, 1], [0, 2], [0, 3]]), torch.tensor([True]), 1.0
-    expected = math.log(1 + math.exp(-0.2) + math.exp(-0.8))
-    assert ibn_loss(*batch).item() == pytest.approx(expected, abs=1e-6)
-    assert contrastive_loss(*batch).item() == pytest.approx(expected, abs=1e-6)
-    assert contrastive_loss(*batch, hard_negatives=False).item() == 0
-
-
-def test_which_negatives_of_the_rows_are_none():
-    # Rows 0-1 and 2-3; then a negative of each: 4 and 3, which is the second row's own partner, and 2, the
-    # second anchor itself, and one that the second row lacks.
-    texts = torch.tensor([[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]])
-    expected = [[1, 0, 0, 0, 0, 1], [0, 1, 0, 1, 1, 1]]
-    assert false_negatives(texts, torch.tensor([True, True])).int().tolist() == expected
-
-
-def test_numbers_tell_equal_texts_not_vectors():
-    same = torch.ones(2, 3)
-    positive = torch.tensor([True, True])
-    different = ibn_loss(same, same, torch.tensor([[0, 1], [2, 3]]), positive, 1.0)
-    assert different.item() == pytest.approx(math.log(2))
-    assert ibn_loss(same, same, torch.tensor([[0, 1], [2, 1]]), positive, 1.0) == 0
+@pytest.mark.parametrize(
+    ("texts", "positive", "expected"),
+    [
+        # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
+        (
+            [[0, 1], [0, 2], [3, 1], [4, 0], [0, 5]],
+            [1, 1, 1, 1, 0],
+            [  # candidates 1, 2, 1, 0, 5
+                [1, 1, 1, 1, 0],  # 0: both its partners, the copy of one, itself
+                [1, 1, 1, 1, 0],
+                [1, 0, 1, 0, 0],  # 3: its partner and the copy
+                [0, 0, 0, 1, 0],  # 4
+                [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
+            ],
+        ),
+        # Rows 0-1 and 2-3; then a negative of each: 4 and 3 (the second row's own partner), and 2, the
+        # second anchor itself, and one that the second row lacks.
+        (
+            [[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]],
+            [1, 1],
+            [[1, 0, 0, 0, 0, 1], [0, 1, 0, 1, 1, 1]],
+        ),
+    ],
+)
+def test_who_is_no_negative_of_whom(texts, positive, expected):
+    found = false_negatives(torch.tensor(texts), torch.tensor(positive, dtype=torch.bool))
+    assert found.int().tolist() == expected
 
 
 @quick
@@ -138,7 +132,7 @@ def test_against_loops(seed, tau):
     everyone = [True] * len(flags)
     whole = plain(a, b, numbers, flags, tau, everyone)
     some = plain(a, b, numbers, flags, tau, flags)
-    back = plain(b, a, swapped(numbers), flags, tau, flags)
+    back = plain(b, a, [pair[::-1] for pair in numbers], flags, tau, flags)
     batch = first, second, texts, positive, tau
     assert ibn_loss(*batch).item() == pytest.approx(whole)
     assert contrastive_loss(*batch).item() == pytest.approx(whole)
@@ -175,43 +169,29 @@ def angle(degrees: float) -> list[float]:
     return [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
 
 
-def test_by_hand_a_candidate_nearer_than_the_positive_is_left_out() -> None:
-    """The guide puts the second positive 20 degrees from the first anchor, whose own is 30 degrees away."""
-    eye = torch.eye(2)
-    guide = Guide(torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(20)]), 0.0, "absolute")
-    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=guide))
-    # The first anchor has no negative left: log 1. To the second its positive is at 30 degrees and the other
-    # candidate at 20: nearer, and left out too.
-    assert loss.item() == 0
-    farther = Guide(
-        torch.tensor([angle(0), angle(50)]), torch.tensor([angle(30), angle(40)]), 0.0, "absolute"
-    )
-    # Now 40 degrees are farther than 30, and stay; the second anchor's 10 and 20 stay as well.
-    loss = ibn_loss(eye, eye, NUMBERS, YES, 1.0, ExtraCandidates(guide=farther))
-    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)), abs=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("margin", "strategy", "kept"),
-    # cos 60° = 0.5 is the positive, cos 65° = 0.4226 the other candidate
+    ("anchors", "candidates", "positive", "margin", "strategy", "kept"),
     [
-        (0.07, "absolute", True),
-        (0.08, "absolute", False),
-        (0.15, "relative", True),
-        (0.16, "relative", False),
+        # The second positive is 20 degrees from the first anchor, whose own is 30 degrees away; to the second
+        # anchor its positive is at 30 degrees and the other candidate at 20. So neither has a negative left.
+        ((0, 50), (30, 20), [1, 1], 0.0, "absolute", False),
+        # Now 40 degrees are farther than 30, and stay; the second anchor's 10 and 20 stay as well.
+        ((0, 50), (30, 40), [1, 1], 0.0, "absolute", True),
+        # cos 60° = 0.5 is the positive, cos 65° = 0.4226 the other candidate.
+        ((0, 180), (60, 65), [1, 0], 0.07, "absolute", True),
+        ((0, 180), (60, 65), [1, 0], 0.08, "absolute", False),
+        ((0, 180), (60, 65), [1, 0], 0.15, "relative", True),
+        ((0, 180), (60, 65), [1, 0], 0.16, "relative", False),
     ],
 )
-def test_by_hand_a_margin(margin: float, strategy: Any, kept: bool) -> None:
-    guide = Guide(
-        torch.tensor([angle(0), angle(180)]), torch.tensor([angle(60), angle(65)]), margin, strategy
-    )
-    loss = ibn_loss(
-        torch.eye(2), torch.eye(2), NUMBERS, torch.tensor([True, False]), 1.0, ExtraCandidates(guide=guide)
-    )
+def test_by_hand_what_a_guide_leaves_out(anchors, candidates, positive, margin, strategy, kept):
+    sides = (torch.tensor([*map(angle, side)]) for side in (anchors, candidates))
+    extra = ExtraCandidates(guide=Guide(*sides, margin, strategy))
+    loss = ibn_loss(torch.eye(2), torch.eye(2), NUMBERS, torch.tensor(positive).bool(), 1.0, extra)
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
 
 
-def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
+def test_by_hand_anchors_and_positives_among_the_candidates():
     """Anchors 0° and 90°, positives 60° and 90°, tau 1; every text differs from every other by number."""
     first = torch.tensor([angle(0), angle(90)])
     second = torch.tensor([angle(60), angle(90)])
@@ -222,16 +202,14 @@ def test_by_hand_anchors_and_positives_among_the_candidates() -> None:
     assert loss.item() == pytest.approx((one + two) / 2, abs=1e-6)
 
 
-def test_equal_texts_are_no_further_candidates_whatever_their_vectors() -> None:
+def test_equal_texts_are_no_further_candidates_whatever_their_vectors():
     """Rows 0 and 1 share their anchor, rows 1 and 2 their positive: nothing of them is anyone's negative."""
     vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
     every = ExtraCandidates(anchors=True, positives=True)
-    found = contrastive_loss(vectors[:2, 0], vectors[:2, 1], texts[:2], positive[:2], 0.5, every)
-    assert found.item() == 0
-    found = contrastive_loss(vectors[1:, 0], vectors[1:, 1], texts[1:], positive[1:], 0.5, every)
-    assert found.item() == 0
+    for two in (slice(2), slice(1, 3)):
+        assert contrastive_loss(*vectors[two].unbind(1), texts[two], positive[two], 0.5, every).item() == 0
 
 
 def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
@@ -256,7 +234,7 @@ def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
 )
 def test_value_and_gradient_are_those_of_sentence_transformers(
     seed, negatives, margin, strategy, anchors, positives, part
-) -> None:
+):
     vectors, guide = drawn(seed, negatives)
     vectors.requires_grad_()
     peer = theirs.CachedGISTEmbedLoss.__new__(theirs.CachedGISTEmbedLoss)
@@ -270,17 +248,16 @@ def test_value_and_gradient_are_those_of_sentence_transformers(
     peer.gather_across_devices, peer.show_progress_bar, peer.mini_batch_size = False, False, 4
     columns = [[column] for column in vectors.unbind(1)]
     expected = peer.calculate_loss(columns, [[column] for column in guide.unbind(1)])
-    wanted = ObjectiveSettings(
-        weights=Weights(**{part: 1}),
+    wanted = only(
+        part,
         tau=Taus(**{part: 0.07}),
         contrast_anchors=anchors,
         contrast_positives=positives,
         guide_margin=margin,
         guide_margin_strategy=strategy,
     )
-    objective = Objective(
-        wanted, dim=5, kind="triplet" if negatives else "positive", advisers=Advisers(guide=True)
-    )
+    kind = "triplet" if negatives else "positive"
+    objective = Objective(wanted, dim=5, kind=kind, advisers=Advisers(guide=True))
     texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
     found = objective(vectors, None, texts, Advice(guide=guide))["loss"]
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
@@ -290,7 +267,7 @@ def test_value_and_gradient_are_those_of_sentence_transformers(
 
 @quick
 @given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.0, 0.2]))
-def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: float) -> None:
+def test_both_directions_are_left_out_by_the_same_measure(seed, margin):
     """Back from the positives is the loss of the swapped columns, with the thresholds of the same pairs."""
     vectors, told = drawn(seed, 0)
     texts = torch.arange(12).view(6, 2)
@@ -305,25 +282,9 @@ def test_both_directions_are_left_out_by_the_same_measure(seed: int, margin: flo
     torch.testing.assert_close(both, (one + other) / 2)
 
 
-def only(part: str, **others: Any) -> ObjectiveSettings:
-    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "kind", "message"),
-    [
-        (only("cosine"), "binary", r"no part of the objective \(cosine\) has candidates"),
-        (only("contrastive"), "single", "nothing is nearer to a text than itself"),
-    ],
-)
-def test_a_guide_that_nobody_listens_to_is_refused(
-    wanted: ObjectiveSettings, kind: Any, message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_advisers(wanted, dim=8, kind=kind, advisers=Advisers(guide=True))
-
-
-def test_further_candidates_need_a_part_that_has_some() -> None:
-    with pytest.raises(ConfigError, match="contrast_anchors and contrast_positives are for ibn"):
-        check_objective(only("cosine", contrast_anchors=True), dim=8, kind="binary")
-    check_objective(only("ibn", contrast_anchors=True), dim=8, kind="binary")
+def test_what_does_not_go_together_is_refused():
+    guide = Advisers(guide=True)
+    with pytest.raises(ConfigError, match=r"no part of the objective \(cosine\) has candidates"):
+        check_advisers(only("cosine"), dim=8, kind="binary", advisers=guide)
+    with pytest.raises(ConfigError, match="nothing is nearer to a text than itself"):
+        check_advisers(only("contrastive"), dim=8, kind="single", advisers=guide)

@@ -1,9 +1,6 @@
 """What is learnt from a teacher: by hand, against sentence-transformers, and what is refused."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -18,16 +15,13 @@ from aoe_train.objectives.pairs import Advice
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
+from tests.aoe_train.tiny import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")
 
 quick = settings(max_examples=25, deadline=None)
 TEACHER = Advisers(teacher_dim=3)
-
-
-def only(part: str, **others: Any) -> ObjectiveSettings:
-    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
 
 def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,13 +32,11 @@ def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor,
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
 
 
-def loss_of(part: str, kind: Any, own: Tensor, texts: Tensor, advice: Advice, **more: Any) -> Tensor:
-    advisers = more.pop("advisers", TEACHER)
+def loss_of(part, kind, own, texts, advisers=TEACHER, *, teacher=None, scores=None, **more) -> Tensor:
     objective = Objective(
         only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), advisers=advisers
-    ).double()
-    labels = torch.linspace(0, 1, len(own)) if kind in ("graded",) else None
-    found: Tensor = objective(own, labels, texts, advice)["loss"]
+    )
+    found: Tensor = objective.double()(own, None, texts, Advice(teacher=teacher, scores=scores))["loss"]
     return found
 
 
@@ -54,70 +46,63 @@ def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor) -> None:
     torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
-def test_margins_by_hand() -> None:
+def test_margins_by_hand():
     """Own cosines 1, 0 and 0.6; the teacher's 0.5, 0.3 and 0.5. Margins 1 and 0.4, to be 0.2 and 0."""
     own = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0.6, 0.8]]])
-    scores = torch.tensor([[0.5, 0.3, 0.5]])
-    found = loss_of("margin_mse", "triplet", own, torch.tensor([[0, 1, 2, 3]]), Advice(scores=scores),
-                    advisers=Advisers(scores=True))  # fmt: skip
+    texts, scores = torch.tensor([[0, 1, 2, 3]]), torch.tensor([[0.5, 0.3, 0.5]])
+    found = loss_of("margin_mse", "triplet", own, texts, Advisers(scores=True), scores=scores)
     assert float(found) == pytest.approx((0.8**2 + 0.4**2) / 2, abs=1e-6)
 
 
-def test_scores_of_all_pairs_by_hand() -> None:
+def test_scores_of_all_pairs_by_hand():
     """Two rows: own cosines [[1, 0], [0, 1]], the teacher's [[0.6, 0.8], [1, 0]] of the same pairs."""
     own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
     teacher = torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0.6, 0.8], [0.8, 0.6]]])
-    texts = torch.tensor([[0, 1], [2, 3]])
-    expected = (0.4**2 + 0.8**2 + 1.0**2 + (1 - 0.96) ** 2) / 4
-    found = loss_of("score_distill", "positive", own, texts, Advice(teacher=teacher),
-                    advisers=Advisers(teacher_dim=2))  # fmt: skip
-    assert float(found) == pytest.approx(expected, abs=1e-6)
-    same = torch.tensor([[0, 1], [1, 3]])  # now the second row's first text is the first row's second
-    expected = (0.4**2 + 0.8**2 + (1 - 0.96) ** 2) / 3
-    found = loss_of("score_distill", "positive", own, same, Advice(teacher=teacher),
-                    advisers=Advisers(teacher_dim=2))  # fmt: skip
-    assert float(found) == pytest.approx(expected, abs=1e-6)
+    for texts, squares in (
+        ([[0, 1], [2, 3]], [0.4, 0.8, 1, 1 - 0.96]),
+        ([[0, 1], [1, 3]], [0.4, 0.8, 1 - 0.96]),  # the second row's first text is the first row's second
+    ):
+        found = loss_of(
+            "score_distill", "positive", own, torch.tensor(texts), Advisers(teacher_dim=2), teacher=teacher
+        )
+        expected = sum(square**2 for square in squares) / len(squares)
+        assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
-def test_vectors_by_hand() -> None:
-    own = torch.tensor([[[1.0, 0]], [[3, 4]]]).repeat(1, 2, 1)  # two single texts
+@pytest.mark.parametrize(("form", "expected"), [("cosine", 0.5), ("mse", (1 + 4) / 2 / 2)])
+def test_vectors_by_hand(form, expected):
+    own = torch.tensor([[[1.0, 0]], [[3, 4]]]).repeat(1, 2, 1)  # two single texts; cosines 0 and 1
     teacher = torch.tensor([[[0.0, 2]], [[3, 4]]]).repeat(1, 2, 1)
-    texts = torch.tensor([[0, 0], [1, 1]])
-    advisers = Advisers(teacher_dim=2)
-    found = loss_of("embed_distill", "single", own, texts, Advice(teacher=teacher), advisers=advisers)
-    assert float(found) == pytest.approx(0.5, abs=1e-6)  # cosines 0 and 1
-    found = loss_of("embed_distill", "single", own, texts, Advice(teacher=teacher), advisers=advisers,
-                    embed_form="mse")  # fmt: skip
-    assert float(found) == pytest.approx((1 + 4) / 2 / 2, abs=1e-6)
+    texts, advisers = torch.tensor([[0, 0], [1, 1]]), Advisers(teacher_dim=2)
+    found = loss_of("embed_distill", "single", own, texts, advisers, teacher=teacher, embed_form=form)
+    assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
 @quick
 @given(seed=st.integers(0, 10**6), negatives=st.integers(1, 3), dot=st.booleans())
-def test_margins_are_those_of_sentence_transformers(seed: int, negatives: int, dot: bool) -> None:
+def test_margins_are_those_of_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
     labels = torch.stack([score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1)
     peer = theirs.MarginMSELoss(None, similarity_fct=score)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
-    advisers = Advisers(teacher_dim=3, dot=dot)
-    found = loss_of("margin_mse", "triplet", own, texts, Advice(teacher=teacher), advisers=advisers)
-    equal_with_gradient(found, expected, own)
-    brought = Advisers(scores=True, dot=dot)
-    found = loss_of("margin_mse", "triplet", own, texts, Advice(scores=labels), advisers=brought)
-    equal_with_gradient(found, expected, own)
+    whole, brought = Advisers(teacher_dim=3, dot=dot), Advisers(scores=True, dot=dot)
+    for advisers, advice in ((whole, {"teacher": teacher}), (brought, {"scores": labels})):
+        found = loss_of("margin_mse", "triplet", own, texts, advisers, **advice)
+        equal_with_gradient(found, expected, own)
 
 
 @quick
 @given(seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"]))
-def test_vectors_are_those_of_sentence_transformers(seed: int, columns: int, form: str) -> None:
+def test_vectors_are_those_of_sentence_transformers(seed, columns, form):
     own, teacher, texts = drawn(seed, columns)
     peer = theirs.EmbedDistillLoss(None, distance_metric=form)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
-    found = loss_of("embed_distill", "triplet", own, texts, Advice(teacher=teacher), embed_form=form)
+    found = loss_of("embed_distill", "triplet", own, texts, teacher=teacher, embed_form=form)
     equal_with_gradient(found, expected, own)
 
 
-def test_a_learnt_map_is_that_of_sentence_transformers_and_learns() -> None:
+def test_a_learnt_map_is_that_of_sentence_transformers_and_learns():
     own, teacher, texts = drawn(1, 2, dim=5)
     objective = Objective(only("embed_distill"), dim=5, kind="positive", advisers=TEACHER).double()
     (weight,) = objective.parameters()
@@ -132,7 +117,7 @@ def test_a_learnt_map_is_that_of_sentence_transformers_and_learns() -> None:
     assert weight.grad.abs().sum() > 0
 
 
-def test_a_learnt_map_begins_where_squares_are_least() -> None:
+def test_a_learnt_map_begins_where_squares_are_least():
     generator = torch.Generator().manual_seed(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
     found = least_squares(TeacherSample(own, own @ there.T), 6)
@@ -147,7 +132,7 @@ def test_a_learnt_map_begins_where_squares_are_least() -> None:
     torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
 
 
-def test_principal_axes_hold_what_so_few_numbers_can() -> None:
+def test_principal_axes_hold_what_so_few_numbers_can():
     generator = torch.Generator().manual_seed(0)
     flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
     axes = principal_axes(flat)
@@ -158,7 +143,7 @@ def test_principal_axes_hold_what_so_few_numbers_can() -> None:
     torch.testing.assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_principal_axes_compare_without_a_map() -> None:
+def test_principal_axes_compare_without_a_map():
     _, teacher, texts = drawn(2, 2)
     sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
     advisers = Advisers(teacher_dim=3, sample=sample)
@@ -170,7 +155,7 @@ def test_principal_axes_compare_without_a_map() -> None:
     assert objective(own, None, texts, Advice(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
 
 
-def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole() -> None:
+def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole():
     own, teacher, texts = drawn(3, 2, dim=3)
     settings = only("embed_distill", dims=(3, 2))
     objective = make_objective(settings, dim=3, kind="positive", advisers=TEACHER).double()
@@ -181,7 +166,7 @@ def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole() -> None
 
 @quick
 @given(seed=st.integers(0, 10**6), form=st.sampled_from(["mse", "ranking"]))
-def test_what_a_row_lacks_counts_nowhere(seed: int, form: str) -> None:
+def test_what_a_row_lacks_counts_nowhere(seed, form):
     """In the place of a negative that a row lacks stands any number."""
     own, teacher, texts = drawn(seed, 4)
     texts[0, 3] = ABSENT
@@ -189,42 +174,41 @@ def test_what_a_row_lacks_counts_nowhere(seed: int, form: str) -> None:
     for vectors in spoilt:
         vectors[0, 3] = math.nan
     for part in ("margin_mse", "embed_distill", "score_distill"):
-        more = {"score_form": form}
-        plain = loss_of(part, "triplet", own, texts, Advice(teacher=teacher), **more)
-        broken = loss_of(part, "triplet", spoilt[0], texts, Advice(teacher=spoilt[1]), **more)
+        plain = loss_of(part, "triplet", own, texts, teacher=teacher, score_form=form)
+        broken = loss_of(part, "triplet", spoilt[0], texts, teacher=spoilt[1], score_form=form)
         assert plain.isfinite()
         if part != "score_distill" or form == "mse":  # NaN among scores has no rank
             torch.testing.assert_close(broken, plain)
 
 
-def test_scores_of_rows_may_be_missing() -> None:
+def test_scores_of_rows_may_be_missing():
     own, _, texts = drawn(4, 3)
-    scores = torch.rand(5, 2, dtype=torch.float64)
-    advisers = Advisers(scores=True)
-    without = loss_of(
-        "margin_mse", "triplet", own[1:], texts[1:], Advice(scores=scores[1:]), advisers=advisers
-    )
+    scores, advisers = torch.rand(5, 2, dtype=torch.float64), Advisers(scores=True)
+    without = loss_of("margin_mse", "triplet", own[1:], texts[1:], advisers, scores=scores[1:])
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
-    found = loss_of("margin_mse", "triplet", own, texts, Advice(scores=scores), advisers=advisers)
+    found = loss_of("margin_mse", "triplet", own, texts, advisers, scores=scores)
     torch.testing.assert_close(found, without)
 
 
-def test_a_ranking_by_the_teacher_is_that_of_graded_labels() -> None:
+def test_a_ranking_by_the_teacher_is_that_of_graded_labels():
     own, _, texts = drawn(5, 2)
-    scores = torch.rand(5, 1, dtype=torch.float64)
-    found = loss_of("score_distill", "positive", own, texts, Advice(scores=scores), score_form="ranking",
-                    tau=Taus(score_distill=0.1), advisers=Advisers(scores=True))  # fmt: skip
+    scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
+    found = loss_of("score_distill", "positive", own, texts, Advisers(scores=True), scores=scores,
+                    score_form="ranking", **how)  # fmt: skip
     graded = Objective(only("cosine", tau=Taus(cosine=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
 
 
-def test_parts_of_teachers_mix_with_the_others() -> None:
+def test_parts_of_teachers_mix_with_the_others():
     own, teacher, texts = drawn(6, 3)
     weights = Weights(contrastive=2, embed_distill=0.5, margin_mse=3)
     objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", advisers=TEACHER)
     found = objective(own, None, texts, Advice(teacher=teacher))
     whole = 2 * found["contrastive"] + 0.5 * found["embed_distill"] + 3 * found["margin_mse"]
     torch.testing.assert_close(found["loss"].detach(), whole)
+
+
+PRINCIPAL = only("embed_distill", projection="principal")
 
 
 @pytest.mark.parametrize(
@@ -238,16 +222,9 @@ def test_parts_of_teachers_mix_with_the_others() -> None:
         ),
         (only("cosine"), "binary", TEACHER, r"no part of the objective \(cosine\) learns from one"),
         (only("embed_distill"), "positive", Advisers(scores=True), "scores, and no vectors"),
-        (
-            only("embed_distill", projection="principal"),
-            "positive",
-            TEACHER,
-            "the teacher's vectors have 3 numbers, fewer than the 8",
-        ),
+        (PRINCIPAL, "positive", TEACHER, "the teacher's vectors have 3 numbers, fewer than the 8"),
     ],
 )
-def test_a_part_and_its_teacher_belong_together(
-    wanted: ObjectiveSettings, kind: Any, advisers: Advisers, message: str
-) -> None:
+def test_a_part_and_its_teacher_belong_together(wanted, kind, advisers, message):
     with pytest.raises(ConfigError, match=message):
         check_advisers(wanted, dim=8, kind=kind, advisers=advisers)

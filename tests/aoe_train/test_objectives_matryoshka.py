@@ -1,10 +1,7 @@
 """The objective at several sizes and layers, and compression: by hand, and beside sentence-transformers."""
 
-from __future__ import annotations
-
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +20,11 @@ from aoe_train.objectives.objective import (
     layer_weights,
     make_objective,
 )
-from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import only, save_bert
 
 TEXTS = [["a cat is playing", "the dog is eating"], ["a red car", "a blue car"], ["the boat", "an error"]]
 LABELS = [0.1, 0.9, 0.3]
@@ -40,7 +37,7 @@ class Sum(nn.Module):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
-def test_layers_by_hand() -> None:
+def test_layers_by_hand():
     """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
     vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
     found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(vectors, None, torch.zeros(1, 2))
@@ -53,11 +50,13 @@ def test_layers_by_hand() -> None:
     ("given", "weights"),
     [("equal", [1, 1]), ((2.0, 0.5), [2, 0.5]), ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))])],
 )
-def test_weights(given: Any, weights: list[float]) -> None:
+def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
+    with pytest.raises(ConfigError, match="found 1 for the layers 2, 3"):
+        LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
 
-def test_divergence_by_hand() -> None:
+def test_divergence_by_hand():
     """Of (ln 3 t, 0) from (0, 0): halves against three quarters and one; absent texts count nothing."""
     tau = 0.5
     wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
@@ -67,9 +66,7 @@ def test_divergence_by_hand() -> None:
 
 @pytest.mark.parametrize("dims", [(), (32, 8)])
 @pytest.mark.parametrize("align", [0.0, 0.7])
-def test_values_and_gradients_are_those_of_sentence_transformers(
-    dims: tuple[int, ...], align: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tmp_path, monkeypatch):
     """Of one earlier layer; of several, theirs adds up the divergences and ours takes their mean."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
@@ -80,19 +77,17 @@ def test_values_and_gradients_are_those_of_sentence_transformers(
     theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu")
     inner = losses.CoSENTLoss(theirs, scale=20.0)
     options: dict[str, Any] = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
-    loss = (
-        losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
-        if dims
-        else losses.AdaptiveLayerLoss(theirs, inner, **options)
-    )
+    loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
+    if dims:
+        loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
     monkeypatch.setattr(random, "sample", lambda *_: [2])  # the layer that they draw
     columns = [theirs.preprocess([row[column] for row in TEXTS]) for column in (0, 1)]
     expected = loss(columns, torch.tensor(LABELS))
     expected.backward()
 
     ours = Encoder.load(source, device="cpu", pooling="avg")
-    settings = ObjectiveSettings(
-        weights=Weights(cosine=1),
+    settings = only(
+        "cosine",
         tau=Taus(cosine=0.05),
         dims=dims,
         layers=(2,),
@@ -106,10 +101,8 @@ def test_values_and_gradients_are_those_of_sentence_transformers(
     found = objective(vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2))
     found["loss"].backward()
     assert found["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
-    mine, other = (
-        model.encoder.layer[0].output.dense.weight.grad
-        for model in (ours.model.backbone, theirs[0].auto_model)
-    )
+    models = (ours.model.backbone, theirs[0].auto_model)
+    mine, other = (model.encoder.layer[0].output.dense.weight.grad for model in models)
     assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
 
 
@@ -128,24 +121,25 @@ def test_values_and_gradients_are_those_of_sentence_transformers(
         ({"dims": "4,x"}, "valid integer"),
     ],
 )
-def test_settings_that_mean_nothing(given: dict[str, Any], message: str) -> None:
+def test_settings_that_mean_nothing(given, message):
     with pytest.raises(ConfigError, match=message):
         load_settings(ObjectiveSettings, flags=given)
 
 
-def test_a_command_line_has_commas_or_a_word() -> None:
-    for words, layers in (("all", "all"), ("2,4", (2, 4)), ("3", (3,))):
-        assert load_settings(ObjectiveSettings, assignments=[f"layers={words}"]).layers == layers
-    assert load_settings(ObjectiveSettings, assignments=["dims=384,128"]).dims == (384, 128)
-    assert load_settings(ObjectiveSettings, assignments=["dims=2,1", "dim_weights=1, 0.5"]).dim_weights == (
-        1.0,
-        0.5,
-    )
-
-
-def test_a_weight_for_each_layer() -> None:
-    with pytest.raises(ConfigError, match="found 1 for the layers 1, 2"):
-        LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [1, 2])
+@pytest.mark.parametrize(
+    ("given", "name", "expected"),
+    [
+        *(
+            (["layers=all"], "layers", "all"),
+            (["layers=2,4"], "layers", (2, 4)),
+            (["layers=3"], "layers", (3,)),
+        ),
+        (["dims=384,128"], "dims", (384, 128)),
+        (["dims=2,1", "dim_weights=1, 0.5"], "dim_weights", (1.0, 0.5)),
+    ],
+)
+def test_a_command_line_has_commas_or_a_word(given, name, expected):
+    assert getattr(load_settings(ObjectiveSettings, assignments=given), name) == expected
 
 
 quick = settings(max_examples=10, deadline=None)
@@ -156,24 +150,24 @@ def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
     return PRESETS[preset].model_copy(update=changes)
 
 
-def test_cosines_by_hand() -> None:
+def test_cosines_by_hand():
     """Alike in their first two numbers, at right angles as a whole; so the ranking holds only at size 2."""
     alike = [[1.0, 0, 0, 1], [1, 0, 0, -1]]
     apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
-    objective = make_objective(
-        wanted(tau=Taus(cosine=1), dims=(4, 2), dim_weights=(1.0, 3.0)), dim=4, kind="binary"
+    settings = wanted(tau=Taus(cosine=1), dims=(4, 2), dim_weights=(1.0, 3.0))
+    found = make_objective(settings, dim=4, kind="binary")(
+        torch.tensor([alike, apart]), torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]])
     )
-    found = objective(torch.tensor([alike, apart]), torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]]))
     whole, cut = math.log(1 + 1), math.log(1 + math.exp(-1))
     assert {name: value.item() for name, value in found.items()} == pytest.approx(
         {"loss": whole + 3 * cut, "cosine": whole + 3 * cut, "loss_4": whole, "loss_2": cut}
     )
 
 
-def test_the_angle_halves_what_is_left() -> None:
+def test_the_angle_halves_what_is_left():
     """First numbers (1, 0) and (0, 1) are the complex numbers 1 and i, of measure |-1|; whole ones differ."""
     pairs = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 5, 0]]])
-    objective = make_objective(ObjectiveSettings(weights=Weights(angle=1), dims=(4, 2)), dim=4, kind="binary")
+    objective = make_objective(only("angle", dims=(4, 2)), dim=4, kind="binary")
     found = objective(pairs, torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]]))
     assert found["loss_2"].item() == pytest.approx(math.log(1 + math.exp(1 - 1)))
     # As a whole: z = (1, 0) beside w = (0, 1) gives 0; beside w = (1 + 5i, 0) it gives |1 - 5| / sqrt(26).
@@ -183,79 +177,22 @@ def test_the_angle_halves_what_is_left() -> None:
 @pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
 @quick
 @given(seed=seeds)
-def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset: str, kind: str, seed: int) -> None:
+def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset, kind, seed):
     vectors, labels, texts = draw(seed, kind)
+    how = {"kind": kind, "label_range": (0, 5)}
     torch.manual_seed(0)
-    whole = make_objective(
-        wanted(preset, dims=(6, 2), dim_weights=(1.0, 0.5)), dim=6, kind=kind, label_range=(0, 5)
+    found = make_objective(wanted(preset, dims=(6, 2), dim_weights=(1.0, 0.5)), dim=6, **how)(
+        vectors, labels, texts
     )
     torch.manual_seed(0)
-    parts = {
-        size: Objective(wanted(preset), dim=size, kind=kind, label_range=(0, 5))(
-            vectors[..., :size], labels, texts
-        )
-        for size in (6, 2)
-    }
-    found = whole(vectors, labels, texts)
-    assert found["loss"].item() == pytest.approx((parts[6]["loss"] + parts[2]["loss"] / 2).item())
-    for name, value in parts[6].items():
-        assert found[name].item() == pytest.approx((value + parts[2][name] / 2).item())
-
-
-class Model(nn.Module):
-    """What MatryoshkaLoss asks of a model, over vectors that are there."""
-
-    def get_embedding_dimension(self) -> int:
-        return 8
-
-    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {"sentence_embedding": features["vectors"]}
-
-
-@pytest.mark.parametrize("loss", ["cosine", "ibn", "angle"])
-@pytest.mark.parametrize("weights", [(), (1.0, 0.25, 3.0)])
-def test_sizes_are_those_of_sentence_transformers(loss: str, weights: tuple[float, ...]) -> None:
-    from sentence_transformers.sentence_transformer import losses
-
-    theirs = {
-        "cosine": losses.CoSENTLoss,
-        "ibn": losses.MultipleNegativesRankingLoss,
-        "angle": losses.AnglELoss,
-    }
-    model = Model()
-    matryoshka = losses.MatryoshkaLoss(
-        model, theirs[loss](model, scale=20.0), [8, 4, 2], list(weights) or None
+    whole, cut = (
+        Objective(wanted(preset), dim=size, **how)(vectors[..., :size], labels, texts) for size in (6, 2)
     )
-    vectors = torch.randn(5, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    labels = torch.arange(5.0, dtype=torch.float64)
-    mine, other = vectors.clone().requires_grad_(), vectors.clone().requires_grad_()
-    columns = [{"vectors": other[:, 0]}, {"vectors": other[:, 1]}]
-    expected = matryoshka(columns, labels)
-    expected.backward()
-    ours = make_objective(
-        ObjectiveSettings(
-            weights=Weights(**{loss: 1}), tau=Taus(**{loss: 0.05}), dims=(8, 4, 2), dim_weights=weights
-        ),
-        dim=8,
-        kind="positive" if loss == "ibn" else "graded",
-        label_range=(0, 4),
-    )
-    found = ours(mine, None if loss == "ibn" else labels, torch.arange(10).view(5, 2))["loss"]
-    found.backward()
-    assert found.item() == pytest.approx(expected.item(), rel=1e-9)
-    assert mine.grad is not None
-    assert other.grad is not None
-    assert torch.allclose(mine.grad, other.grad, rtol=1e-7, atol=1e-10)
+    for name, value in whole.items():
+        assert found[name].item() == pytest.approx((value + cut[name] / 2).item())
 
 
-def test_without_sizes_it_is_the_objective_alone() -> None:
-    assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    assert (
-        type(make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))) is CustomObjective
-    )
-
-
-def test_a_loss_of_ones_own_is_given_the_first_numbers() -> None:
+def test_a_loss_of_ones_own_is_given_the_first_numbers():
     seen = []
 
     class Mean(nn.Module):
@@ -274,12 +211,13 @@ def test_a_loss_of_ones_own_is_given_the_first_numbers() -> None:
     assert len([*objective.parameters()]) == len(objective.state_dict()) == 1
 
 
-def test_a_softmax_has_weights_for_each_size() -> None:
+def test_each_size_has_an_objective_and_its_weights():
     objective = make_objective(wanted("sbert", dims=(6, 2)), dim=6, kind="binary")
-    assert sorted(weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name) == [
-        3 * 2,
-        3 * 6,
-    ]
+    sizes = {weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name}
+    assert sizes == {3 * 2, 3 * 6}
+    assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
+    own = make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))
+    assert type(own) is CustomObjective
 
 
 @pytest.mark.parametrize(
@@ -290,10 +228,7 @@ def test_a_softmax_has_weights_for_each_size() -> None:
         ("angle", (6, 3), "dims 3: expected even sizes, as the angle halves"),
     ],
 )
-def test_sizes_that_cannot_be_had(preset: str, dims: tuple[int, ...], message: str) -> None:
+def test_sizes_that_cannot_be_had(preset, dims, message):
     with pytest.raises(ConfigError, match=message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
-
-
-def test_odd_sizes_are_for_what_needs_no_halves() -> None:
-    make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")
+    make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

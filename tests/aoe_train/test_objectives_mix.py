@@ -1,24 +1,106 @@
-"""The objective as a whole: every preset on every kind it knows."""
-
-from __future__ import annotations
+"""The objective as a whole: which parts go with which data, and every preset on every kind it knows."""
 
 import math
-from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train.objectives.kinds import check_objective, positive_threshold
 from aoe_train.objectives.objective import CustomObjective, Objective, trained_by
 from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
-from pairkit.app.errors import ConfigError
+from pairkit.app.settings import load_settings
+from tests.aoe_train.tiny import only, refusal
+
+KINDS = ["binary", "graded", "positive", "triplet", "single"]
+RANGED, RANGE = ("ibn", "contrastive", "sbert"), (0.0, 5.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["cosine", "ibn", "angle", "contrastive", "sbert", "margin_mse"])
+def test_every_combination_is_as_the_table_says(part, kind):
+    ranks = part in ("cosine", "angle", "sbert") and kind in ("positive", "single")
+    impossible = ranks or (part == "margin_mse" and kind != "triplet")
+    with refusal(f"objective {part}: found {kind}" if impossible else None):
+        check_objective(only(part), dim=8, kind=kind, label_range=RANGE)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "label_range", "message"),
+    [
+        *((only(part), "graded", None, "range of graded labels is not known") for part in RANGED),
+        *((only(part), "graded", (3.0, 3.0), "from 3 to 3, expected at least two") for part in RANGED),
+        (only("cosine"), "graded", None, None),
+        (only("angle", margin=0.5), "binary", None, r"margin = 0.5: only the part cosine has one"),
+        (only("cosine", margin=0.5), "graded", None, "margin: the range of graded labels is not known"),
+        (only("cosine", margin=0.5), "graded", RANGE, None),
+        (only("cosine", margin=0.5), "triplet", None, None),
+        (only("ibn", positive_from=5.5), "graded", RANGE, "labels go from 0 to 5"),
+        (only("ibn", positive_from=5.5), "binary", RANGE, "found binary"),
+        (
+            only("cosine", contrast_anchors=True),
+            "binary",
+            None,
+            "contrast_anchors and contrast_positives are",
+        ),
+        (only("ibn", contrast_anchors=True), "binary", None, None),
+    ],
+)
+def test_settings_and_data_belong_together(wanted, kind, label_range, message):
+    with refusal(message):
+        check_objective(wanted, dim=8, kind=kind, label_range=label_range)
+
+
+def test_odd_size_is_refused_for_angle_only():
+    with refusal("odd size 7"):
+        check_objective(PRESETS["aoe"], dim=7, kind="binary")
+    check_objective(PRESETS["cosent"], dim=7, kind="binary")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "labels", "expected"),
+    [
+        *((None, "binary", None, 0.5), (None, "graded", RANGE, 4), (None, "graded", (0.0, 1.0), 0.8)),
+        *((3, "graded", RANGE, 3), (3, "graded", None, 3), (5, "graded", RANGE, 5)),
+        (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
+        (None, "graded", None, r"^positive_from: the range of graded labels"),
+        *((given, "graded", RANGE, "labels go from 0 to 5") for given in (0.0, -1.0, 5.5)),
+    ],
+)
+def test_which_labels_are_positive(given, kind, labels, expected):
+    with refusal(expected if isinstance(expected, str) else None):
+        assert positive_threshold(only("ibn", positive_from=given), kind, labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        *((f"weights.{part}=-0.5", "greater than or equal to 0") for part in Weights(cosine=1).model_dump()),
+        *(("tau.angle=0", "angle"), ("scale=20", "scale"), ("weights.cosine=0", "at least one part")),
+    ],
+)
+def test_senseless_settings_are_refused(key, message):
+    with refusal(message):
+        load_settings(ObjectiveSettings, assignments=[key])
+
+
+def test_presets_are_the_papers():
+    assert {name: preset.weights.wanted for name, preset in PRESETS.items()} == {
+        "angle": {"cosine": 1, "ibn": 1, "angle": 1},
+        "aoe": {"angle": 1, "contrastive": 1},
+        "cosent": {"cosine": 1},
+        "sbert": {"sbert": 1},
+        "simcse": {"contrastive": 1},
+    }
+    assert all(
+        preset.tau == Taus(cosine=0.05, ibn=0.05, angle=1, contrastive=0.05) for preset in PRESETS.values()
+    )
+
 
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
@@ -81,13 +163,11 @@ def test_the_margin_is_of_the_whole_label_range(kind, unit):
 
 def test_contrastive_options_are_passed_on():
     vectors, labels, texts = draw(2, "binary")
-    value = objective("simcse", "binary", hard_negatives=False, symmetric=True)(vectors, labels, texts)[
-        "loss"
-    ]
-    expected = contrastive_loss(
-        *vectors.unbind(1), texts, labels > 0, 0.05, hard_negatives=False, symmetric=True
+    options = {"hard_negatives": False, "symmetric": True}
+    found = objective("simcse", "binary", **options)(vectors, labels, texts)["loss"]
+    torch.testing.assert_close(
+        found, contrastive_loss(*vectors.unbind(1), texts, labels > 0, 0.05, **options)
     )
-    torch.testing.assert_close(value, expected)
 
 
 def test_triplets_by_hand():
@@ -99,61 +179,6 @@ def test_triplets_by_hand():
     assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
 
 
-def with_options(preset: str, kind: str) -> list[Objective]:
-    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
-    return [objective(preset, kind, **chosen) for chosen in options]
-
-
-def plain_triplets(vectors: np.ndarray, texts: np.ndarray) -> dict[str, float]:
-    """Each part by loops over rows and their negatives, at temperatures of 1; in float64."""
-    unit = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    rows, columns = texts.shape
-    there = [(row, column) for row in range(rows) for column in range(2, columns) if texts[row, column] >= 0]
-
-    def ranked(measure: Callable[[np.ndarray, np.ndarray], float]) -> float:
-        total = 1.0
-        for row in range(rows):
-            positive = measure(unit[row, 0], unit[row, 1])
-            total += sum(np.exp(measure(unit[k, 0], unit[k, j]) - positive) for k, j in there)
-        return float(np.log(total))
-
-    def turned(x: np.ndarray, y: np.ndarray) -> float:
-        z, w = (v[: len(v) // 2] + 1j * v[len(v) // 2 :] for v in (x, y))
-        product = (z * w.conj()).sum()
-        return float(abs(product.real + product.imag))
-
-    together = {frozenset(row[:2].tolist()) for row in texts}
-    losses = []
-    for row in range(rows):
-        own = np.exp(unit[row, 0] @ unit[row, 1])
-        others = [(k, 1) for k in range(rows) if k != row] + there
-        total = own + sum(
-            np.exp(unit[row, 0] @ unit[k, j])
-            for k, j in others
-            if texts[k, j] != texts[row, 0]
-            and frozenset((texts[row, 0].item(), texts[k, j].item())) not in together
-        )
-        losses.append(-np.log(own / total))
-    in_batch = float(np.mean(losses))
-    cosine_part = ranked(lambda x, y: float(x @ y))
-    return {"cosine": cosine_part, "angle": ranked(turned), "ibn": in_batch, "contrastive": in_batch}
-
-
-@quick
-@given(seed=seeds, negatives=st.integers(1, 5))
-def test_triplets_against_loops(seed, negatives):
-    wanted = ObjectiveSettings(
-        weights=Weights(cosine=1, ibn=1, angle=1, contrastive=1),
-        tau=Taus(cosine=1, ibn=1, angle=1, contrastive=1),
-    )
-    vectors, _, texts = draw(seed, "triplet", columns=2 + negatives, distinct=12)
-    texts[::3, 2:] = ABSENT
-    texts[1::3, 3:] = ABSENT
-    found = Objective(wanted, dim=6, kind="triplet")(vectors, None, texts)
-    expected = plain_triplets(vectors.numpy(), texts.numpy())
-    assert {name: found[name].item() for name in expected} == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 @quick
 @given(seed=seeds, negatives=st.integers(1, 4))
@@ -161,20 +186,17 @@ def test_a_negative_that_a_row_lacks_is_no_pair(preset, seed, negatives):
     vectors, _, texts = draw(seed, "triplet", columns=2 + negatives)
     lacks = torch.rand(6, negatives, generator=torch.Generator().manual_seed(seed)) < 0.4
     texts[:, 2:][lacks] = ABSENT
-    there = [
-        (row, column)
-        for column in range(1, 2 + negatives)
-        for row in range(6)
-        if texts[row, column] != ABSENT
-    ]
-    pairs = torch.stack([vectors[row, [0, column]] for row, column in there])
-    numbers = torch.stack([texts[row, [0, column]] for row, column in there])
+    cells = [(row, column) for column in range(1, 2 + negatives) for row in range(6)]
+    there = [cell for cell in cells if texts[cell] != ABSENT]
+    pairs, numbers = (
+        torch.stack([each[row, [0, column]] for row, column in there]) for each in (vectors, texts)
+    )
     labels = torch.tensor([float(column == 1) for _, column in there])
-    binary, triplet = with_options(preset, "binary"), with_options(preset, "triplet")
-    for expected, found in zip(binary, triplet, strict=True):
+    options = [{}, {"hard_negatives": False}, {"symmetric": True}] if preset == "simcse" else [{}]
+    for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
-        losses = found(given_vectors, None, texts)
-        torch.testing.assert_close(losses, expected(pairs, labels, numbers))
+        losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
+        torch.testing.assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -188,6 +210,7 @@ def test_sbert_regresses_on_scaled_grades_and_classifies_the_rest():
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
     torch.testing.assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
+    assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in classifier.parameters())
 
@@ -239,54 +262,37 @@ def test_autocast_changes_nothing(preset, kind):
         torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
 
 
-def test_an_impossible_objective_is_refused_at_once():
-    with pytest.raises(ConfigError, match="found single data"):
-        objective("angle", "single")
-
-
 def test_labels_that_do_not_begin_at_zero():
     """By hand, on a scale from 1 to 5: the margin is of its width 4, and 1 is as far from alike as can be."""
-    cosent = Objective(
-        ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0), margin=0.8),
-        dim=2,
-        kind="graded",
-        label_range=(1.0, 5.0),
-    )
-    assert cosent.context.margin == pytest.approx(0.2)
-    sbert = Objective(PRESETS["sbert"], dim=2, kind="graded", label_range=(1.0, 5.0))
+    how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
+    assert Objective(only("cosine", margin=0.8), **how).context.margin == pytest.approx(0.2)
+    sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
     assert sbert(vectors, labels, texts)["loss"].item() == pytest.approx(0)
 
 
 def test_without_in_batch_parts_no_label_need_be_a_positive():
-    alone = ObjectiveSettings(weights=Weights(cosine=1, ibn=0, angle=0))
-    found = Objective(alone, dim=2, kind="graded", label_range=None)
+    found = Objective(only("cosine"), dim=2, kind="graded", label_range=None)
     assert (found.context.positive_from, [*found.parameters()]) == (0.0, [])
 
 
-def test_two_classes_are_told_apart():
-    head = objective("sbert", "binary").sbert.head
-    assert (head.in_features, head.out_features) == (18, 2)
-
-
 def test_the_reference_angle_is_of_the_first_text_to_the_second():
-    wanted = ObjectiveSettings(weights=Weights(cosine=0, ibn=0, angle=1), tau=Taus(angle=0.5))
     vectors, labels, texts = draw(3, "graded")
-    found = Objective(wanted, dim=6, kind="graded")(vectors, labels, texts)["angle"]
-    there = ranking_loss(angle_reference(vectors[:, 0], vectors[:, 1]), labels, 2)
-    back = ranking_loss(angle_reference(vectors[:, 1], vectors[:, 0]), labels, 2)
-    torch.testing.assert_close(found, there)
-    assert abs(found - back) > 1e-3
+    found = Objective(only("angle", tau=Taus(angle=0.5)), dim=6, kind="graded")(vectors, labels, texts)[
+        "angle"
+    ]
+    first, second = vectors.unbind(1)
+    torch.testing.assert_close(found, ranking_loss(angle_reference(first, second), labels, 2))
+    assert abs(found - ranking_loss(angle_reference(second, first), labels, 2)) > 1e-3
 
 
-def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As whoever adds one does it: its weight and temperature come with the line."""
+def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch):
+    """Its weight and temperature come with the line."""
     from aoe_train.objectives import objective as module
     from aoe_train.objectives import ranking, settings
-    from aoe_train.objectives.kinds import LossContext
 
-    def halved(given: LossContext) -> settings.Loss:
+    def halved(given):
         return lambda pairs: ranking_loss(
             cosine(pairs.first, pairs.second), pairs.labels, given.tau("cosine")
         )
@@ -296,8 +302,7 @@ def test_a_part_is_a_function_and_a_line_of_the_table(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "PARTS", {**settings.PARTS, "cosine": line})
     vectors, labels, texts = draw(5, "graded")
     found = objective("cosent", "graded", tau=Taus(cosine=0.5))(vectors, labels, texts)
-    expected = ranking_loss(cosine(vectors[:, 0], vectors[:, 1]), labels, 0.5)
-    torch.testing.assert_close(found["cosine"], expected)
+    torch.testing.assert_close(found["cosine"], ranking_loss(cosine(*vectors.unbind(1)), labels, 0.5))
 
 
 def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
@@ -312,30 +317,16 @@ def test_a_loss_of_ones_own_sees_zeros_for_a_negative_that_a_row_lacks():
     torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
 
 
-def test_triplets_are_cut_into_pairs_with_the_anchor_by_hand() -> None:
-    texts = torch.tensor([[10, 11, 12], [20, 21, 22]])
-    vectors = texts[:, :, None].float()
-    pairs = as_pairs(vectors, None, texts)
-    assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22]]
-    assert pairs.first.flatten().tolist() == [10, 20, 10, 20]
-    assert pairs.second.flatten().tolist() == [11, 21, 12, 22]
-    assert pairs.labels.tolist() == [1, 1, 0, 0]
-    assert pairs.anchors == 2
-
-
-def test_every_negative_makes_a_pair_by_hand() -> None:
+def test_every_negative_makes_a_pair_with_the_anchor_by_hand():
     texts = torch.tensor([[10, 11, 12, 13], [20, 21, 22, ABSENT]])
     pairs = as_pairs(texts[:, :, None].float(), None, texts)
     assert pairs.texts.tolist() == [[10, 11], [20, 21], [10, 12], [20, 22], [10, 13], [20, ABSENT]]
+    assert pairs.first.flatten().tolist() == [10, 20] * 3
+    assert pairs.second.flatten().tolist()[:5] == [11, 21, 12, 22, 13]
     assert pairs.labels.tolist() == [1, 1, 0, 0, 0, 0]
-    assert pairs.present.tolist() == [True, True, True, True, True, False]
+    assert pairs.present.tolist() == [True] * 5 + [False]
     assert pairs.anchors == 2
-
-
-@pytest.mark.parametrize("part", sorted(Weights(cosine=1).model_dump()))
-def test_no_part_has_a_negative_weight(part: str) -> None:
-    with pytest.raises(ValidationError, match="greater than or equal to 0"):
-        Weights(**{part: -0.5})
+    assert as_pairs(texts[:, :3, None].float(), None, texts[:, :3]).texts.tolist() == pairs.texts[:4].tolist()
 
 
 def test_a_run_learns_from_its_own_loss_or_from_the_settings_parts():

@@ -1,7 +1,5 @@
 """Losses of labelled pairs: by hand, and against plain sums, complex arithmetic, scipy and loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,22 +10,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.pairs import TINY, cosine, unit
-from aoe_train.objectives.ranking import (
-    angle_reference,
-    ranking_loss,
-    regression_loss,
-    softmax_loss,
-)
+from aoe_train.objectives.ranking import angle_reference, ranking_loss, regression_loss, softmax_loss
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 
 
-def ranking_plain(scores: Tensor, labels: Tensor, scale: float) -> Tensor:
+def ranking_plain(scores: Tensor, labels: Tensor, scale: float, margin: float = 0.0) -> Tensor:
     """All B^2 differences at once."""
-    differences = scale * (scores[None, :] - scores[:, None])
-    terms = differences[labels[:, None] > labels[None, :]]
+    apart = margin * (labels[:, None] - labels[None, :])
+    terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
@@ -38,48 +31,34 @@ def draw(seed: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
     return scores, torch.randint(levels, (size,), generator=generator).double()
 
 
-def value_and_gradient(loss, scores: Tensor, labels: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def value_and_gradient(loss, scores: Tensor, labels: Tensor, scale: float, *margin) -> tuple[Tensor, Tensor]:
     scores = scores.clone().requires_grad_()
-    value = loss(scores, labels, scale)
+    value = loss(scores, labels, scale, *margin)
     return value.detach(), torch.autograd.grad(value, scores)[0]
 
 
-def test_three_pairs_by_hand():
-    # Only the first ranks above others: log(1 + exp(2 (0.1 - 0.9)) + exp(2 (0.5 - 0.9))) = log(1.6512255)
-    loss = ranking_loss(torch.tensor([0.9, 0.1, 0.5]), torch.tensor([1.0, 0.0, 0.0]), 2.0)
-    assert loss.item() == pytest.approx(0.5015178, abs=1e-6)
-
-
-def test_three_levels_by_hand():
-    # 5 > 3, 5 > 0, 3 > 0 with equal scores: log(1 + 3)
-    loss = ranking_loss(torch.zeros(3), torch.tensor([3.0, 5.0, 0.0]), 20.0)
-    assert loss.item() == pytest.approx(math.log(4))
-
-
-def test_a_margin_by_hand():
-    # Labels 2 apart shall be 0.6 apart and are 0.5: log(1 + exp(10 (0.6 - 0.5)))
-    loss = ranking_loss(torch.tensor([0.7, 0.2]), torch.tensor([3.0, 1.0]), 10.0, margin=0.3)
-    assert loss.item() == pytest.approx(math.log1p(math.e), abs=1e-6)
+@pytest.mark.parametrize(
+    ("scores", "labels", "scale", "margin", "expected"),
+    [
+        # Only the first ranks above others: log(1 + exp(2 (0.1 - 0.9)) + exp(2 (0.5 - 0.9))) = log(1.6512255)
+        ([0.9, 0.1, 0.5], [1.0, 0.0, 0.0], 2.0, 0.0, 0.5015178),
+        ([0.0, 0.0, 0.0], [3.0, 5.0, 0.0], 20.0, 0.0, math.log(4)),  # 5 > 3, 5 > 0, 3 > 0, equal scores
+        # Labels 2 apart shall be 0.6 apart and are 0.5: log(1 + exp(10 (0.6 - 0.5)))
+        ([0.7, 0.2], [3.0, 1.0], 10.0, 0.3, math.log1p(math.e)),
+    ],
+)
+def test_ranking_by_hand(scores, labels, scale, margin, expected):
+    loss = ranking_loss(torch.tensor(scores), torch.tensor(labels), scale, margin)
+    assert loss.item() == pytest.approx(expected, abs=1e-6)
 
 
 @quick
-@given(seeds, st.integers(1, 200), st.sampled_from([2, 6, 1000]), scales, st.floats(0, 2))
-def test_a_margin_asks_for_differences_in_proportion(seed, size, levels, scale, margin):
+@given(seeds, st.integers(1, 300), st.sampled_from([2, 3, 6, 1000]), scales, st.sampled_from([0.0, 0.3, 2.0]))
+def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw(seed, size, levels)
-    apart = margin * (labels[:, None] - labels[None, :])
-    terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
-    expected = torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
-    found = ranking_loss(scores, labels, scale, margin)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@quick
-@given(seeds, st.integers(1, 512), st.sampled_from([2, 3, 6, 1000]), scales)
-def test_equals_plain_form(seed, size, levels, scale):
-    scores, labels = draw(seed, size, levels)
-    value, gradient = value_and_gradient(ranking_loss, scores, labels, scale)
-    plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale)
-    torch.testing.assert_close(value, plain_value, rtol=1e-12, atol=1e-12)
+    value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
+    plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale, margin)
+    torch.testing.assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
     torch.testing.assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
 
 
@@ -93,13 +72,6 @@ def test_float32_is_as_good_as_plain_float32(seed, size, levels):
     torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
 
 
-@quick
-@given(seeds, scales)
-def test_gradient_against_finite_differences(seed, scale):
-    scores, labels = draw(seed, 9, 4)
-    assert torch.autograd.gradcheck(lambda s: ranking_loss(s, labels, scale), scores.requires_grad_())
-
-
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_one_label_value_is_zero_with_zero_gradient(size):
     value, gradient = value_and_gradient(ranking_loss, torch.linspace(-1, 1, size), torch.ones(size), 20.0)
@@ -110,9 +82,8 @@ def test_one_label_value_is_zero_with_zero_gradient(size):
 @pytest.mark.parametrize("scale", [1e-3, 20.0, 1e4])
 def test_extreme_scales_stay_finite(scale):
     scores, labels = draw(3, 64, 3)
-    value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), scale)
-    assert value.isfinite()
-    assert gradient.isfinite().all()
+    found = value_and_gradient(ranking_loss, scores.float(), labels.float(), scale)
+    assert all(each.isfinite().all() for each in found)
 
 
 def test_bfloat16_is_computed_in_float32():
@@ -213,18 +184,11 @@ def test_regression_by_hand():
 @given(seeds)
 def test_softmax_against_loops(seed):
     rng = np.random.default_rng(seed)
-    u, v, weight, bias = (
-        rng.normal(size=(5, 3)),
-        rng.normal(size=(5, 3)),
-        rng.normal(size=(2, 9)),
-        rng.normal(size=2),
-    )
-    labels = rng.integers(2, size=5)
-    losses = []
+    u, v, weight, bias = (rng.normal(size=shape) for shape in ((5, 3), (5, 3), (2, 9), 2))
+    labels, losses = rng.integers(2, size=5), []
     for x, y, label in zip(u, v, labels, strict=True):
-        scores = [
-            sum(w * f for w, f in zip(row, [*x, *y, *abs(x - y)], strict=True)) for row in weight
-        ] + bias
+        features = [*x, *y, *abs(x - y)]
+        scores = [sum(w * f for w, f in zip(row, features, strict=True)) for row in weight] + bias
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
     loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
     assert loss.item() == pytest.approx(np.mean(losses))

@@ -1,14 +1,9 @@
 """BERT without transformers' code for models: the same vectors, and nothing heavy is imported for them."""
 
-from __future__ import annotations
-
-import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +14,7 @@ from transformers import BertModel
 from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
 from pairkit.app.errors import ConfigError, DataError
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import edit, save_bert
 
 TEXTS = ["the man is playing", "a dog", "the old city of the river and the small red boat", "a dog", "x"]
 # What each imports is no part of encoding: training, compiling, data sets, other libraries' mathematics.
@@ -31,20 +26,10 @@ HEAVY = {
 }
 
 
-@pytest.fixture
-def copy(bert: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(bert, tmp_path / "copy"))
-
-
-def edit(folder: Path, **fields: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
 @pytest.mark.parametrize(
     ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
 )
-def test_vectors_and_identity_are_those_of_transformers(bert: Path, pooling: Any, precision: Any) -> None:
+def test_vectors_and_identity_are_those_of_transformers(bert, pooling, precision):
     ours, theirs = (
         Encoder.load(bert, precision=precision, inference_only=only, pooling=pooling)
         for only in (True, False)
@@ -57,92 +42,76 @@ def test_vectors_and_identity_are_those_of_transformers(bert: Path, pooling: Any
 
 
 @pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (20, 3, 3)])
-def test_networks_of_other_sizes(tmp_path: Path, dim: int, layers: int, seed: int) -> None:
+def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
+    BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept
     ours, theirs = (Encoder.load(folder, inference_only=only) for only in (True, False))
     assert type(ours.model.backbone) is PackedBert
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
-
-
-def test_a_pooler_is_kept_among_the_weights(copy: Path) -> None:
-    BertModel.from_pretrained(copy).save_pretrained(copy)
-    ours, theirs = (Encoder.load(copy, inference_only=only) for only in (True, False))
     assert "backbone.pooler.dense.weight" in dict(ours.model.named_parameters())
     assert ours.identity() == theirs.identity()
-
-
-def test_positions_of_older_files_are_left_out(copy: Path) -> None:
-    weights = load_file(copy / "model.safetensors")
-    save_file({**weights, "embeddings.position_ids": torch.arange(64)[None]}, copy / "model.safetensors")
-    assert read_bert(copy, torch.float32) is not None
+    with pytest.raises(ConfigError, match="inference_only"):
+        ours.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"hidden_act": "relu"},
-        {"is_decoder": True},
-        {"chunk_size_feed_forward": 2},
-        {"position_embedding_type": "relative_key"},
-        {"model_type": "electra"},
-        {"is_causal": False},
+        *({"hidden_act": "relu"}, {"is_decoder": True}, {"chunk_size_feed_forward": 2}),
+        *({"position_embedding_type": "relative_key"}, {"model_type": "electra"}, {"is_causal": False}),
     ],
+    ids=str,
 )
-def test_what_is_no_plain_bert_is_left_to_transformers(copy: Path, fields: dict) -> None:
-    edit(copy, **fields)
+def test_what_is_no_plain_bert_is_left_to_transformers(copy, fields):
+    edit(copy / "config.json", **fields)
     assert read_bert(copy, torch.float32) is None
 
 
-def test_weights_under_other_names_or_in_several_files_are_left_to_transformers(copy: Path) -> None:
-    weights = load_file(copy / "model.safetensors")
-    save_file({f"bert.{name}": part for name, part in weights.items()}, copy / "model.safetensors")
+def test_weights_under_other_names_or_in_several_files_are_left_to_transformers(copy):
+    path, weights = copy / "model.safetensors", load_file(copy / "model.safetensors")
+    for names, taken in (
+        ({f"bert.{name}": part for name, part in weights.items()}, False),
+        ({**weights, "embeddings.position_ids": torch.arange(64)[None]}, True),  # of older files
+        (weights, True),
+    ):
+        save_file(names, path)
+        assert (read_bert(copy, torch.float32) is not None) is taken
+    shutil.copy(path, copy / "other.safetensors")
     assert read_bert(copy, torch.float32) is None
-    save_file(weights, copy / "model.safetensors")
-    assert read_bert(copy, torch.float32) is not None
-    shutil.copy(copy / "model.safetensors", copy / "other.safetensors")
-    assert read_bert(copy, torch.float32) is None
-
-
-def test_damaged_weights_are_refused_as_ever(copy: Path) -> None:
-    path = copy / "model.safetensors"
+    (copy / "other.safetensors").unlink()
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match="copy or download it again"):
         Encoder.load(copy, inference_only=True)
 
 
 @pytest.mark.parametrize("options", [{"packing": False}, {"bidirectional": True}])
-def test_what_it_can_not_do_is_left_to_transformers(bert: Path, options: dict) -> None:
+def test_what_it_can_not_do_is_left_to_transformers(bert, options):
     encoder = Encoder.load(bert, inference_only=True, **options)
     assert type(encoder.model.backbone) is BertModel
 
 
-def test_it_is_not_saved(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="inference_only"):
-        Encoder.load(bert, inference_only=True).save(tmp_path / "saved")
-    assert not (tmp_path / "saved").exists()
-
-
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_encoding_imports_nothing_heavy(bert: Path, tmp_path: Path, precision: str) -> None:
-    (tmp_path / "texts.txt").write_text("a dog\n")
+def test_encoding_imports_nothing_heavy(bert, tmp_path):
     program = (
         "import sys; from aoe_train.cli import app\n"
-        f"app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', 'v.npy', '-q',"
-        f" '--precision', {precision!r}], standalone_mode=False)\n"
+        "for how in ('fp32', 'int8'):\n"
+        f"    app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', how + '.npy', '-q', '--precision', how],"
+        " standalone_mode=False)\n"
         "print(*sys.modules)"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+    (tmp_path / "texts.txt").write_text("a dog\n")
+    command = [sys.executable, "-c", program]
+    told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
-    again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
-    assert np.array_equal(np.load(tmp_path / "v.npy"), again)
+    for precision in ("fp32", "int8"):
+        again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+        assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 
 @pytest.mark.parametrize("chosen", [None, "ACTIVE"])
-def test_commands_let_idle_threads_sleep(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     monkeypatch.setattr(__main__, "start", lambda _: None)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     if chosen is not None:
@@ -152,7 +121,7 @@ def test_commands_let_idle_threads_sleep(monkeypatch: pytest.MonkeyPatch, chosen
     assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
 
 
-def test_little_work_is_done_on_one_thread(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_work_is_done_on_one_thread(bert, monkeypatch):
     encoder, seen = Encoder.load(bert, inference_only=True), []
     encoder.model.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()

@@ -1,10 +1,6 @@
 """Linear layers over int8, and what is told of a precision by what this processor makes of it."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,22 +35,21 @@ TEXTS = [
 ]
 
 
-def test_codes_of_a_row_by_hand() -> None:
-    rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0], [3.0, 3.0, -1.0]])
-    codes, zero, scales, shape = to_codes(rows)
-    assert zero == 128
-    assert (codes.int() - zero).tolist() == [[64, -127, 32], [0, 0, 0], [127, 127, -42]]  # 63.5 goes up
-    assert scales[[0, 2], 0].tolist() == pytest.approx([2 / 127, 3 / 127])
-    assert shape == (3,)
+@pytest.mark.parametrize(
+    ("rows", "least", "zero", "expected", "scale"),
+    [  # 63.5 goes up
+        ([[1, -2, 0.5], [0, 0, 0], [3, 3, -1]], {}, 128, [[64, -127, 32], [0] * 3, [127, 127, -42]], 2 / 127),
+        ([[-0.5, 0, 2.05], [-0.5] * 3], {"least": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
+    ],
+)
+def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
+    codes, found, scales, shape = to_codes(torch.tensor(rows), **least)
+    assert (found, (codes.int() - found).tolist()) == (zero, expected)
+    assert scales[0, 0].item() == pytest.approx(scale)
+    assert shape == (len(rows),)
 
 
-def test_codes_of_numbers_with_a_known_least_by_hand() -> None:
-    codes, zero, scales, _ = to_codes(torch.tensor([[-0.5, 0.0, 2.05], [-0.5, -0.5, -0.5]]), least=-0.5)
-    assert (zero, codes.tolist()) == (0, [[0, 50, 255], [0, 0, 0]])
-    assert scales[0, 0].item() == pytest.approx(0.01)
-
-
-def test_a_known_least_halves_the_steps() -> None:
+def test_a_known_least_halves_the_steps():
     torch.manual_seed(0)
     plain, hidden = nn.Linear(64, 48), nn.functional.gelu(torch.randn(200, 64))
     assert hidden.min() > LEAST_OF_GELU
@@ -66,7 +61,7 @@ def test_a_known_least_halves_the_steps() -> None:
     assert off[1] < 0.8 * off[0] < 0.02 * plain(hidden).norm()
 
 
-def test_products_of_whole_numbers_are_exact() -> None:
+def test_products_of_whole_numbers_are_exact():
     torch.manual_seed(0)
     plain = nn.Linear(40, 24)
     rows = torch.randint(-127, 128, (2, 9, 40)).float()
@@ -79,19 +74,9 @@ def test_products_of_whole_numbers_are_exact() -> None:
         assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
 
 
-def test_products_are_not_those_of_a_reference_implementation() -> None:
-    assert product_time(torch.int8) < 20  # oneDNN's reference takes 1,000 times as long as fp32
-
-
-def test_measuring_the_processor_leaves_the_random_numbers_alone() -> None:
-    before = torch.random.get_rng_state()
-    product_time.__wrapped__(torch.bfloat16)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_it_is_near_the_layer_that_it_takes_the_place_of(bias: bool, dtype: torch.dtype) -> None:
+def test_it_is_near_the_layer_that_it_takes_the_place_of(bias, dtype):
     torch.manual_seed(0)
     plain = nn.Linear(64, 48, bias=bias).to(dtype)
     rows = torch.randn(33, 64).to(dtype)
@@ -103,7 +88,7 @@ def test_it_is_near_the_layer_that_it_takes_the_place_of(bias: bool, dtype: torc
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 39), st.floats(-1e4, 1e4, width=32))
-def test_a_row_is_the_same_beside_any_others(count: int, place: int, loud: float) -> None:
+def test_a_row_is_the_same_beside_any_others(count, place, loud):
     torch.manual_seed(count)
     layer, rows = Int8Linear(nn.Linear(24, 16)), torch.randn(count, 24)
     place %= count
@@ -113,7 +98,7 @@ def test_a_row_is_the_same_beside_any_others(count: int, place: int, loud: float
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-def test_layers_of_one_input_make_what_each_makes_alone() -> None:
+def test_layers_of_one_input_make_what_each_makes_alone():
     torch.manual_seed(0)
     plain, x = [nn.Linear(24, 16) for _ in range(3)], torch.randn(1, 7, 24)
     for layers in (plain, [Int8Linear(layer) for layer in plain]):
@@ -121,7 +106,7 @@ def test_layers_of_one_input_make_what_each_makes_alone() -> None:
             assert all(torch.equal(a, b(x)) for a, b in zip(of_one_input(layers, x), layers, strict=True))
 
 
-def test_linear_layers_are_swapped_and_nothing_else() -> None:
+def test_linear_layers_are_swapped_and_nothing_else():
     inner = nn.ModuleList([nn.Linear(8, 4)])
     module = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 8), nn.LayerNorm(8), inner)
     use_fast_layers(module)
@@ -131,7 +116,7 @@ def test_linear_layers_are_swapped_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("only", [True, False])
-def test_a_texts_vector_is_the_same_beside_any_others(minilm: Path, only: bool) -> None:
+def test_a_texts_vector_is_the_same_beside_any_others(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", device="cpu", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
     texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
@@ -144,20 +129,39 @@ def test_a_texts_vector_is_the_same_beside_any_others(minilm: Path, only: bool) 
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
-def test_it_is_for_encoding_only(bert: Path, tmp_path: Path) -> None:
+def test_it_is_for_encoding_only(bert, tmp_path):
     encoder = Encoder.load(bert, precision="int8", device="cpu")
     with pytest.raises(ConfigError, match="int8 is for encoding only; load the model in fp32"):
         encoder.save(tmp_path / "copy")
     with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding, as nothing can learn"):
         train(data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8")
-
-
-def test_outputs_of_two_precisions_are_not_mixed(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
-    out = tmp_path / "v.npy"
-    encode(tmp_path / "t.txt", model=bert, out=out, precision="int8", progress=False)
+    how = {"model": bert, "out": tmp_path / "v.npy", "progress": False}
+    encode(tmp_path / "t.txt", precision="int8", **how)
     with pytest.raises(ConfigError, match=r"differs in .*precision"):
-        encode(tmp_path / "t.txt", model=bert, out=out, precision="fp32", progress=False)
+        encode(tmp_path / "t.txt", precision="fp32", **how)
+
+
+SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
+
+
+@pytest.mark.parametrize(
+    ("wanted", "device", "times", "told"),
+    [
+        ("bf16", "cpu", SLOW, "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster"),
+        ("fp16", "cpu", SLOW, "4.8 times as long in fp16"),
+        *(("bf16", "cpu", LIKE, None), ("bf16", "cpu", FAST, None), ("bf16", "cuda", SLOW, None)),
+        *(("auto", "cpu", SLOW, None), ("auto", "cpu", LIKE, None), ("auto", "cuda", FAST, None)),
+        ("auto", "cpu", FAST, "computes in fp32, .* take 0.14 of the time in bf16 .*--precision bf16"),
+        *(("fp32", "cpu", FAST, None), ("fp32", "cpu", SLOW, None)),
+    ],
+)
+def test_what_a_training_is_told(wanted, device, times, told, monkeypatch):
+    monkeypatch.setattr(_precision, "product_time", lambda _: times)
+    found = training_note(wanted, torch.device(device))
+    assert (found is None) if told is None else re.search(told, found or "")
+    slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
+    assert slow == (None if wanted == "auto" else found)
 
 
 @pytest.mark.parametrize(
@@ -168,61 +172,16 @@ def test_outputs_of_two_precisions_are_not_mixed(bert: Path, tmp_path: Path) -> 
         (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
     ],
 )
-def test_what_a_processor_makes_of_it_is_told(
-    int8: float, bf16: float, told: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = {torch.int8: int8, torch.bfloat16: bf16}
-    monkeypatch.setattr("aoe_train.model.precision.product_time", lambda dtype: times[dtype])
+def test_what_encoding_in_int8_is_told(int8, bf16, told, monkeypatch):
+    monkeypatch.setattr(_precision, "product_time", {torch.int8: int8, torch.bfloat16: bf16}.__getitem__)
     found = slow_precision("int8", torch.device("cpu"))
-    assert found is None if told is None else re.search(told, found or "") is not None
+    assert (found is None) if told is None else re.search(told, found or "")
 
 
-SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
-
-
-@pytest.fixture
-def takes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Called with how long bf16's products take, 1 being fp32's time."""
-    return lambda times: monkeypatch.setattr(_precision, "product_time", lambda _: times)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "device", "times", "told"),
-    [
-        ("bf16", "cpu", SLOW, "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster"),
-        ("fp16", "cpu", SLOW, "4.8 times as long in fp16"),
-        ("bf16", "cpu", LIKE, None),
-        ("bf16", "cpu", FAST, None),
-        ("auto", "cpu", SLOW, None),
-        ("auto", "cpu", LIKE, None),
-        (
-            "auto",
-            "cpu",
-            FAST,
-            "computes in fp32, .* products take 0.14 of the time in bf16 .*--precision bf16",
-        ),
-        ("fp32", "cpu", FAST, None),
-        ("fp32", "cpu", SLOW, None),
-        ("bf16", "cuda", SLOW, None),
-        ("auto", "cuda", FAST, None),
-    ],
-)
-def test_what_a_training_is_told(
-    wanted: Any, device: str, times: float, told: str | None, takes: Any
-) -> None:
-    takes(times)
-    found = training_note(wanted, torch.device(device))
-    if told is None:
-        assert found is None
-    else:
-        assert found is not None
-        assert re.search(told, found)
-    slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
-    assert slow == (None if wanted == "auto" else found)
-
-
-def test_the_processor_is_measured() -> None:
-    threads = torch.get_num_threads()
-    assert product_time(torch.float32) == pytest.approx(1, rel=0.9)
-    assert product_time(torch.bfloat16) > 0
+def test_the_processor_is_measured():
+    threads, before = torch.get_num_threads(), torch.random.get_rng_state()
+    assert product_time.__wrapped__(torch.float32) == pytest.approx(1, rel=0.9)
+    assert product_time.__wrapped__(torch.bfloat16) > 0
+    assert product_time(torch.int8) < 20  # oneDNN's reference takes 1,000 times as long as fp32
     assert torch.get_num_threads() == threads
+    assert torch.equal(torch.random.get_rng_state(), before)

@@ -1,14 +1,28 @@
-"""The fast layers compute what torch's do."""
+"""Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
-from __future__ import annotations
+import itertools
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
+from transformers import AutoModel
 
-from aoe_train.model.packing import layers
-from aoe_train.model.packing.layers import FastDropout, FastLinear, keep_mask
+from aoe_train.model.packing import layers, sequences
+from aoe_train.model.packing.layers import (
+    FastDropout,
+    FastLinear,
+    UsedRows,
+    keep_mask,
+    train_all_rows,
+    train_used_rows,
+)
 from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 
 def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
@@ -19,36 +33,25 @@ def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
     return plain, fast
 
 
+@pytest.mark.parametrize("by_torch", [None, [], [torch.float32]], ids=["as here", "onednn", "torch"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
-def test_linear_and_its_gradients(bias: bool, shape: tuple[int, ...]) -> None:
+def test_linear_and_its_gradients(bias, shape, by_torch, monkeypatch):
+    if by_torch is not None:
+        monkeypatch.setattr(layers, "_by_torch", lambda: by_torch)
     plain, fast = _both(bias)
     assert type(fast) is FastLinear
-    x, y = torch.randn(shape, requires_grad=True), None
-    y = x.detach().clone().requires_grad_()
-    a, b = plain(x), fast(y)
-    assert torch.allclose(a, b, atol=1e-5)
-    a.square().sum().backward()
-    b.square().sum().backward()
-    for one, other in [(x, y), *zip(plain.parameters(), fast.parameters(), strict=True)]:
-        assert torch.allclose(one.grad, other.grad, atol=1e-4)
+    x = torch.randn(shape, requires_grad=True)
+    a, b = plain(x), fast(x)
+    torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    gradients = [
+        torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])
+        for out, layer in ((a, plain), (b, fast))
+    ]
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("by_torch", [[], [torch.float32]])
-def test_gradients_are_the_same_by_onednn_and_by_torch(
-    by_torch: list[torch.dtype], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layers, "_by_torch", lambda: by_torch)
-    plain, fast = _both(bias=True)
-    x = torch.randn(7, 24, requires_grad=True)
-    y = x.detach().clone().requires_grad_()
-    plain(x).square().sum().backward()
-    fast(y).square().sum().backward()
-    assert torch.allclose(x.grad, y.grad, atol=1e-4)
-    assert torch.allclose(plain.weight.grad, fast.weight.grad, atol=1e-4)
-
-
-def test_linear_under_autocast_is_as_torchs() -> None:
+def test_linear_under_autocast_is_as_torchs():
     plain, fast = _both(bias=True)
     x = torch.randn(5, 24)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -59,7 +62,7 @@ def test_linear_under_autocast_is_as_torchs() -> None:
     assert fast.weight.grad.dtype == torch.float32
 
 
-def test_a_frozen_weight_gets_no_gradient() -> None:
+def test_a_frozen_weight_gets_no_gradient():
     _, fast = _both(bias=True)
     fast.weight.requires_grad_(requires_grad=False)
     x = torch.randn(3, 24, requires_grad=True)
@@ -69,13 +72,13 @@ def test_a_frozen_weight_gets_no_gradient() -> None:
     assert fast.bias.grad is not None
 
 
-def test_double_precision_goes_torchs_way() -> None:
+def test_double_precision_goes_torchs_way():
     plain, fast = _both(bias=True)
     x = torch.randn(3, 24, dtype=torch.float64)
     assert torch.equal(plain.double()(x), fast.double()(x))
 
 
-def test_dropout_scales_what_stays_and_its_gradient_alike() -> None:
+def test_dropout_scales_what_stays_and_its_gradient_alike():
     layer = nn.Dropout(0.1)
     use_fast_layers(nn.Sequential(layer))
     assert type(layer) is FastDropout
@@ -90,7 +93,7 @@ def test_dropout_scales_what_stays_and_its_gradient_alike() -> None:
     assert torch.equal(layer.eval()(x), x)
 
 
-def test_dropout_follows_torchs_seed() -> None:
+def test_dropout_follows_torchs_seed():
     layer, x = FastDropout(0.5), torch.ones(100)
     torch.manual_seed(1)
     first, second = layer(x), layer(x)
@@ -100,7 +103,132 @@ def test_dropout_follows_torchs_seed() -> None:
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
-def test_the_share_that_stays_is_stated_truly(p: float) -> None:
+def test_the_share_that_stays_is_stated_truly(p):
     keep, share = keep_mask((1000, 1000), p, 7)
     assert abs(share - (1 - p)) <= 1 / 512
     assert abs(keep.float().mean() - share) < 2e-3
+
+
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40).map(sorted)
+
+
+def _cost(lengths: list[int], cuts: tuple[int, ...]) -> int:
+    spans = itertools.pairwise((0, *cuts))
+    return sum(sequences._BUCKET_COST + (b - a) * lengths[b - 1] ** 2 for a, b in spans)
+
+
+@given(LENGTHS)
+def test_buckets_hold_each_sequence_once(lengths):
+    sequences = Sequences(lengths, torch.device("cpu"))
+    found = sequences.buckets
+    assert [length for bucket in found for length in bucket.lengths] == lengths
+    assert [b.first for b in found] == [0, *itertools.accumulate(b.tokens for b in found)][:-1]
+    assert sequences.positions.tolist() == [place for length in lengths for place in range(length)]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=7, unique=True).map(sorted))
+def test_cuts_cost_the_least(lengths):
+    inner = range(1, len(lengths))
+    every = [(*cut, len(lengths)) for n in range(len(lengths)) for cut in itertools.combinations(inner, n)]
+    allowed = [
+        cut
+        for cut in every
+        if all(
+            b - a == 1 or (b - a) * lengths[b - 1] ** 2 <= sequences._BUCKET_LIMIT
+            for a, b in itertools.pairwise((0, *cut))
+        )
+    ]
+    assert _cost(lengths, tuple(best_cuts(lengths))) == min(_cost(lengths, cut) for cut in allowed)
+
+
+@given(LENGTHS)
+def test_heads_and_put_heads_are_inverse(lengths):
+    packed = torch.randn(sum(lengths), 2, 3)
+    copy = torch.zeros_like(packed)
+    for bucket in Sequences(lengths, torch.device("cpu")).buckets:
+        bucket.put_heads(bucket.heads(packed), copy)
+        heads = bucket.heads(packed, zeros=True).view(bucket.size, 2, bucket.length, 3)
+        assert torch.equal(heads.transpose(1, 2), bucket.grid(packed))
+    assert torch.equal(copy, packed)
+
+
+def test_padding_repeats_a_sequences_last_token_where_it_does_not_matter():
+    packed = torch.arange(1.0, 6.0).view(5, 1, 1)
+    (bucket,) = Sequences([1, 2, 2], torch.device("cpu")).buckets
+    assert bucket.heads(packed).flatten().tolist() == [1, 1, 2, 3, 4, 5]
+    assert bucket.heads(packed, zeros=True).flatten().tolist() == [1, 0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("causal", "window", "seen"),
+    [
+        (False, None, [[1, 1, 0], [1, 1, 0], [1, 1, 1]]),
+        (True, None, [[1, 0, 0], [1, 1, 0], [1, 1, 1]]),
+        (False, 1, [[1, 0, 0], [0, 1, 0], [1, 1, 1]]),
+    ],
+)
+def test_bias_hides_padding_later_and_distant_keys(causal, window, seen):
+    (bucket,) = Sequences([2, 3], torch.device("cpu")).buckets
+    bias = bucket.bias(causal=causal, window=window, dtype=torch.float32)
+    assert bias is not None
+    assert (bias[0, 0] == 0).int().tolist() == seen
+    (bucket,) = Sequences([4, 4], torch.device("cpu")).buckets
+    if not causal and (window or 4) >= 4:
+        assert bucket.bias(causal=False, window=window and 4, dtype=torch.float32) is None
+
+
+def test_an_accelerators_bias_has_aligned_rows():
+    (bucket,) = Sequences([17, 19], torch.device("meta")).buckets
+    bias = bucket.bias(causal=False, window=None, dtype=torch.bfloat16)
+    assert bias is not None
+    assert bias.shape == (2, 1, 19, 19)
+    assert bias.stride() == (19 * 32, 19 * 32, 32, 1)
+
+
+USED = np.array([2, 3, 5, 9, 12])
+
+
+def _model(folder: Path) -> Any:
+    return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
+
+
+def _trained(folder: Path, rows: bool) -> Any:
+    model = _model(folder).train()
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.Dropout):
+            layer.p = 0.0
+    assert not rows or train_used_rows(model, USED)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        ids = torch.from_numpy(USED)[torch.randint(len(USED), (2, 6), generator=generator)]
+        model(input_ids=ids).last_hidden_state.sin().sum().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+    return model
+
+
+def test_the_same_weights_come_out(bert):
+    all_rows, used_rows = _trained(bert, rows=False), _trained(bert, rows=True)
+    assert isinstance(used_rows.get_input_embeddings(), UsedRows)
+    ours = used_rows.state_dict()
+    for name, weight in all_rows.state_dict().items():
+        assert torch.allclose(weight, ours[name], atol=1e-6), name
+    train_all_rows(used_rows)
+    assert type(used_rows.get_input_embeddings()) is torch.nn.Embedding
+    assert torch.equal(used_rows.get_input_embeddings().weight, ours["embeddings.word_embeddings.weight"])
+
+
+def test_a_whole_state_dict_goes_in_and_comes_out(bert):
+    plain, model = _model(bert), _model(bert)
+    train_used_rows(model, USED)
+    ids = torch.arange(20)[None]  # other tokens can be read
+    assert torch.equal(model(input_ids=ids).last_hidden_state, plain(input_ids=ids).last_hidden_state)
+    with torch.no_grad():
+        plain.get_input_embeddings().weight.mul_(2)
+    model.load_state_dict(plain.state_dict())
+    assert torch.equal(model.get_input_embeddings().whole(), plain.get_input_embeddings().weight)
+    frozen = plain.requires_grad_(requires_grad=False)
+    assert not train_used_rows(frozen, USED)
+    assert type(frozen.get_input_embeddings()) is torch.nn.Embedding

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
@@ -49,7 +45,7 @@ def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
 
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 30), st.booleans())
-def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], further: int, left: bool):
+def test_neither_the_batch_nor_padding_changes_a_vector(lengths, further, left):
     texts = [text(length, seed) for seed, length in enumerate(lengths)]
     ids, mask = padded(texts, max(lengths) + further, left=left)
     with torch.no_grad():
@@ -64,17 +60,8 @@ def test_neither_the_batch_nor_padding_changes_a_vector(lengths: list[int], furt
             assert not hidden[~mask[row].bool()].any()
 
 
-@pytest.mark.parametrize("width", [35, 300])
-def test_padding_changes_rounding_at_most(width: int):
-    texts = [text(length, length) for length in (35, 17, 3)]
-    with torch.no_grad():
-        together = MODEL(*padded(texts, width)).pooler_output
-        alone = [MODEL(tokens[None]).pooler_output[0] for tokens in texts]
-    torch.testing.assert_close(together, torch.stack(alone), atol=1e-6, rtol=0)
-
-
 @pytest.mark.parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
-def test_gradients_flow_through_the_memory(changes: dict[str, str]):
+def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
     inputs = model.embed_tokens(tokens).detach().requires_grad_()
@@ -114,13 +101,9 @@ def test_every_parameter_learns_from_a_long_text():
 
 
 def test_recomputing_windows_keeps_less():
-    kept = []
-    for checkpointing in (False, True):
-        model = ran().train()
-        if checkpointing:
-            recompute_layers(model)
-        kept.append(kept_numbers(model))
-    assert kept[1] < kept[0] / 3
+    plain, again = ran().train(), ran().train()
+    recompute_layers(again)
+    assert kept_numbers(again) < kept_numbers(plain) / 3
 
 
 def kept_numbers(model: RanModel) -> int:
@@ -131,71 +114,56 @@ def kept_numbers(model: RanModel) -> int:
     return sum(sizes)
 
 
-def test_twice_the_length_is_twice_the_work():
-    model, work = ran(window_size=64, min_window_size=16), []
-    for length in (512, 1024, 2048):
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            model.forward_packed(text(length), torch.tensor([length]))
-        work.append(counter.get_total_flops())
-    assert work[0] > 0
-    assert work[1] / work[0] == pytest.approx(2, rel=0.05)
-    assert work[2] / work[1] == pytest.approx(2, rel=0.05)
+def work(model: RanModel, texts: list[torch.Tensor]) -> int:
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.forward_packed(torch.cat(texts), torch.tensor([len(tokens) for tokens in texts]))
+    return counter.get_total_flops()
 
 
-def test_short_texts_cost_no_padding_of_a_long_one():
-    texts, flops = [text(400, 0), *(text(10, n) for n in range(1, 9))], []
-    for chosen in (texts, texts[:1]):
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            MODEL.forward_packed(torch.cat(chosen), torch.tensor([len(tokens) for tokens in chosen]))
-        flops.append(counter.get_total_flops())
-    assert flops[0] < 1.25 * flops[1]  # there are 1.2 times as many tokens
+def test_twice_the_length_is_twice_the_work_and_padding_costs_none():
+    model = ran(window_size=64, min_window_size=16)
+    one, two, four = (work(model, [text(length)]) for length in (512, 1024, 2048))
+    assert one > 0
+    assert (two / one, four / two) == (pytest.approx(2, rel=0.05), pytest.approx(2, rel=0.05))
+    texts = [text(400, 0), *(text(10, n) for n in range(1, 9))]
+    assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])  # there are 1.2 times as many tokens
 
 
-def test_saved_and_loaded_by_the_auto_classes(tmp_path: Path):
+def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     model = RanModel(ran().config).eval()
     model.save_pretrained(tmp_path)
-    assert (tmp_path / "model.safetensors").exists()
     ids = text(30)[None]
     with torch.no_grad():
         loaded, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
         assert torch.equal(loaded(ids).pooler_output, model(ids).pooler_output)
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = model(ids).pooler_output.float()
+    assert torch.cosine_similarity(model(ids).pooler_output, rounded).item() > 0.99
     assert not report["missing_keys"]
     assert isinstance(loaded, RanModel)
     assert AutoConfig.from_pretrained(tmp_path).to_dict()["window_size"] == WINDOW
-
-
-def test_the_default_is_the_base_size():
-    with torch.device("meta"):
+    with torch.device("meta"):  # the default is the base size
         assert sum(weight.numel() for weight in RanModel(RanConfig()).parameters()) == 87_244_800
 
 
 @pytest.mark.parametrize(
     "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
 )
-def test_impossible_sizes_are_refused(sizes: dict[str, int]):
+def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(StrictDataclassClassValidationError, match=r"odd|not within"):
         RanConfig(**sizes)
-
-
-def test_computes_in_bf16():
-    ids = text(40)
-    with torch.no_grad():
-        exact = MODEL.forward_packed(ids, torch.tensor([40])).cells
-        with torch.autocast("cpu", torch.bfloat16):
-            rounded = MODEL.forward_packed(ids, torch.tensor([40])).cells
-    assert torch.nn.functional.cosine_similarity(exact, rounded.float()).item() > 0.99
 
 
 @pytest.mark.parametrize(
     ("length", "windows"),
     [(0, 1), (1, 1), (256, 1), (271, 1), (272, 2), (512, 2), (527, 2), (528, 3), (16384, 64)],
 )
-def test_a_short_tail_joins_the_window_before_it(length: int, windows: int):
+def test_a_short_tail_joins_the_window_before_it(length, windows):
     assert count_windows(length, 256, 16) == windows
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6))
-def test_every_token_is_read_once_in_its_own_sequences_windows(lengths: list[int]):
+def test_every_token_is_read_once_in_its_own_sequences_windows(lengths):
     layout = WindowLayout.of(lengths, 8, 3, torch.device("cpu"))
     assert sorted(layout.order.tolist()) == list(range(sum(lengths)))
     assert sorted(layout.rank.tolist()) == list(range(len(lengths)))

@@ -1,47 +1,54 @@
-"""Presets lie beneath what is given; help needs no torch."""
-
-from __future__ import annotations
+"""Settings of training: presets, what is refused, and what is chosen by rows and backbone."""
 
 import subprocess
 import sys
-from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from aoe_train.data.defaults import (
+    DatasetFacts,
+    default_objective,
+    depends_on_auc,
+    format_choices,
+    format_decoder_choices,
+    unused_lengths_warning,
+    with_decoder_defaults,
+    with_defaults,
+)
+from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
-from aoe_train.settings.training import TrainSettings
+from aoe_train.records import Kind
+from aoe_train.settings.training import EncoderSettings, LoraSettings, TrainSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
 
 
 @pytest.mark.parametrize("preset", OBJECTIVES)
-def test_a_preset_is_its_objective_and_the_papers_have_all_else(preset: str) -> None:
-    settings = load_settings(TrainSettings, flags={"preset": preset})
-    papers = load_settings(TrainSettings, flags={"preset": f"{preset}-paper"})
+def test_a_preset_is_its_objective_and_the_papers_leave_nothing_to_choose(preset):
+    settings, papers = preset_of(preset), preset_of(f"{preset}-paper")
     assert settings.objective == papers.objective == OBJECTIVES[preset]
-    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
     assert "optim" not in settings.model_fields_set
+    assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
+    assert (papers.optim.lr, papers.optim.epochs, papers.optim.batch_size) == (2e-5, 1, 32)
+    assert (papers.objective.tau.cosine, papers.objective.tau.angle, papers.optim.average) == (0.05, 1, 0)
+    for kind in get_args(Kind):
+        assert of(kind, preset=f"{preset}-paper") == papers
+        for one in (settings, papers):  # the objective is known before the backbone
+            assert default_objective(one, kind) == of(kind, preset=one.preset).objective
 
 
-def test_what_is_given_lies_above_the_preset() -> None:
-    settings = load_settings(
-        TrainSettings,
-        assignments=["objective.weights.ibn=35", "objective.tau.angle=0.05"],
-        flags={"preset": "angle"},
-    )
-    assert settings.objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
-    assert settings.objective.tau.angle == 0.05
-
-
-def test_the_default_preset_counts_as_given() -> None:
-    assert TrainSettings().objective == TrainSettings.model_validate({}).objective
+def preset_of(name: str) -> TrainSettings:
+    return load_settings(TrainSettings, flags={"preset": name})
 
 
 @pytest.mark.parametrize(
     ("papers", "ours"),
     [("last-avg", "avg"), ("last-max", "max"), ("cls-last-avg", "cls-avg"), ("cls", "cls")],
 )
-def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
+def test_the_papers_names_of_poolings(papers, ours):
     assert load_settings(TrainSettings, flags={"encoder.pooling": papers}).encoder.pooling == ours
 
 
@@ -57,7 +64,7 @@ def test_the_papers_names_of_poolings(papers: str, ours: str) -> None:
         ("optim.lr=nan", "finite"),
     ],
 )
-def test_what_is_refused(assignment: str, words: str) -> None:
+def test_what_is_refused(assignment, words):
     with pytest.raises(ConfigError, match="setting") as raised:
         load_settings(TrainSettings, assignments=[assignment])
     assert words in str(raised.value)
@@ -86,7 +93,7 @@ def _python(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_help_has_examples_and_needs_no_torch() -> None:
+def test_help_has_examples_and_needs_no_torch():
     """All in one process, which takes longer to begin than to help."""
     helped = _python("-c", WITHOUT_TORCH + HELP, *COMMANDS)
     assert helped.returncode == 0, helped.stderr
@@ -97,10 +104,171 @@ def test_help_has_examples_and_needs_no_torch() -> None:
         assert f"aoe {command}" in page
 
 
-def test_without_torch_it_says_what_to_install(bert: Path, tmp_path: Path) -> None:
+def test_without_torch_it_says_what_to_install(bert, tmp_path):
     (tmp_path / "t.txt").write_text("a\n")
     arguments = ("encode", str(tmp_path / "t.txt"), "-m", str(bert), "-o", str(tmp_path / "v.npy"))
     found = _python("-c", WITHOUT_TORCH + RUN, *arguments)
     assert found.returncode == 2
     assert "pip install 'aoe-toolkit[train]'" in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return with_defaults(load_settings(TrainSettings, flags=dotted), DatasetFacts(kind, rows), dim=dim)
+
+
+@pytest.mark.parametrize(
+    ("auc", "flags", "chosen"),
+    [
+        (0.992, {}, (5e-6, 1)),
+        (0.957, {}, (5e-5, 3)),
+        (None, {}, (5e-5, 3)),
+        (0.992, {"optim.batch_size": 8}, (5e-6, 1)),
+    ],
+)
+def test_pairs_that_the_backbone_ranks_right_already_are_trained_gently(auc, flags, chosen):
+    settings = load_settings(TrainSettings, flags=flags)
+    optim = with_defaults(settings, DatasetFacts("binary", 250, auc=auc), dim=384).optim
+    assert (optim.lr, optim.epochs) == chosen
+    assert depends_on_auc(settings)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.weight_mix": 0.5}, {"preset": "domain"}),
+        *({"preset": "angle-paper"}, {"lora": True}, {"encoder.dense": "16"}, {"teacher.model": "minilm"}),
+    ],
+    ids=str,
+)
+def test_who_says_how_far_to_train_is_not_overruled(flags):
+    assert not depends_on_auc(load_settings(TrainSettings, flags=flags))
+
+
+@given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))
+def test_few_rows_are_seen_more_often_and_positives_most(rows, dim):
+    positives = of("positive", rows=rows, dim=dim).optim.epochs
+    assert 1 <= of(rows=2 * rows, dim=dim).optim.epochs <= of(rows=rows, dim=dim).optim.epochs
+    assert 1 <= positives <= 8
+    for kind in ("binary", "graded", "triplet"):
+        epochs = of(kind, rows=rows, dim=dim).optim.epochs
+        assert epochs == min(positives, 3)
+        assert epochs * rows <= 32_000 or epochs == 1
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_what_is_chosen_for_each_kind(kind):
+    chosen = of(kind)
+    check_objective(chosen.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
+    assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
+    if kind in ("binary", "graded"):  # two labels are ranked more sharply than scores
+        tau = {"binary": 0.05, "graded": 0.2}[kind]
+        assert (chosen.objective.tau.cosine, chosen.objective.tau.angle) == (tau, tau)
+        assert of(kind, dim=768).optim.lr < chosen.optim.lr < of(kind, lora={}).optim.lr
+    if kind == "single":
+        assert of(kind, dim=768).optim.lr == chosen.optim.lr
+
+
+def decoder(**flags: Any) -> TrainSettings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return with_decoder_defaults(load_settings(TrainSettings, flags=dotted))
+
+
+def test_a_decoder_learns_by_adapters_and_is_asked_for_a_word():
+    made = decoder()
+    assert made.lora is not None
+    assert made.prompts == "Summarize sentence {text} in one word:"
+    assert format_decoder_choices(TrainSettings(), made) == (
+        "a decoder: adapters of rank 32 learn (--no-lora: all weights), and each text stands in 'Summarize"
+        " sentence {text} in one word:' (--prompts '{text}': bare)"
+    )
+    assert with_defaults(made, DatasetFacts("graded", 1000), dim=576).optim.lr == of(lora={}).optim.lr
+    given = load_settings(TrainSettings, flags={"preset": "angle-paper"})
+    assert with_decoder_defaults(given) == given
+    given = load_settings(TrainSettings, flags={"lora": False, "prompts": "{text}"})
+    assert format_decoder_choices(given, with_decoder_defaults(given)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "expected"),
+    [
+        ({"lora": False}, "lora", None),
+        ({"lora": True}, "lora", LoraSettings()),
+        ({"lora__rank": 4}, "lora", LoraSettings(rank=4)),
+        ({"optim__top_layers": 2}, "lora", None),  # they learn as they are
+        ({"prompts": "query: "}, "prompts", "query: "),
+        ({"encoder__prompts": {"query": "q: "}}, "prompts", None),
+        ({"encoder__pooling": "avg"}, "prompts", None),  # no token is asked for anything
+    ],
+)
+def test_what_was_given_for_a_decoder_stays(given, name, expected):
+    assert getattr(decoder(**given), name) == expected
+
+
+def test_what_machines_wrote_is_learnt_gently():
+    settings = load_settings(TrainSettings)
+    gentle = with_defaults(settings, DatasetFacts("binary", 1000, written=True), dim=384)
+    assert gentle.optim.lr < of("binary").optim.lr
+    assert gentle.optim.epochs == 1
+    assert gentle.objective == of("binary").objective
+
+
+def test_what_was_given_stays():
+    flags = {"optim.lr": 1e-6, "optim.epochs": 3.0, "optim.average": 0.0, "objective.tau.angle": 0.7}
+    above = {"objective.weights.ibn": 35, "objective.tau.angle": 0.05, "preset": "angle"}
+    given = load_settings(TrainSettings, flags=above).objective
+    assert (given.weights.wanted, given.tau.angle) == ({"cosine": 1, "ibn": 35, "angle": 1}, 0.05)
+    settings = of(**{"preset": "aoe", "seed": 7, "lora": {"rank": 4}, **flags})
+    assert (settings.optim.lr, settings.optim.epochs, settings.optim.average) == (1e-6, 3, 0)
+    assert (settings.objective.tau.angle, settings.objective.tau.cosine) == (0.7, 0.2)
+    assert settings.objective.weights.wanted == {"angle": 1, "contrastive": 1}
+    assert (settings.seed, settings.lora and settings.lora.rank) == (7, 4)
+    assert of(objective__weights__ibn=35).objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_teacher_is_listened_to(kind):
+    plain, taught = of(kind), of(kind, teacher__model="minilm")
+    check_objective(taught.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
+    own = {} if kind == "single" else plain.objective.weights.wanted
+    assert taught.objective.weights.wanted == {**own, "embed_distill": 1}
+    assert (taught.optim == plain.optim) == (kind != "single")
+    chosen_part = of(kind, teacher__model="minilm", objective__weights__score_distill=2)
+    assert chosen_part.objective.weights.wanted == {**own, "score_distill": 2}
+
+
+@pytest.mark.parametrize(("rows", "epochs"), [(96, 1), (384, 1), (1536, 0.25)])
+def test_a_domain_takes_few_steps_of_the_last_layers(rows, epochs):
+    settings = load_settings(TrainSettings, flags={"preset": "domain"})
+    made = with_defaults(settings, DatasetFacts("triplet", rows, written=True), dim=384)
+    assert made.objective.weights.wanted == {"contrastive": 1, "angle": 1}
+    assert default_objective(settings, "positive").weights.wanted == {"contrastive": 1}
+    assert (made.optim.epochs, made.optim.top_layers, made.optim.batch_size) == (epochs, 2, 32)
+    three = settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})})
+    given = with_defaults(three, DatasetFacts("triplet", rows), dim=384)
+    assert given.optim.epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "encoder", "parts"),
+    [
+        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosine, ibn, angle"),
+        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
+        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
+        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
+        ("positive", "simcse", {}, None),
+    ],
+)
+def test_lengths_that_are_left_to_chance_are_told(kind, preset, encoder, parts):
+    found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))
+    told = f"by {encoder.get('similarity_fn_name')}, but {parts} train their directions alone"
+    assert (found is None) if parts is None else (told in (found or ""))
+
+
+def test_what_is_told():
+    told: dict[str, Any] = {"parts": ("angle", "contrastive")}
+    chosen = "triplet rows: angle + contrastive, learning rate 5e-05, 3 epochs, batches of 16"
+    made = of("triplet", rows=2000)
+    assert format_choices(made, "triplet", rows=2000, seen=6000, **told) == f"2,000 {chosen}"
+    assert format_choices(made, "triplet", rows=2000, seen=416, **told) == f"416 of 2,000 {chosen}"

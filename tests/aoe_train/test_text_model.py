@@ -1,8 +1,5 @@
 """Pooling by hand, and packed texts against padded ones for several architectures."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,13 +42,13 @@ TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of t
         ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
     ],
 )
-def test_pooling_by_hand(pooling: str, expected: list[list[float]]) -> None:
+def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
     found = pool(states, torch.tensor([1, 2, 2]), torch.tensor([2, 1]), pooling)
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float32))
 
 
-def test_places_count_the_tokens_that_are_left_out() -> None:
+def test_places_count_the_tokens_that_are_left_out():
     """Of pieces with 2, 0 and 3 tokens before: places 3, then 1 and 2; then 4 and 5."""
     parts = torch.tensor([1, 2, 2]), torch.tensor([2, 1])
     found = pool((TOKENS,), *parts, "weighted-mean", torch.tensor([2, 0, 3]))
@@ -93,28 +90,22 @@ def _batch(lengths: list[int]) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_packed_equals_padded_whatever_the_architecture(name: str) -> None:
+def test_packed_equals_padded_whatever_the_architecture(name):
     backbone = MODELS[name]().eval()
-    packs = can_pack(backbone)
-    assert packs == (name != "mpnet")  # which has a position bias of its own
+    assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
     batch = _batch([9, 3, 14, 3, 7])
-    alone = TextModel(backbone, "avg", packed=False)
-    expected = torch.cat(
-        [
-            alone(part, np.array([len(part)]), np.ones(1, dtype=np.int64))
-            for part in batch[0].split(batch[1].tolist())
-        ]
-    )
-    assert torch.allclose(alone(*batch), expected, atol=1e-5)
-    if packs:
-        assert torch.allclose(TextModel(backbone, "avg", packed=True)(*batch), expected, atol=1e-5)
+    alone, one = TextModel(backbone, "avg", packed=False), np.ones(1, dtype=np.int64)
+    parts = batch[0].split(batch[1].tolist())
+    expected = torch.cat([alone(part, np.array([len(part)]), one) for part in parts])
+    for packed in {False, can_pack(backbone)}:
+        torch.testing.assert_close(
+            TextModel(backbone, "avg", packed=packed)(*batch), expected, atol=1e-5, rtol=0
+        )
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("which", ["bert", "llama"])
-def test_packed_equals_padded_for_every_pooling(
-    pooling: str, which: str, request: pytest.FixtureRequest
-) -> None:
+def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
     use_fast_layers(backbone)
     batch = _batch([4, 12, 4, 6])
@@ -122,7 +113,7 @@ def test_packed_equals_padded_for_every_pooling(
     assert torch.allclose(packed, padded, atol=1e-5)
 
 
-def test_training_gradients_are_those_of_padded_texts(bert: Path) -> None:
+def test_training_gradients_are_those_of_padded_texts(bert):
     found = []
     for packed in (True, False):
         backbone = AutoModel.from_pretrained(
@@ -138,7 +129,7 @@ def test_training_gradients_are_those_of_padded_texts(bert: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> None:
+def test_a_step_under_autocast(which, request):
     backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).train()
     use_fast_layers(backbone)
     register()
@@ -151,12 +142,9 @@ def test_a_step_under_autocast(which: str, request: pytest.FixtureRequest) -> No
     assert gradient.abs().sum() > 0
 
 
-def test_half_precision_may_differ_as_two_ways_of_transformers_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_may_differ_as_two_ways_of_transformers_do(monkeypatch):
+    softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval()
+    assert not can_pack(softcapped)  # a capped attention is run padded
     monkeypatch.setattr("aoe_train.model.packing.run._AGREES_ROUGHLY", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
-    softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8)
-    assert not can_pack(softcapped.bfloat16().eval())
-
-
-def test_a_capped_attention_is_run_padded() -> None:
-    assert not can_pack(_small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval())
+    assert not can_pack(softcapped.bfloat16())

@@ -1,7 +1,5 @@
 """Objectives that are given the model and a batch's tokens; batches of tokens for one's own pooling."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +30,12 @@ class Halves(TextObjective):
         np.save(folder / "map.npy", self.map.weight.detach().numpy())
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-
-
 def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_train.Trained:
     options = {"batch_size": 4, "lr": 1e-3, "progress": False, **given}
     return aoe_train.train(TEXTS, backbone=shallow, out=out, objective=objective or Halves(), **options)
 
 
-def test_its_weights_learn_and_are_saved_beside_the_model(shallow: Path, tmp_path: Path) -> None:
+def test_its_weights_learn_and_are_saved_beside_the_model(shallow, tmp_path):
     objective = Halves()
     run = train(shallow, tmp_path / "m", objective, epochs=3)
     assert objective.kind == "single"
@@ -67,9 +60,7 @@ def test_its_weights_learn_and_are_saved_beside_the_model(shallow: Path, tmp_pat
         ({"teacher": "minilm"}, "a guide or teacher"),
     ],
 )
-def test_what_it_does_not_go_with_is_named_before_a_model_is_loaded(
-    given: dict[str, Any], named: str, tmp_path: Path
-) -> None:
+def test_what_it_does_not_go_with_is_named_before_a_model_is_loaded(given, named, tmp_path):
     (tmp_path / "no-model").mkdir()
     (tmp_path / "no-model" / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match=f"a TextObjective does not go with .*{named}"):
@@ -77,7 +68,7 @@ def test_what_it_does_not_go_with_is_named_before_a_model_is_loaded(
 
 
 @pytest.mark.parametrize("prompt", [None, "q: "])
-def test_batches_of_tokens_give_the_encoders_vectors(prompt: str | None, shallow: Path) -> None:
+def test_batches_of_tokens_give_the_encoders_vectors(prompt, shallow):
     encoder = Encoder.load(shallow, device="cpu", inference_only=True)
     found = np.empty((len(TEXTS), encoder.dim), np.float32)
     sizes = []

@@ -1,12 +1,9 @@
 """From rows to a model folder: resuming, finished runs, other runs' leftovers, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
 import random
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -26,12 +23,8 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
-from aoe_train.training.arguments import (
-    _check_shard,
-    idle_gpus,
-    start_processes,
-)
-from aoe_train.training.build import TrainingSetup, build
+from aoe_train.training.arguments import _check_shard, idle_gpus, start_processes
+from aoe_train.training.build import build
 from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
 from aoe_train.training.plan import plan
@@ -40,7 +33,16 @@ from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_bert, wordpiece
+from tests.aoe_train.tiny import (
+    WORDS,
+    refusal,
+    same_weights,
+    save_bert,
+    save_ran,
+    weights,
+    write_pairs,
+    write_triplets,
+)
 
 ROWS = 90
 WORD_ROWS = "embeddings.word_embeddings.weight"
@@ -48,31 +50,13 @@ SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 
 
 @pytest.fixture(scope="module")
-def bert(shallow: Path) -> Path:
+def bert(shallow):
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
-
-
-def write_pairs(path: Path, rows: int, seed: int) -> Path:
-    """Graded pairs: the share of words that two texts share."""
-    words = random.Random(seed)
-    lines = ["sentence1\tsentence2\tscore"]
-    for _ in range(rows):
-        one = words.sample(WORDS, words.randint(3, 9))
-        kept = words.sample(one, words.randint(0, len(one)))
-        other = [*kept, *words.sample(WORDS, words.randint(1, 4))]
-        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
         "data": str(write_pairs(folder / "train.tsv", ROWS, 1)),
@@ -98,26 +82,26 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
     )
 
 
-def built(sources: Sources, given: TrainSettings, args: Any) -> TrainingSetup:
+def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path, **elsewhere: Any) -> Any:
+    """What a run trains, and its arguments; as on a device elsewhere."""
+    sources = Sources(backbone=str(backbone), out=out / "m", **data)
+    args: Any = start_processes(given, out)
     loaded = load(sources, given, set(), args.device, print, lambda _: None)
-    return build(loaded, resolve(sources, loaded, args), args, {}, {})
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
+    resolved = resolve(sources, loaded, args)
+    if elsewhere:
+        args = SimpleNamespace(optim=args.optim, process_index=0, world_size=1, **elsewhere)
+    return build(loaded, resolved, args, {}, {}), args
 
 
 @pytest.fixture(scope="module")
-def finished(data: dict[str, str], bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(data, bert, tmp_path_factory):
     """A finished run of two epochs; do not change it."""
     folder = tmp_path_factory.mktemp("finished")
     run(data, bert, folder / "m", optim__epochs=2)
     return folder / "m"
 
 
-def test_leaves_a_model_that_loads_and_is_not_trained_again(
-    data: dict[str, str], bert: Path, finished: Path
-) -> None:
+def test_leaves_a_model_that_loads_and_is_not_trained_again(data, bert, finished):
     record = json.loads((finished / "run.json").read_text())
     assert record["result"]["steps"] == 12
     assert record["result"]["pairs"] == 2 * ROWS
@@ -133,9 +117,7 @@ def test_leaves_a_model_that_loads_and_is_not_trained_again(
     assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
 
 
-def test_another_run_is_refused_and_named(
-    data: dict[str, str], bert: Path, finished: Path, tmp_path: Path
-) -> None:
+def test_another_run_is_refused_and_named(data, bert, finished, tmp_path):
     def refused(match: str, given: dict[str, str] = data, backbone: Path = bert, **flags: Any) -> None:
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
@@ -151,11 +133,10 @@ def test_another_run_is_refused_and_named(
     assert not finished.with_name("m.work").exists()
     again = Path(shutil.copytree(finished, tmp_path / "m"))
     run(data, bert, again, seed=7, fresh=True)
-    before, after = weights(finished), weights(again)
-    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert not same_weights(finished, again)
 
 
-def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_the_best_weights_are_the_ones_kept(data, bert, tmp_path):
     # So high a rate makes it worse and worse.
     record = run(data, bert, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
@@ -164,31 +145,27 @@ def test_the_best_weights_are_the_ones_kept(data: dict[str, str], bert: Path, tm
     assert found.value == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
-def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    class Counter(TrainerCallback):
-        steps = 0
+def test_a_metric_and_callbacks_of_ones_own(data, bert, tmp_path):
+    steps, calls = [], []
 
+    class Counter(TrainerCallback):
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            self.steps += 1
+            steps.append(1)
 
     def fewest(encoder: Encoder) -> float:
         """Best before the second evaluation, as it falls with each."""
-        fewest.calls += 1  # type: ignore[attr-defined]
-        assert encoder.encode(["a text"]).shape == (1, encoder.dim)
-        return -float(fewest.calls)  # type: ignore[attr-defined]
+        calls.append(encoder.encode(["a text"]).shape)
+        return -float(len(calls))
 
-    fewest.calls = 0  # type: ignore[attr-defined]
-    counter = Counter()
-    given = {"backbone": bert, "progress": False, "callbacks": [counter], "dev_metric": fewest, "epochs": 2}
-    found = aoe_train.train(data["data"], out=tmp_path / "m", **given)
+    how = {"backbone": bert, "progress": False, "callbacks": [Counter()], "epochs": 2}
+    found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **how)
+    assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
-    assert evaluations == [-float(call) for call in range(2, fewest.calls + 1)]  # type: ignore[attr-defined]
+    assert evaluations == [-float(call) for call in range(2, len(calls) + 1)]
     assert (found.dev_metric, found.dev, found.dev_before) == ("fewest", evaluations[0], -1)
-    assert counter.steps == found.steps
-    with pytest.raises(ConfigError, match="dev_metric: found nan; expected a finite number"):
-        aoe_train.train(
-            data["data"], backbone=bert, out=tmp_path / "n", progress=False, dev_metric=lambda _: math.nan
-        )
+    assert len(steps) == found.steps
+    with refusal("dev_metric: found nan; expected a finite number"):
+        aoe_train.train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **how)
 
 
 @pytest.mark.parametrize(
@@ -201,36 +178,25 @@ def test_a_metric_and_callbacks_of_ones_own(data: dict[str, str], bert: Path, tm
     ],
     ids=str,
 )
-def test_goes_on_to_the_same_weights(
-    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, flags: Any, killed_before: int
-) -> None:
-    flags = {"optim__epochs": 2, **flags}
-    undisturbed = run(data, bert, tmp_path / "a", **flags)
-    kill_at(killed_before)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    assert (tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir()
-    assert not (tmp_path / "b").exists()
-    resumed = run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    expected = weights(tmp_path / "a")
-    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
+def test_goes_on_to_the_same_weights(data, bert, finished, tmp_path, kill_at, flags, killed_before):
+    whole, flags = tmp_path / "a" if flags else finished, {"optim__epochs": 2, **flags}
+    undisturbed = run(data, bert, whole, **flags)
+    seen: list[bool] = []
+
+    def train() -> Any:
+        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir())
+        assert not (tmp_path / "b").exists()
+        return run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
+
+    resumed = kill_at(killed_before, train)
+    assert seen == [False, True]
+    assert same_weights(whole, tmp_path / "b")
     assert resumed["dev_history"] == undisturbed["dev_history"]
+    assert resumed["history"] == undisturbed["history"]  # the losses before the checkpoint count in the log
     assert not (tmp_path / "b.work").exists()
 
 
-def write_triplets(path: Path, rows: int, seed: int) -> Path:
-    """Rows of one to three negatives."""
-    words = random.Random(seed)
-    with path.open("w") as file:
-        for number in range(rows):
-            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
-            row = {"anchor": texts[0], "positive": texts[1]}
-            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
-            file.write(json.dumps(row) + "\n")
-    return path
-
-
-def test_rows_of_several_negatives(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_rows_of_several_negatives(bert, tmp_path, kill_at):
     data = {
         "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
         "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
@@ -242,15 +208,11 @@ def test_rows_of_several_negatives(bert: Path, tmp_path: Path, kill_at: Any) -> 
     assert record["rows"] | {"kind": "triplet", "negatives": counted} == record["rows"]
     assert record["result"]["dev_metric"] == "triplet_accuracy"
     assert record["batches"]["tokens_max"] <= 400
-    kill_at(2)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
-    run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags)
-    expected = weights(tmp_path / "a")
-    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
+    kill_at(2, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags))
+    assert same_weights(tmp_path / "a", tmp_path / "b")
 
 
-def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
+def test_rows_of_fewer_negatives_are_told(tmp_path):
     path = write_triplets(tmp_path / "train.jsonl", 9, 3)
     said: list[str] = []
     read_data(Sources(data=path, backbone="minilm", out=tmp_path), settings(), said.append)
@@ -258,11 +220,8 @@ def test_rows_of_fewer_negatives_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("held_out", [True, False])
-def test_the_mean_of_the_weights_is_scored_and_kept(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, held_out: bool
-) -> None:
-    passed: list[dict[str, torch.Tensor]] = []
-    original = WeightAverage.on_step_end
+def test_the_mean_of_the_weights_is_scored_and_kept(data, bert, tmp_path, monkeypatch, *, held_out):
+    passed, original = [], WeightAverage.on_step_end
 
     def on_step_end(self: WeightAverage, *arguments: Any, **seen: Any) -> None:
         passed.append({name: w.clone() for name, w in seen["model"].text_model.backbone.state_dict().items()})
@@ -271,36 +230,67 @@ def test_the_mean_of_the_weights_is_scored_and_kept(
     monkeypatch.setattr(WeightAverage, "on_step_end", on_step_end)
     sources = data if held_out else {"data": data["data"]}
     record = run(sources, bert, tmp_path / "m", optim__average=0.5, optim__evaluations=1)
-    assert len(passed) == 6
     found = weights(tmp_path / "m")
-    for name in found:
-        mean = torch.stack([step[name] for step in passed[3:]]).mean(0)
-        torch.testing.assert_close(found[name], mean, atol=1e-6, rtol=1e-5)
+    assert len(passed) == 6
+    mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
+    torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
     if held_out:
         scored = dev_metric(Encoder.load(tmp_path / "m").encode, read_examples(data["dev_data"]))
         assert scored.value == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
-def test_ways_of_doing_the_same_work(data: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("prompted", [False, True])
+def test_ways_of_doing_the_same_work(data, tmp_path, *, prompted):
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
+    flags: dict[str, Any] = {"optim__lr": 1e-4}
+    if prompted:  # and the pooling leaves the prompts out
+        data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+        flags |= {"prompts": BY_COLUMN, "encoder__include_prompt": False}
     ways = {
-        "plain": {},
         "layers": {"run__gradient_checkpointing": True},
         "chunks": {"run__chunk": 9},
         "padded": {"run__packing": False, "run__gradient_checkpointing": True},
     }
-    for name, flags in ways.items():
-        run({"data": data["data"]}, backbone, tmp_path / name, optim__lr=1e-4, **flags)
-    plain = weights(tmp_path / "plain")
-    begun = weights(backbone)
+    run({"data": data["data"]}, backbone, tmp_path / "plain", **flags)
+    plain, begun = weights(tmp_path / "plain"), weights(backbone)
     assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
-    for name in ways:
+    for name in ["chunks"] if prompted else ways:
+        run({"data": data["data"]}, backbone, tmp_path / name, **flags, **ways[name])
         found = weights(tmp_path / name)
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+    assert Encoder.load(tmp_path / "plain").settings.include_prompt is not prompted
 
 
-def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str], tmp_path: Path) -> None:
+def test_recomputed_layers_train_the_same(data, ran, tmp_path):
+    for name, again in (("kept", False), ("again", True)):
+        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
+    assert same_weights(tmp_path / "kept", tmp_path / "again")
+    assert not same_weights(tmp_path / "kept", ran)
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "error"),
+    [
+        (PairTrainer, "training_step", torch.OutOfMemoryError("CUDA out of memory.")),
+        (Encoder, "load", RuntimeError("could not create a memory object")),
+    ],
+    ids=["step", "load"],
+)
+def test_out_of_memory_says_what_to_lower(data, bert, tmp_path, monkeypatch, owner, method, error):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(owner, method, refuse)
+    words = r"out of memory: lower --batch-size \(now 16\) or --max-length"
+    with pytest.raises(ConfigError, match=words):
+        run(data, bert, tmp_path / "m")
+    if owner is Encoder:
+        with pytest.raises(ConfigError, match=r"lower --batch-size \(now 16\), --max-length or run.chunk"):
+            plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
+
+
+def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
     flags: dict[str, Any] = {"optim__lr": 1e-12, "log__steps": 1}
     alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
@@ -311,15 +301,7 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data: dict[str, str]
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-def test_recomputed_layers_train_the_same(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
-    for name, again in (("kept", False), ("again", True)):
-        run({"data": data["data"]}, ran, tmp_path / name, run__gradient_checkpointing=again)
-    kept = weights(tmp_path / "kept")
-    assert all(torch.equal(value, kept[name]) for name, value in weights(tmp_path / "again").items())
-    assert any(not torch.equal(value, kept[name]) for name, value in weights(ran).items())
-
-
-def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_what_is_no_model_of_ours_is_never_replaced(data, bert, tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "thesis.tex").write_text("years")
     with pytest.raises(ConfigError, match="no model of `aoe train`"):
@@ -327,7 +309,7 @@ def test_what_is_no_model_of_ours_is_never_replaced(data: dict[str, str], bert: 
     assert (tmp_path / "m" / "thesis.tex").exists()
 
 
-def test_early_stopping(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_early_stopping(data, bert, tmp_path):
     flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
     record = run(data, bert, tmp_path / "m", **flags)
     assert record["result"]["steps"] < 30
@@ -336,47 +318,7 @@ def test_early_stopping(data: dict[str, str], bert: Path, tmp_path: Path) -> Non
         run({"data": data["data"]}, bert, tmp_path / "n", optim__patience=2)
 
 
-def test_the_validation_split_is_held_out_by_itself(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "set"
-    folder.mkdir()
-    for split, name in (("train", "data"), ("validation", "dev_data")):
-        (folder / f"{split}.tsv").write_text(Path(data[name]).read_text())
-    found = read_data(Sources(backbone=str(bert), out=tmp_path, data=str(folder)), settings())
-    (held_out,) = found.dev.values()
-    assert held_out.texts == read_examples(data["dev_data"]).texts
-
-
-def test_a_loss_that_is_no_number_names_its_rows(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from aoe_train.objectives.objective import Objective
-
-    original = Objective.forward
-
-    def forward(self: Objective, vectors: Any, labels: torch.Tensor, texts: Any, *_: object) -> Any:
-        parts = original(self, vectors, labels, texts)
-        return {**parts, "loss": parts["loss"] * (float("nan") if len(labels) < 16 else 1)}
-
-    monkeypatch.setattr(Objective, "forward", forward)
-    with pytest.raises(
-        ConfigError, match=r"at step \d: the loss became nan on a batch of rows (\d+, ){9}\d+ "
-    ):
-        run(data, bert, tmp_path / "m")
-    assert not (tmp_path / "m").exists()
-
-
-def test_out_of_memory_says_what_to_lower(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def too_much(*_: Any) -> Any:
-        return torch.empty(1 << 60)
-
-    monkeypatch.setattr(PairTrainer, "training_step", too_much)
-    with pytest.raises(ConfigError, match=r"out of memory: lower --batch-size \(now 16\) or --max-length"):
-        run(data, bert, tmp_path / "m")
-
-
-def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
+def test_constant_labels_are_refused(bert, tmp_path):
     (tmp_path / "d.tsv").write_text("sentence1\tsentence2\tscore\n" + "a\tthe dog\t3\n" * 9)
     with pytest.raises(DataError, match="all 9 labels are 3"):
         run({"data": str(tmp_path / "d.tsv")}, bert, tmp_path / "m")
@@ -396,40 +338,19 @@ def test_constant_labels_are_refused(bert: Path, tmp_path: Path) -> None:
         ({"preset": "cosent", "batches__strategy": "tokens"}, "max_tokens"),
     ],
 )
-def test_settings_that_cannot_be(
-    data: dict[str, str], bert: Path, tmp_path: Path, flags: Any, words: str
-) -> None:
+def test_settings_that_cannot_be(data, bert, tmp_path, flags, words):
     with pytest.raises(ConfigError, match=words):
         run(data, bert, tmp_path / "m", **flags)
 
 
 @pytest.fixture
-def ran(tmp_path: Path) -> Path:
-    from aoe_train.model.ran import RanConfig, RanModel
-
-    tokenizer = wordpiece()
-    config = RanConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        head_dim=4,
-        window_size=4,
-        min_window_size=2,
-    )
-    torch.manual_seed(0)
-    RanModel(config).save_pretrained(tmp_path / "ran")
-    tokenizer.save_pretrained(tmp_path / "ran")
-    return tmp_path / "ran"
+def ran(tmp_path):
+    return save_ran(tmp_path / "ran")
 
 
 @pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
-def test_all_that_a_ran_trains_gets_gradients(
-    data: dict[str, str], ran: Path, tmp_path: Path, flags: Any
-) -> None:
-    given, sources = settings(**flags), Sources(backbone=str(ran), out=tmp_path / "m", **data)
-    args = start_processes(given, tmp_path)
-    setup = built(sources, given, args)
+def test_all_that_a_ran_trains_gets_gradients(data, ran, tmp_path, flags):
+    setup, args = built(settings(**flags), data, ran, tmp_path)
     assert args.ddp_find_unused_parameters  # of a batch of short texts
     batch = next(iter(setup.loader))
     batch.pop("numbers")
@@ -439,9 +360,7 @@ def test_all_that_a_ran_trains_gets_gradients(
     assert any("review" in name for name in without)
 
 
-def test_layers_that_cannot_be_recomputed(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_that_cannot_be_recomputed(data, bert, tmp_path, monkeypatch):
     from transformers import BertModel
 
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
@@ -449,7 +368,7 @@ def test_layers_that_cannot_be_recomputed(
         run(data, bert, tmp_path / "m", run__gradient_checkpointing=True)
 
 
-def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_several_gpus_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
     assert idle_gpus(args) == "1 of 4 GPUs is used; start with torchrun --nproc-per-node 4"
@@ -458,18 +377,19 @@ def test_one_of_several_gpus_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert args.ddp_broadcast_buffers is False
 
 
-def test_cublas_is_told_in_time_to_be_deterministic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    start_processes(settings(), tmp_path)
-    assert "CUBLAS_WORKSPACE_CONFIG" not in os.environ
-    start_processes(settings(**{"run.deterministic": True}), tmp_path)
-    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
-    start_processes(settings(**{"run.deterministic": True}), tmp_path)
-    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
+@pytest.mark.parametrize(
+    ("deterministic", "before", "after"),
+    [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
+)
+def test_cublas_is_told_in_time_to_be_deterministic(deterministic, before, after, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")
+    if before is None:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    start_processes(settings(**{"run.deterministic": deterministic}), tmp_path)
+    assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == after
 
 
-def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch):
     gpu, native = torch.device("cuda"), False
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation
@@ -480,23 +400,15 @@ def test_a_gpu_that_only_emulates_bf16_gets_fp32(monkeypatch: pytest.MonkeyPatch
     assert choose_precision("auto", torch.device("cpu")) == "fp32"
 
 
-def test_the_objective_is_where_the_model_is(bert: Path, tmp_path: Path) -> None:
+def test_the_objective_is_where_the_model_is(bert, tmp_path):
     rows = [{"text1": "the dog", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:9])]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    given = settings(preset="sbert-paper")
-    sources = Sources(str(tmp_path / "data.jsonl"), str(bert), tmp_path / "m")
-    args = start_processes(given, tmp_path)
-    loaded = load(sources, given, set(), args.device, print, lambda _: None)
-    elsewhere: Any = SimpleNamespace(
-        device=torch.device("meta"), optim=args.optim, process_index=0, world_size=1
-    )
-    setup = build(loaded, resolve(sources, loaded, args), elsewhere, {}, {})
+    data = {"data": str(tmp_path / "data.jsonl")}
+    setup, _ = built(settings(preset="sbert-paper"), data, bert, tmp_path, device=torch.device("meta"))
     assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
-def test_tensorboard_files_outlive_the_working_folder_and_go_on(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: Any
-) -> None:
+def test_tensorboard_files_outlive_the_working_folder_and_go_on(data, bert, tmp_path, monkeypatch, kill_at):
     from transformers.integrations import integration_utils
 
     opened, scalars = [], []
@@ -516,10 +428,7 @@ def test_tensorboard_files_outlive_the_working_folder_and_go_on(
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
     how = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
-    kill_at(5)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", **how)
-    record = run(data, bert, tmp_path / "m", **how)
+    record = kill_at(5, lambda: run(data, bert, tmp_path / "m", **how))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
     (folder,) = (tmp_path / "m.runs").iterdir()
     assert opened == [(str(folder), None), (str(folder), 5)]
@@ -528,7 +437,7 @@ def test_tensorboard_files_outlive_the_working_folder_and_go_on(
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_a_report_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_report_needs_its_package(tmp_path, monkeypatch, name):
     from transformers.integrations import integration_utils
 
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
@@ -538,17 +447,10 @@ def test_a_report_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_sharding_by_accelerate_launch_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with pytest.raises(ConfigError, match=f"{name} is set: .*run.shard"):
         start_processes(settings(), tmp_path)
-
-
-def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--dry-run with run.shard"):
-        plan(Sources(data["data"], str(bert), Path("m")), settings(**{"run.shard": True}))
 
 
 @pytest.mark.parametrize(
@@ -562,40 +464,37 @@ def test_a_dry_run_measures_whole_models(data: dict[str, str], bert: Path) -> No
     ],
     ids=str,
 )
-def test_what_sharing_out_does_not_go_with(given: dict[str, Any], optimiser: str, words: str) -> None:
+def test_what_sharing_out_does_not_go_with(given, optimiser, words):
     args: Any = SimpleNamespace(world_size=2, optim=optimiser)
     with pytest.raises(ConfigError, match=f"does not go with {words}"):
         _check_shard(settings(**given, **{"run.shard": True}), args)
     _check_shard(settings(**given), args)
 
 
-def test_a_ran_is_not_shared_out(data: dict[str, str], ran: Path, tmp_path: Path) -> None:
-    given = settings(**{"run.shard": True})
-    sources = Sources(data["data"], str(ran), tmp_path / "m")
+def test_a_ran_is_not_shared_out(data, ran, tmp_path):
+    given, sources = settings(**{"run.shard": True}), Sources(data["data"], str(ran), tmp_path / "m")
+    with refusal(r"--dry-run with run.shard"):  # which measures whole models
+        plan(sources, given)
     loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
     resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
-    args: Any = SimpleNamespace(optim="adamw")
-    with pytest.raises(ConfigError, match=r"run.shard: a Recurrent Attention Network"):
-        build(loaded, resolved, args, {}, {})
+    with refusal(r"run.shard: a Recurrent Attention Network"):
+        build(loaded, resolved, SimpleNamespace(optim="adamw"), {}, {})
 
 
-@pytest.mark.parametrize("further", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
-def test_a_lora_model_is_trained_further(
-    data: dict[str, str], llama: Path, tmp_path: Path, further: Any
-) -> None:
+def test_a_lora_model_is_trained_further(data, llama, tmp_path):
+    def vectors(folder: Path, **more: Any) -> np.ndarray:
+        return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
+
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
-    first = Encoder.load(tmp_path / "first").encode(["the man is eating", "a dog"])
-    untouched = Encoder.load(llama, pooling="last").encode(["the man is eating", "a dog"])
-    run(data, tmp_path / "first", tmp_path / "second", optim__lr=1e-7, **further)
-    encoder = Encoder.load(tmp_path / "second")
-    second = encoder.encode(["the man is eating", "a dog"])
-    assert abs(second - first).max() < 1e-3 < abs(first - untouched).max()
-    assert (tmp_path / "second" / "model.safetensors").exists()
+    first = vectors(tmp_path / "first")
+    assert abs(first - vectors(llama, pooling="last")).max() > 1e-3
+    for name, further in {"whole": {}, "lora": {"lora": {"rank": 2}}}.items():
+        run(data, tmp_path / "first", tmp_path / name, optim__lr=1e-7, **further)
+        assert abs(vectors(tmp_path / name) - first).max() < 1e-3
+        assert (tmp_path / name / "model.safetensors").exists()
 
 
-def test_lora_keeps_the_frozen_weights_as_the_run_computes(
-    data: dict[str, str], llama: Path, tmp_path: Path
-) -> None:
+def test_lora_keeps_the_frozen_weights_as_the_run_computes(data, llama, tmp_path):
     sources = Sources(backbone=str(llama), out=tmp_path / "m", **data)
     for flags, dtype in (({"lora": {"rank": 2}}, torch.bfloat16), ({}, torch.float32)):
         given = settings(**{"run.precision": "bf16", **flags})
@@ -613,35 +512,26 @@ def test_lora_keeps_the_frozen_weights_as_the_run_computes(
     [("text\n" + "a\nthe\n" * 3, "single texts"), ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3")],
     ids=["single", "constant"],
 )
-def test_held_out_rows_that_score_nothing(
-    data: dict[str, str], tmp_path: Path, lines: str, words: str
-) -> None:
+def test_held_out_rows_that_score_nothing(data, tmp_path, lines, words):
     (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "train.tsv").write_text(Path(data["data"]).read_text())
-    (tmp_path / "set" / "validation.tsv").write_text(lines)
+    shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
+    held_out = tmp_path / "set" / "validation.tsv"
+    held_out.write_text(lines)
     told: list[str] = []
     found = read_data(Sources(str(tmp_path / "set"), "none", tmp_path / "m"), settings(), told.append)
     assert found.dev == {}
-    (left_out,) = (line for line in told if "validation split is left out" in line)
-    assert words in left_out
-    (tmp_path / "dev.tsv").write_text(lines)
+    assert any("validation split is left out" in line and words in line for line in told)
     with pytest.raises(DataError, match=f"{words}.*--dev-data"):
-        read_data(
-            Sources(data["data"], "none", tmp_path / "m", dev_data=str(tmp_path / "dev.tsv")),
-            settings(),
-        )
+        read_data(Sources(data["data"], "none", tmp_path / "m", dev_data=str(held_out)), settings())
 
 
-def test_single_texts_need_dropout(tmp_path: Path) -> None:
+def test_single_texts_need_dropout(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
-    backbone = save_bert(tmp_path / "bert", dropout=0.0)
-    sources = {"data": str(tmp_path / "texts.txt")}
-    with pytest.raises(ConfigError, match=r"has none; set its dropout.*--lora"):
-        run(sources, backbone, tmp_path / "m", preset="simcse-paper")
+    where = {"data": str(tmp_path / "texts.txt")}, save_bert(tmp_path / "bert", dropout=0.0), tmp_path / "m"
+    with refusal(r"has none; set its dropout.*--lora"):
+        run(*where, preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # else another way would need --fresh
-    assert (
-        run(sources, backbone, tmp_path / "m", preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
-    )
+    assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
 
 
 @pytest.mark.parametrize(
@@ -649,12 +539,8 @@ def test_single_texts_need_dropout(tmp_path: Path) -> None:
     [({}, False), ({"run.trainer": {"optim": "sgd"}}, True), ({"optim.weight_decay": 0.1}, True)],
     ids=["adamw", "sgd", "decay"],
 )
-def test_unused_words_are_left_out_where_that_changes_nothing(
-    data: dict[str, str], bert: Path, tmp_path: Path, flags: Any, trained: bool
-) -> None:
-    given, sources = settings(**flags), Sources(backbone=str(bert), out=tmp_path / "m", **data)
-    args = start_processes(given, tmp_path)
-    setup = built(sources, given, args)
+def test_unused_words_are_left_out_where_that_changes_nothing(data, bert, tmp_path, flags, trained):
+    setup, _ = built(settings(**flags), data, bert, tmp_path)
     embedding: Any = setup.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:
@@ -674,7 +560,7 @@ def write_columns(path: Path, rows: int, seed: int) -> Path:
 BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 
 
-def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(bert: Path, tmp_path: Path) -> None:
+def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
     said = [line.split("\t") for line in lines]
@@ -682,16 +568,13 @@ def test_prompts_of_columns_are_those_of_texts_that_have_them_written_out(bert: 
     (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
     # Detection of equal texts sees through prompts, and not through words.
     how = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
-    save = tmp_path / "bert"
-    save_bert(save, dropout=0)
-    run({"data": str(plain)}, save, tmp_path / "a", prompts=BY_COLUMN, **how)
-    run({"data": str(tmp_path / "written.tsv")}, save, tmp_path / "b", **how)
-    one, other = weights(tmp_path / "a"), weights(tmp_path / "b")
-    for name in one:
-        torch.testing.assert_close(one[name], other[name], atol=1e-5, rtol=1e-4)
+    base = save_bert(tmp_path / "bert", dropout=0)
+    run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **how)
+    run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **how)
+    torch.testing.assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
-def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
+def test_the_trained_model_knows_its_prompts(tmp_path):
     from sentence_transformers import SentenceTransformer
 
     bert = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
@@ -699,43 +582,39 @@ def test_the_trained_model_knows_its_prompts(tmp_path: Path) -> None:
     dev = str(write_columns(tmp_path / "dev.tsv", 8, 2))
     record = run({"data": data, "dev_data": dev}, bert, tmp_path / "m", prompts=BY_COLUMN)
     expected = {"query": "the man: ", "document": "a road "}
-    assert record["encoder"]["prompts"] == expected
     ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
-    assert ours.prompts == theirs.prompts == expected
+    assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
     # The kept weights are those that score best on texts with their prompts.
     scored = read_examples(dev)
-    vectors = {
-        column: ours.encode(scored.texts, prompt=words) for column, words in [*BY_COLUMN.items(), ("", "")]
-    }
     anchor, positive, negative = (
-        vectors[column][scored.rows[:, place]] for place, column in enumerate(vectors)
+        ours.encode(scored.texts, prompt=words, normalize=True)[scored.rows[:, place]]
+        for place, words in enumerate([*BY_COLUMN.values(), ""])
     )
-    nearer = [
-        np.dot(a, p) / np.linalg.norm(p) - np.dot(a, n) / np.linalg.norm(n)
-        for a, p, n in zip(anchor, positive, negative, strict=True)
-    ]
+    nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
     assert np.abs(nearer).min() > 1e-4
-    assert record["result"]["dev"] == pytest.approx(np.mean(np.array(nearer) > 0))
+    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
 
 
-def test_a_killed_run_goes_on_with_its_own_settings_only(bert: Path, tmp_path: Path, kill_at: Any) -> None:
+def test_a_killed_run_goes_on_with_its_own_settings_only(bert, tmp_path, kill_at):
     data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
     how = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
     kill_at(2)
     with pytest.raises(Killed):
         run(data, bert, tmp_path / "m", **how)
-    for prompts in ({**BY_COLUMN, "anchor": "the cat: "}, None):
-        with pytest.raises(ConfigError, match=r"differs in settings\.prompts"):
-            run(data, bert, tmp_path / "m", **{**how, "prompts": prompts})
-    with pytest.raises(ConfigError, match=r"m\.work: made by another run.*optim\.lr"):
-        run(data, bert, tmp_path / "m", **how, optim__lr=2e-3)
+    for change, message in (
+        ({"prompts": {**BY_COLUMN, "anchor": "the cat: "}}, r"differs in settings\.prompts"),
+        ({"prompts": None}, r"differs in settings\.prompts"),
+        ({"optim__lr": 2e-3}, r"m\.work: made by another run.*optim\.lr"),
+    ):
+        with refusal(message):
+            run(data, bert, tmp_path / "m", **how | change)
     assert run(data, bert, tmp_path / "m", **how, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
-def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: Path, tmp_path: Path) -> None:
+def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert, tmp_path):
     data = {"data": str(write_columns(tmp_path / "data.tsv", 16, 1))}
     Encoder.load(bert, prompts={"t": "a "}, default_prompt_name="t").save(tmp_path / "base")
     run(data, tmp_path / "base", tmp_path / "m")
@@ -745,56 +624,27 @@ def test_prompts_that_the_backbones_folder_gets_meanwhile_are_another_run(bert: 
         run(data, tmp_path / "base", tmp_path / "m")
 
 
-def test_a_pooling_without_prompts_trains_in_chunks_as_whole(tmp_path: Path) -> None:
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
-    base = save_bert(tmp_path / "bert", dropout=0)
-    how = {"prompts": BY_COLUMN, "encoder__include_prompt": False}
-    for name, more in {"whole": {}, "chunks": {"run__chunk": 5}}.items():
-        run(data, base, tmp_path / name, **{**how, **more})
-    whole, chunks = (weights(tmp_path / name) for name in ("whole", "chunks"))
-    for name in whole:
-        torch.testing.assert_close(whole[name], chunks[name], atol=1e-5, rtol=1e-4)
-    assert not Encoder.load(tmp_path / "whole").settings.include_prompt
-
-
-def test_memory_errors_of_loading(
-    data: dict[str, str], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("could not create a memory object")
-
-    monkeypatch.setattr(Encoder, "load", refuse)
-    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
-        run(data, bert, tmp_path / "m")
-    with pytest.raises(ConfigError, match="out of memory: lower --batch-size"):
-        plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
-
-
-def test_a_plan_tells_and_writes_nothing(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_a_plan_counts_rows_steps_and_weights(data, bert, tmp_path):
     planned = plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
     assert (planned["rows"], planned["dev_rows"], planned["steps"]) == (ROWS, 30, 6)
     assert sum(planned["labels"].values()) == ROWS
     # Words that the rows don't have do not learn.
     assert 10_000 < planned["parameters"]["trained"] < planned["parameters"]["total"]
-    assert planned["seconds"] > 0
-    assert planned["memory_mb"]["activations"] > 0
-    assert list(tmp_path.iterdir()) == []
+    assert min(planned["seconds"], planned["memory_mb"]["activations"]) > 0
 
 
 @pytest.mark.parametrize(
-    ("flags", "line", "lr"),
+    ("flags", "top", "line", "lr"),
     [
-        ({}, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
-        ({"prompts": {"query": "a man "}}, "AUC of {} on 32 of the rows before training: ", 5e-5),
-        ({"lr": 1e-4}, "", 1e-4),
+        ({}, 1, "AUC of {} on 32 of the rows before training: 100.00; it ranks them right already", 5e-6),
+        ({"prompts": {"query": "a man "}}, 1, "AUC of {} on 32 of the rows before training: ", 5e-5),
+        *(({"lr": 1e-4}, 1, "", 1e-4), ({}, 0.5, "", 5e-5)),  # given, or graded
     ],
     ids=str,
 )
-def test_a_backbone_with_nothing_to_learn_is_trained_gently(
-    flags: Any, line: str, lr: float, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_backbone_with_nothing_to_learn_is_trained_gently(flags, top, line, lr, bert, tmp_path, capsys):
     rows = [
-        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label}
+        {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
@@ -806,19 +656,16 @@ def test_a_backbone_with_nothing_to_learn_is_trained_gently(
 
 
 @pytest.mark.parametrize(("rows", "ends"), [(12, "rows: too few to tell)"), (60, "rows)")])
-def test_a_gain_on_few_held_out_rows_is_told_with_its_interval(
-    rows: int, ends: str, data: dict[str, str], bert: Path, tmp_path: Path
-) -> None:
+def test_a_gain_on_few_held_out_rows_is_told_with_its_interval(rows, ends, data, bert, tmp_path):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
-    ][:rows]
-    how = {"dev_data": held_out, "lr": 1e-9, "epochs": 0.2, "progress": False}
+    ]
+    how = {"dev_data": held_out[:rows], "lr": 1e-9, "epochs": 0.2, "progress": False}
     found = aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", **how)
     _, told, *more = found.notes()
-    assert re.search(
-        r"triplet_accuracy on dev data: 1\.0000, before 1\.0000 \(\+0\.0000 \[0\.0000, 0\.0000\], ", told
-    )
+    gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
+    assert f"triplet_accuracy on dev data: {gain}" in told
     assert told.endswith(f" {rows} {ends}")
     assert bool(more) == (rows == 60)  # no better than before training
     assert found.to_dict()["dev_gain"]["ci95"] == [0, 0]

@@ -1,10 +1,6 @@
 """What a GPU does with a run, which the rest of the suite shows on a processor."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,19 +8,15 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from tests.aoe_train.conftest import Killed
-from tests.aoe_train.test_train import run, weights, write_pairs
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.test_train import run
+from tests.aoe_train.tiny import WORDS, same_weights, write_pairs
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count in (1, 5, 9)]
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> dict[str, str]:
+def data(tmp_path):
     return {
         "data": str(write_pairs(tmp_path / "train.tsv", 60, 1)),
         "dev_data": str(write_pairs(tmp_path / "dev.tsv", 20, 2)),
@@ -33,9 +25,7 @@ def data(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_vectors_are_those_of_the_processor(
-    request: pytest.FixtureRequest, name: str, precision: Any
-) -> None:
+def test_vectors_are_those_of_the_processor(request, name, precision):
     folder = request.getfixturevalue(name)
     there, here = (
         Encoder.load(folder, device=device, precision=chosen).encode(TEXTS)
@@ -45,24 +35,16 @@ def test_vectors_are_those_of_the_processor(
     assert cosines.min() > (1 - 1e-5 if precision == "fp32" else 0.999)
 
 
-def test_a_killed_run_of_deterministic_kernels_ends_as_the_whole_one(
-    data: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any
-) -> None:
+def test_a_killed_run_of_deterministic_kernels_ends_as_the_whole_one(data, bert, tmp_path, kill_at):
     flags = {"optim__epochs": 2, "run__deterministic": True, "run__precision": "bf16"}
     whole = run(data, bert, tmp_path / "a", **flags)
-    kill_at(5)
-    with pytest.raises(Killed):
-        run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
-    expected = weights(tmp_path / "a")
-    assert all(torch.equal(value, expected[name]) for name, value in weights(tmp_path / "b").items())
-    assert whole["result"]["steps"] > 5
+    resumed = kill_at(5, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags))
+    assert same_weights(tmp_path / "a", tmp_path / "b")
+    assert resumed["history"] == whole["history"]
 
 
 @pytest.mark.parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
-def test_adapters_of_a_decoder_learn(
-    data: dict[str, str], llama: Path, tmp_path: Path, more: dict[str, Any]
-) -> None:
+def test_adapters_of_a_decoder_learn(data, llama, tmp_path, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
     record = run(data, llama, tmp_path / "m", **flags, **more)
     found = load_file(tmp_path / "m" / "adapter_model.safetensors")
@@ -72,7 +54,7 @@ def test_adapters_of_a_decoder_learn(
     assert Encoder.load(tmp_path / "m").encode(TEXTS).shape == (len(TEXTS), 32)
 
 
-def test_packed_and_padded_runs_are_alike(data: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_packed_and_padded_runs_are_alike(data, bert, tmp_path):
     flags = {"run__precision": "bf16", "encoder__pooling": "avg"}
     packed = run(data, bert, tmp_path / "a", **flags)
     padded = run(data, bert, tmp_path / "b", run__packing=False, **flags)

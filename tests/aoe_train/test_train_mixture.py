@@ -1,7 +1,5 @@
 """Several datasets in one run: each with its objective, labels and prompts; killed and gone on with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -17,25 +15,19 @@ from aoe_train.evaluation.dev import dev_metric
 from pairkit.app.errors import ConfigError, DataError
 from papers.figures.draw_curves import draw_curves
 from papers.figures.numbers import read_curves
-from tests.aoe_train.conftest import Killed
-from tests.aoe_train.test_train import weights, write_pairs, write_triplets
+from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
 
 FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
 
 
 @pytest.fixture(scope="module")
-def bert(shallow: Path) -> Path:
+def bert(shallow):
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path_factory.getbasetemp() / "tokens"))
-
-
 @pytest.fixture(scope="session")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def files(tmp_path_factory):
     """Graded pairs, triplets, positives, and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
     positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
@@ -53,42 +45,29 @@ def three(files: dict[str, str]) -> dict[str, str]:
     return {name: files[name] for name in ("stsb", "nli", "qa")}
 
 
-def equal(one: Path, other: Path) -> bool:
-    expected = weights(other)
-    return all(torch.equal(value, expected[name]) for name, value in weights(one).items())
+def dev_of(files: dict[str, str]) -> dict[str, str]:
+    return {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
 
 
-def test_three_kinds_in_one_run(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
-    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
+def test_three_kinds_in_one_run(files, bert, tmp_path):
+    dev = dev_of(files)
     settings = {"log.steps": 2, "datasets.nli.preset": "simcse", "datasets.qa.weight": 2, "mix.dev": "nli"}
     run = aoe_train.train(
         three(files), dev_data=dev, backbone=bert, out=tmp_path / "m", settings=settings, **FAST
     )
     # 6 + 3 + 2 * 2 batches an epoch
-    assert run.steps == 2 * 13
-    assert run.pairs == 2 * (90 + 40 + 2 * 20)
+    assert (run.steps, run.pairs) == (2 * 13, 2 * (90 + 40 + 2 * 20))
     datasets = run.record["datasets"]
-    assert {name: own["kind"] for name, own in datasets.items()} == {
-        "stsb": "graded",
-        "nli": "triplet",
-        "qa": "positive",
-    }
-    assert datasets["qa"]["epoch"] == {
-        "batches": 4,
-        "passes": 2,
-        "rows_seen": 40,
-        "rows_repeated": 20,
-        "rows_waiting": 0,
-    }
+    kinds = {"stsb": "graded", "nli": "triplet", "qa": "positive"}
+    assert {name: own["kind"] for name, own in datasets.items()} == kinds
+    epoch = {"batches": 4, "passes": 2, "rows_seen": 40, "rows_repeated": 20, "rows_waiting": 0}
+    assert datasets["qa"]["epoch"] == epoch
     logged = {name for entry in run.history for name in entry}
     assert {"stsb.loss", "stsb.cosine", "nli.loss", "nli.contrastive", "qa.loss", "loss"} <= logged
     assert not {"cosine", "nli.cosine", "qa.cosine"} & logged
-    for entry in run.record["dev_history"]:
-        assert entry["eval_dev"] == entry["eval_dev.nli"]
-    assert {name: found["metric"] for name, found in run.dev_sets.items()} == {
-        "stsb": "spearman",
-        "nli": "triplet_accuracy",
-    }
+    assert all(entry["eval_dev"] == entry["eval_dev.nli"] for entry in run.record["dev_history"])
+    metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
+    assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
     assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
     found = dev_metric(Encoder.load(run.out).encode, read_examples(dev["stsb"]))
     assert found.value == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
@@ -122,41 +101,32 @@ def _told_by_the_card(out: Path) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "killed_before"),
-    [
-        ({}, 7),
-        ({"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}, 5),
-    ],
+    [({}, 7), ({"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}, 5)],
     ids=str,
 )
-def test_goes_on_to_the_same_weights(
-    files: dict[str, str], bert: Path, tmp_path: Path, kill_at: Any, settings: Any, killed_before: int
-) -> None:
-    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
-    flags: dict[str, Any] = {"dev_data": dev, "backbone": bert, "settings": settings, **FAST}
-    undisturbed = aoe_train.train(three(files), out=tmp_path / "a", **flags)
-    flags["settings"] = {**settings, "log.checkpoint_steps": 3}
-    kill_at(killed_before)
-    with pytest.raises(Killed):
-        aoe_train.train(three(files), out=tmp_path / "b", **flags)
-    assert (tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir()
-    resumed = aoe_train.train(three(files), out=tmp_path / "b", **flags)
-    assert equal(tmp_path / "b", tmp_path / "a")
-    assert resumed.record["dev_history"] == undisturbed.record["dev_history"]
+def test_goes_on_to_the_same_weights(files, bert, tmp_path, kill_at, settings, killed_before):
+    def train(out: str, **more: Any) -> aoe_train.Trained:
+        how = {**FAST, "dev_data": dev_of(files), "settings": settings | more}
+        return aoe_train.train(three(files), backbone=bert, out=tmp_path / out, **how)
+
+    undisturbed = train("a")
+    resumed = kill_at(killed_before, lambda: train("b", **{"log.checkpoint_steps": 3}))
+    assert same_weights(tmp_path / "b", tmp_path / "a")
+    assert resumed.history == undisturbed.history
     assert resumed.pairs == undisturbed.pairs
 
 
-def test_one_dataset_is_trained_as_ever(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_one_dataset_is_trained_as_ever(files, bert, tmp_path):
     plain = aoe_train.train(files["stsb"], backbone=bert, out=tmp_path / "a", preset="cosent", **FAST)
     settings = {"datasets.x.preset": "cosent", "datasets.x.data": files["stsb"], "mix.order": "round-robin"}
     named = aoe_train.train(backbone=bert, out=tmp_path / "b", settings=settings, **FAST)
-    assert equal(named.out, plain.out)
-    same = ("rows", "batches", "sources", "files", "result")
-    for name in same[:4]:
+    assert same_weights(named.out, plain.out)
+    for name in ("rows", "batches", "sources", "files"):
         assert named.record[name] == plain.record[name]
     assert "datasets" not in named.record
 
 
-def test_an_objective_a_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_an_objective_a_dataset(files, bert, tmp_path):
     seen: list[tuple[int, ...]] = []
 
     def own(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
@@ -182,36 +152,29 @@ def test_an_objective_a_dataset(files: dict[str, str], bert: Path, tmp_path: Pat
         )
 
 
-def test_prompts_of_each_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_prompts_of_each_dataset(files, bert, tmp_path):
     settings = {
         "datasets.qa.prompts": {"anchor": "the question "},
         "datasets.nli.prompts": {"anchor": "the claim "},
         "datasets.stsb.prompts": "the text ",
     }
     run = aoe_train.train(three(files), backbone=bert, out=tmp_path / "m", settings=settings, **FAST)
-    assert run.encoder.prompts == {
-        **run.encoder.prompts,
-        "query": "the question ",
-        "query-nli": "the claim ",
-        "stsb": "the text ",
-    }
+    expected = {"query": "the question ", "query-nli": "the claim ", "stsb": "the text "}
+    assert run.encoder.prompts | expected == run.encoder.prompts
     assert run.encoder.settings.default_prompt_name is None
 
 
-def test_a_plan_tells_all(files: dict[str, str], bert: Path) -> None:
-    dev = {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
-    plan = aoe_train.plan(
-        three(files), backbone=bert, dev_data=dev, settings={"mix.order": "round-robin"}, **FAST
-    )
+def test_a_plan_tells_all(files, bert):
+    how = {**FAST, "dev_data": dev_of(files), "settings": {"mix.order": "round-robin"}}
+    plan = aoe_train.plan(three(files), backbone=bert, **how)
     assert plan.record["datasets"]["stsb"]["epoch"]["rows_waiting"] == 90 - 32
     assert plan.record["batches"]["steps"] == 3 * 2
     assert plan.record["dev_sets"] == {"stsb": 30, "nli": 20}
-    table = str(plan.table())
     for words in ("150 of 3 datasets", "nli: objective", "58 wait for a later epoch", "50 (stsb 30, nli 20)"):
-        assert words in table
+        assert words in str(plan.table())
 
 
-def test_labels_and_columns_of_each_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_labels_and_columns_of_each_dataset(files, bert, tmp_path):
     rows = [{"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"} for n in range(20)]
     data = {"stsb": files["stsb"], "faq": rows}
     settings = {
@@ -241,23 +204,16 @@ def test_labels_and_columns_of_each_dataset(files: dict[str, str], bert: Path, t
     ],
     ids=str,
 )
-def test_what_is_refused_in_one_line(
-    files: dict[str, str], bert: Path, settings: dict[str, Any], words: str
-) -> None:
+def test_what_is_refused_in_one_line(files, bert, settings, words):
     with pytest.raises(ConfigError, match=words) as caught:
         aoe_train.plan(three(files), backbone=bert, settings=settings, progress=False)
     assert "\n" not in str(caught.value)
 
 
-def test_dev_sets_that_have_no_dataset(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_dev_sets_that_have_no_dataset(files, bert, tmp_path):
+    given, settings = {"stsb": files["stsb"]}, {"datasets.other.weight": 2}
     with pytest.raises(ConfigError, match=r"datasets\.other\.weight: other is held out; it is for stsb"):
-        aoe_train.plan(
-            {"stsb": files["stsb"]},
-            dev_data={"other": files["stsb-dev"]},
-            backbone=bert,
-            settings={"datasets.other.weight": 2},
-            progress=False,
-        )
+        aoe_train.plan(given, dev_data={"other": files["stsb-dev"]}, backbone=bert, settings=settings)
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
     run = aoe_train.train(files["stsb"], dev_data=dev, backbone=bert, out=tmp_path / "m", **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
@@ -265,7 +221,7 @@ def test_dev_sets_that_have_no_dataset(files: dict[str, str], bert: Path, tmp_pa
     assert "the mean over them chose" in (run.out / "README.md").read_text()
 
 
-def test_validation_splits_are_dev_sets(files: dict[str, str], bert: Path, tmp_path: Path) -> None:
+def test_validation_splits_are_dev_sets(files, bert, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
     for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
@@ -276,12 +232,7 @@ def test_validation_splits_are_dev_sets(files: dict[str, str], bert: Path, tmp_p
     assert [*run.record["datasets"]] == ["nli", "set"]
 
 
-def test_a_loss_that_is_no_number_names_the_dataset(
-    files: dict[str, str], bert: Path, tmp_path: Path
-) -> None:
-    def broken(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
-        del labels
-        return vectors.sum() * float("nan")
-
+def test_a_loss_that_is_no_number_names_the_dataset(files, bert, tmp_path):
+    objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
     with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
-        aoe_train.train(three(files), backbone=bert, out=tmp_path / "m", objective={"qa": broken}, **FAST)
+        aoe_train.train(three(files), backbone=bert, out=tmp_path / "m", objective=objective, **FAST)

@@ -1,8 +1,13 @@
-"""Chunks change memory, not gradients; packed texts are cut where they end."""
+"""Chunks change memory, not gradients; two processes train as one with the doubled batch."""
 
-from __future__ import annotations
+import atexit
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +17,21 @@ from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.plan import saved_bytes
-from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch
+from aoe_train.training.processes import (
+    copy_weights,
+    exit_cleanly,
+    gather_rows,
+    gather_weights,
+    is_main,
+    is_sharded,
+    leave_group,
+    repeated_layers,
+    shard_like,
+    unshard,
+    unsharded_root,
+)
+from tests import forked
+from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, triplet_gradients
 
 
 class Dropped(nn.Module):
@@ -38,33 +57,34 @@ def models(kind: type[nn.Module], chunk: int | None) -> PairModel:
     return PairModel(kind(), AllPairs(), chunk=chunk).double()
 
 
-def test_chunks_leave_the_gradients_as_they_are() -> None:
-    whole = gradients(models(Bag, None))
+def of_three_sizes(chunk: int | None) -> PairModel:
+    torch.manual_seed(0)
+    wanted = ObjectiveSettings(weights=Weights(cosine=1, angle=1), dims=(6, 4, 2))
+    objective = make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))
+    return PairModel(Bag(), objective, chunk=chunk).double()
+
+
+@pytest.mark.parametrize("make", [lambda chunk: models(Bag, chunk), of_three_sizes], ids=["one", "sizes"])
+def test_chunks_leave_the_gradients_as_they_are(make):
+    whole = gradients(make(None))
     for chunk in (1, 5, 16, 99):
-        torch.testing.assert_close(gradients(models(Bag, chunk)), whole)
+        torch.testing.assert_close(gradients(make(chunk)), whole)
 
 
-def test_chunks_leave_the_gradients_of_every_size_as_they_are() -> None:
-    def made(chunk: int | None) -> PairModel:
-        torch.manual_seed(0)
-        wanted = ObjectiveSettings(weights=Weights(cosine=1, angle=1), dims=(6, 4, 2))
-        objective = make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))
-        return PairModel(Bag(), objective, chunk=chunk).double()
-
-    for chunk in (1, 5):
-        torch.testing.assert_close(gradients(made(chunk)), gradients(made(None)))
+def test_chunks_leave_the_gradients_of_earlier_layers_as_they_are():
+    whole = triplet_gradients(deep_model(), 0, 1)
+    for chunk in (1, 7):
+        torch.testing.assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
 
 
-def test_the_backbone_runs_once_for_all_sizes() -> None:
-    runs = []
-    wanted = ObjectiveSettings(weights=Weights(cosine=1), dims=(6, 4, 2))
-    trained = PairModel(Bag(), make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))).double()
+def test_the_backbone_runs_once_for_all_sizes():
+    runs, trained = [], of_three_sizes(None)
     trained.text_model.register_forward_hook(lambda *_: runs.append(1))
     trained(**batch(0, 0, 1))["loss"].backward()
     assert len(runs) == 1
 
 
-def test_a_chunk_is_embedded_again_with_the_same_dropout() -> None:
+def test_a_chunk_is_embedded_again_with_the_same_dropout():
     class ByHand(PairModel):
         def embed(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
             parts = split_texts(input_ids, lengths, pieces, 5)
@@ -79,7 +99,7 @@ def test_a_chunk_is_embedded_again_with_the_same_dropout() -> None:
     pieces=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=9),
     size=st.integers(1, 10),
 )
-def test_split_texts_keeps_every_text_whole(pieces: list[list[int]], size: int) -> None:
+def test_split_texts_keeps_every_text_whole(pieces, size):
     lengths = np.array([length for text in pieces for length in text])
     ids = torch.arange(int(lengths.sum()))
     counts = np.array([len(text) for text in pieces])
@@ -90,19 +110,17 @@ def test_split_texts_keeps_every_text_whole(pieces: list[list[int]], size: int) 
         assert np.array_equal(np.concatenate([part[place] for part in parts]), whole)
 
 
-def test_saved_bytes_counts_what_backward_needs() -> None:
+def test_saved_bytes_counts_what_backward_needs():
     class Square(nn.Module):
-        def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
-            return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
-
         def __init__(self) -> None:
             super().__init__()
             self.weight = nn.Linear(1, 4)
 
+        def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+            return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
+
     class Sum(nn.Module):
-        def forward(
-            self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object
-        ) -> dict[str, Tensor]:
+        def forward(self, vectors: Tensor, *_: object) -> dict[str, Tensor]:
             return {"loss": vectors.sum()}
 
     ids = torch.arange(1000) % WORDS
@@ -114,3 +132,81 @@ def test_saved_bytes_counts_what_backward_needs() -> None:
     assert 8 * 5000 <= kept <= 8 * 5100
     in_chunks = saved_bytes(PairModel(Square(), Sum(), chunk=100).double(), found)
     assert in_chunks < kept
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_two_ranks_are_one_with_the_doubled_batch(tmp_path):
+    environ = {**os.environ, "KEEP": str(tmp_path)}
+    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
+    for number, rank in enumerate(ranks):
+        rank.join(100)
+        assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
+
+
+def test_alone_nothing_changes():
+    values = torch.ones(3, 2)
+    assert gather_rows(values) is values
+    assert is_main()
+    leave_group()
+
+
+LATE = """
+import sys, threading, time
+from pathlib import Path
+import torch.distributed as dist
+from aoe_train.training.processes import exit_cleanly, leave_group
+
+def late():  # as one of gloo's threads
+    ready.set()
+    time.sleep(0.05)
+    Path(sys.argv[1]).write_text("done")
+
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+exit_cleanly()
+exit_cleanly()
+leave_group()
+ready = threading.Event()
+threading.Thread(target=late, daemon=True).start()
+ready.wait()
+"""
+
+
+def test_threads_finish_before_a_process_of_a_group_ends(tmp_path, monkeypatch):
+    subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found")], cwd=ROOT, check=True)
+    assert (tmp_path / "found").exists()
+    registered: list[object] = []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    exit_cleanly()
+    assert registered == []  # alone, nothing waits
+
+
+def stack(*members: nn.Module) -> nn.Module:
+    holder = nn.Module()
+    holder.layers = nn.ModuleList(members)
+    return holder
+
+
+def test_layers_are_the_members_of_the_outermost_lists():
+    experts = stack(nn.Linear(2, 2), nn.Linear(2, 2))
+    inner = stack(experts, nn.ReLU())
+    found = repeated_layers(nn.Sequential(nn.Embedding(3, 2), inner))
+    assert found == [experts, inner.layers[1]]
+    assert repeated_layers(nn.Linear(2, 2)) == []
+    blocks = [nn.ModuleList([nn.ReLU(), nn.Tanh()]), nn.ModuleList([nn.GELU()])]
+    assert repeated_layers(stack(*blocks)) == [*blocks[0], *blocks[1]]
+
+
+def test_a_whole_model_is_left_as_it_is():
+    model = nn.Linear(3, 2)
+    before = model.weight
+    assert not is_sharded(model)
+    with unsharded_root(model):
+        pass
+    unshard(model)
+    assert model.weight is before
+    assert gather_weights({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
+    assert not gather_weights({"weight": before}, main=False)
+    assert copy_weights({"weight": before})["weight"].data_ptr() != before.data_ptr()
+    assert torch.equal(shard_like(torch.ones(2, 3), before), torch.ones(2, 3))

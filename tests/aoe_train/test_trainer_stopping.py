@@ -1,22 +1,16 @@
 """A run that a scheduler asks to end: its checkpoint, and the script of the docs that queues it again."""
 
-from __future__ import annotations
-
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from aoe_train.data.run_data import Sources
@@ -24,19 +18,19 @@ from aoe_train.settings.training import TrainSettings
 from aoe_train.training.callbacks import SCHEDULERS, Stopped, stop_signals
 from aoe_train.training.train import train
 from pairkit.app.settings import load_settings
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import same_weights, write_pairs
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
 
 @pytest.fixture(scope="module")
-def bert(shallow: Path) -> Path:
+def bert(shallow):
     """Of one layer: a run takes as long as there are layers, which are alike."""
     return shallow
 
 
 @pytest.fixture(autouse=True)
-def _nobody_listens_yet(interruptible: None) -> Iterator[None]:
+def _nobody_listens_yet(interruptible):
     """As in a process of its own: coverage listens to SIGTERM, and what others listen to is left to them."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
@@ -54,20 +48,10 @@ class Signals(TrainerCallback):
             os.kill(os.getpid(), self._kind)
 
 
-def write_pairs(path: Path, rows: int) -> Path:
-    words = random.Random(0)
-    lines = ["sentence1\tsentence2\tscore"]
-    for row in range(rows):
-        one, two = (" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(2))
-        lines.append(f"{one}\t{two}\t{row % 6}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 @pytest.fixture(scope="module")
-def fit(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+def fit(bert, tmp_path_factory):
     """Trains six steps; what is told meanwhile."""
-    data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90)
+    data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
     settings = load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, "optim.epochs": 1}
     )
@@ -81,14 +65,7 @@ def fit(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., l
     return fit
 
 
-def same_weights(one: Path, other: Path) -> bool:
-    expected, found = (load_file(folder / "model.safetensors") for folder in (one, other))
-    return all(torch.equal(value, found[name]) for name, value in expected.items())
-
-
-def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(
-    fit: Callable[..., list[str]], tmp_path: Path
-) -> None:
+def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(fit, tmp_path):
     fit(tmp_path / "whole")
     for kind in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
@@ -101,20 +78,20 @@ def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(
         assert signal.getsignal(kind) == before
 
 
-def test_a_second_ctrl_c_ends_at_once(fit: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_at_once(fit, tmp_path):
     with pytest.raises(KeyboardInterrupt) as ended:
         fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
     assert not isinstance(ended.value, Stopped)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_asked_at_the_last_step_it_ends_as_ever(fit: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_asked_at_the_last_step_it_ends_as_ever(fit, tmp_path):
     fit(tmp_path / "m", Signals(signal.SIGTERM, 5))
     assert (tmp_path / "m" / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
 
 
-def test_signals_of_others_are_left_to_them() -> None:
+def test_signals_of_others_are_left_to_them():
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         with stop_signals(*SCHEDULERS) as asked:
@@ -138,7 +115,7 @@ def test_signals_of_others_are_left_to_them() -> None:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> list[str]:
+def job(tmp_path):
     """The script of the docs as it stands there."""
     found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
     (script,) = [block for block in found if "scontrol requeue" in block]
@@ -153,9 +130,7 @@ def stand_in(folder: Path, name: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
-def test_the_script_of_the_docs_hands_the_signal_on(
-    job: list[str], tmp_path: Path, ends_with: int, queued: str
-) -> None:
+def test_the_script_of_the_docs_hands_the_signal_on(job, tmp_path, ends_with, queued):
     """A training that ends on its signal, stopped or finished."""
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
     log.touch()
@@ -172,10 +147,10 @@ def test_the_script_of_the_docs_hands_the_signal_on(
 
 
 @pytest.mark.slow
-def test_all_processes_of_torchrun_stop_at_one_step(bert: Path, tmp_path: Path) -> None:
+def test_all_processes_of_torchrun_stop_at_one_step(bert, tmp_path):
     """By the line of the docs; the signal comes to torchrun alone."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
-    data = write_pairs(tmp_path / "train.tsv", 90)
+    data = write_pairs(tmp_path / "train.tsv", 90, 0)
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",

@@ -1,12 +1,15 @@
 """Small random models with real tokenizers, made on the spot: no weights need be fetched to train them."""
 
-from __future__ import annotations
-
+import json
 import random
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AutoTokenizer,
@@ -17,12 +20,14 @@ from transformers import (
     Gemma3TextModel,
     LlamaConfig,
     LlamaModel,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
     T5Model,
 )
+
+from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from pairkit.app.errors import ConfigError
 
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
@@ -31,6 +36,58 @@ WORDS = [
     *["panics", "when", "opening", "saving", "closing", "duplicate", "of", "not", "and", "or", "with", "on"],
     *["in", "at", "to", "from", "fast", "slow", "old", "new"],
 ]
+
+
+def write_pairs(path: Path, rows: int, seed: int) -> Path:
+    """Graded pairs: the share of words that two texts share."""
+    words = random.Random(seed)
+    lines = ["sentence1\tsentence2\tscore"]
+    for _ in range(rows):
+        one = words.sample(WORDS, words.randint(3, 9))
+        kept = words.sample(one, words.randint(0, len(one)))
+        other = [*kept, *words.sample(WORDS, words.randint(1, 4))]
+        lines.append(f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_triplets(path: Path, rows: int, seed: int) -> Path:
+    """Rows of one to three negatives."""
+    words = random.Random(seed)
+    with path.open("w") as file:
+        for number in range(rows):
+            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
+            row = {"anchor": texts[0], "positive": texts[1]}
+            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def refusal(message: str | None) -> AbstractContextManager[Any]:
+    """Expects an error of this message, or none."""
+    return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
+
+
+def edit(path: Path, **fields: object) -> Path:
+    """Set fields of a JSON file."""
+    whole = json.loads(path.read_text()) if path.is_file() else {}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({**whole, **fields}))
+    return path
+
+
+def only(part: str, **others: Any) -> ObjectiveSettings:
+    """Settings of an objective of one part."""
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def write_texts(path: Path) -> Path:
@@ -83,47 +140,27 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 
 
 def save_bert(
-    folder: Path,
-    *,
-    dim: int = 32,
-    layers: int = 2,
-    dropout: float = 0.1,
-    spread: float = 0.02,
-    seed: int = 0,
+    folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, spread: float = 0.02, seed: int = 0
 ) -> Path:
     """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them.
 
     Weights are as far apart as `spread` says: by BERT's own 0.02 all texts are nearly alike to it.
     """
-    tokenizer = wordpiece()
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        intermediate_size=2 * dim,
-        max_position_embeddings=64,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        initializer_range=spread,
-    )
-    return _save(folder, lambda: BertModel(config, add_pooling_layer=False), tokenizer, seed)
+    more = {
+        "max_position_embeddings": 64,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "initializer_range": spread,
+    }
+    kind = partial(BertModel, add_pooling_layer=False)
+    return _save(folder, kind, BertConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
 
 
 def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-    )
-    torch.manual_seed(seed)
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
+    _save(folder, BertForMaskedLM, BertConfig, tokenizer, seed, **_sizes(16, 1) | more)
 
 
 def save_words(path: Path, *, dim: int = 5) -> Path:
@@ -137,65 +174,46 @@ def save_words(path: Path, *, dim: int = 5) -> Path:
 
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
     """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
-    tokenizer = bytelevel()
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        intermediate_size=2 * dim,
-        max_position_embeddings=128,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    return _save(folder, lambda: LlamaModel(config), tokenizer, seed)
+    more = {"max_position_embeddings": 128, "bos_token_id": 0, "eos_token_id": 1}
+    sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
+    return _save(folder, LlamaModel, LlamaConfig, bytelevel(), seed, **sizes)
 
 
 def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
     """The encoder of a T5, or with `decoder` all of it, with a tokenizer."""
-    tokenizer = wordpiece()
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=dim,
-        d_kv=dim // 4,
-        d_ff=2 * dim,
-        num_layers=layers,
-        num_heads=4,
-        relative_attention_num_buckets=8,
-        relative_attention_max_distance=16,
-        feed_forward_proj="gated-gelu",
-    )
+    sizes = {"d_model": dim, "d_kv": dim // 4, "d_ff": 2 * dim, "num_layers": layers, "num_heads": 4}
+    more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
-    return _save(folder, lambda: kind(config), tokenizer, seed)
+    return _save(folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more)
+
+
+def save_ran(folder: Path) -> Path:
+    """A Recurrent Attention Network with its tokenizer."""
+    from aoe_train.model.ran import RanConfig, RanModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4}
+    return _save(folder, RanModel, RanConfig, wordpiece(), 0, window_size=4, min_window_size=2, **sizes)
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
     """A Gemma 3 that reads in both directions, with a window, as EmbeddingGemma does."""
-    tokenizer = wordpiece()
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=dim,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=dim // 4,
-        intermediate_size=2 * dim,
-        max_position_embeddings=64,
-        sliding_window=4,
-        layer_types=["sliding_attention"] * (layers - 1) + ["full_attention"],
-        use_bidirectional_attention=True,
-        pad_token_id=0,
-    )
-    return _save(folder, lambda: Gemma3TextModel(config), tokenizer, seed)
+    attention = ["sliding_attention"] * (layers - 1) + ["full_attention"]
+    more = {"num_key_value_heads": 2, "head_dim": dim // 4, "max_position_embeddings": 64, "pad_token_id": 0}
+    more |= {"sliding_window": 4, "layer_types": attention, "use_bidirectional_attention": True}
+    return _save(folder, Gemma3TextModel, Gemma3TextConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
+
+
+def _sizes(dim: int, layers: int) -> dict[str, int]:
+    heads = {"num_attention_heads": 4, "intermediate_size": 2 * dim}
+    return {"hidden_size": dim, "num_hidden_layers": layers, **heads}
 
 
 def _save(
-    folder: Path, make: Callable[[], PreTrainedModel], tokenizer: PreTrainedTokenizerFast, seed: int
+    folder: Path, kind: Any, config: Any, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes: Any
 ) -> Path:
     """A model with random weights, and its tokenizer beside it."""
     torch.manual_seed(seed)
-    make().save_pretrained(folder)
+    kind(config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -1,6 +1,4 @@
-"""Run by test_trainer_gather in two processes: DDP and shared-out weights against one process, in float64."""
-
-from __future__ import annotations
+"""Run by test_trainer_pair_model in two processes: DDP and sharded weights against one process (float64)."""
 
 import os
 from pathlib import Path
@@ -43,25 +41,13 @@ class Bag(nn.Module):
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
-        parts = self.embedding(input_ids).split(lengths.tolist())
-        states = torch.stack([part.mean(0) for part in parts])
-        for layer in self.layers:
-            states = torch.tanh(layer(states))
-        return states
-
-
-class Deep(Bag):
-    """One that gives the vectors of an earlier layer too."""
-
     def forward(
         self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray, layers: tuple[int, ...] = ()
     ) -> Tensor:
-        parts = self.embedding(input_ids).split(lengths.tolist())
-        states = [torch.stack([part.mean(0) for part in parts])]
+        states = [torch.stack([part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())])]
         for layer in self.layers:
             states.append(torch.tanh(layer(states[-1])))
-        return torch.stack([*(states[number] for number in layers), states[-1]], dim=1)
+        return torch.stack([*(states[n] for n in layers), states[-1]], dim=1) if layers else states[-1]
 
 
 class AllPairs(nn.Module):
@@ -83,24 +69,29 @@ def model(chunk: int | None) -> PairModel:
     return PairModel(Bag(), AllPairs(), chunk=chunk).double()
 
 
-def batch(step: int, rank: int, world: int) -> dict[str, Any]:
-    """A rank's slice of a step's batch."""
-    random = torch.Generator().manual_seed(step)
-    share = ROWS // world
-    lengths = torch.randint(1, 5, (ROWS, 2), generator=random)
+def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any], range]:
+    """A rank's slice of a batch of texts, and their places in it."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 5, (ROWS, columns), generator=random)
     ids = [torch.randint(WORDS, (int(n),), generator=random) for n in lengths.flatten()]
-    labels = torch.rand(ROWS, generator=random, dtype=torch.float64)
-    mine = range(rank * share * 2, (rank + 1) * share * 2)
-    rows = torch.arange(2 * share).reshape(share, 2)
-    numbers = torch.arange(2 * ROWS)[mine.start : mine.stop]
-    return {
+    share = ROWS // world
+    mine = range(rank * share * columns, (rank + 1) * share * columns)
+    made = {
         "input_ids": torch.cat([ids[i] for i in mine]),
         "lengths": np.array([len(ids[i]) for i in mine]),
         "pieces": np.ones(len(mine), dtype=np.int64),
-        "rows": rows,
-        "texts": numbers,
-        "labels": labels[rank * share : (rank + 1) * share],
+        "rows": torch.arange(columns * share).reshape(share, columns),
+        "texts": torch.tensor(mine),
     }
+    return made, range(rank * share, (rank + 1) * share)
+
+
+def batch(step: int, rank: int, world: int) -> dict[str, Any]:
+    """A rank's slice of a step's batch."""
+    made, rows = texts(step, 2, rank, world)
+    random = torch.Generator().manual_seed(step)
+    labels = torch.rand(ROWS, generator=random, dtype=torch.float64)
+    return made | {"labels": labels[rows.start : rows.stop]}
 
 
 def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
@@ -115,33 +106,15 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
 
 
 def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
-    """Of rows with one to three negatives."""
-    random = torch.Generator().manual_seed(5)
-    lengths = torch.randint(1, 5, (ROWS, 5), generator=random)
-    ids = [torch.randint(WORDS, (int(n),), generator=random) for n in lengths.flatten()]
-    share = ROWS // world
-    mine = range(rank * share * 5, (rank + 1) * share * 5)
-    rows = torch.arange(5 * share).reshape(share, 5)
-    rows[::2, 3:] = ABSENT
-    rows[1::4, 4] = ABSENT
-    loss = wrapped(
-        input_ids=torch.cat([ids[i] for i in mine]),
-        lengths=np.array([len(ids[i]) for i in mine]),
-        pieces=np.ones(len(mine), dtype=np.int64),
-        rows=rows,
-        texts=torch.tensor(mine),
-        **advice(rank, world),
-    )["loss"]
-    loss.backward()
-    return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
-
-
-def advice(rank: int, world: int) -> dict[str, Tensor]:
-    """What a guide and a teacher say of a rank's rows."""
+    """Of rows with one to three negatives, and what a guide and a teacher say of them."""
+    made, rows = texts(5, 5, rank, world)
+    made["rows"][::2, 3:] = ABSENT
+    made["rows"][1::4, 4] = ABSENT
     random = torch.Generator().manual_seed(6)
-    share = ROWS // world
-    whole = {role: torch.rand(ROWS, 5, TAUGHT, generator=random) for role in ("guide", "teacher")}
-    return {role: vectors[rank * share : (rank + 1) * share] for role, vectors in whole.items()}
+    for role in ("guide", "teacher"):
+        made[role] = torch.rand(ROWS, 5, TAUGHT, generator=random)[rows.start : rows.stop]
+    wrapped(**made)["loss"].backward()
+    return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
 
 def triplet_model() -> PairModel:
@@ -152,13 +125,12 @@ def triplet_model() -> PairModel:
     return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", advisers=advisers)).double()
 
 
-def deep_model() -> PairModel:
+def deep_model(chunk: int | None = None) -> PairModel:
     torch.manual_seed(2)
-    wanted = ObjectiveSettings(
-        weights=Weights(cosine=1, contrastive=1), dims=(DIM, 3), layers=(1,), align=0.5
-    )
+    weights = Weights(cosine=1, contrastive=1)
+    wanted = ObjectiveSettings(weights=weights, dims=(DIM, 3), layers=(1,), align=0.5)
     objective = make_objective(wanted, dim=DIM, kind="triplet", layers=(1,))
-    return PairModel(Deep(), objective, layers=(1,)).double()
+    return PairModel(Bag(), objective, layers=(1,), chunk=chunk).double()
 
 
 def flat(weights: dict[str, Tensor]) -> Tensor:

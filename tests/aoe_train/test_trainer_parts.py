@@ -1,0 +1,287 @@
+"""What watches a training: clock, log of the losses, signs of divergence, checkpoints, reports."""
+
+import math
+import sys
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from transformers.integrations.integration_utils import TrackioCallback, WandbCallback
+
+from aoe_train.training.callbacks import Reports, Stopwatch, check_reports, new_name
+from aoe_train.training.checkpoints import (
+    checkpoint_folder,
+    newest_checkpoint,
+    restore_weights,
+    trained_weights,
+    write_extras,
+)
+from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, gradient_problem, spread
+from pairkit.app.errors import ConfigError, DataError
+from tests.aoe_train.conftest import Killed
+
+
+def test_a_clock_counts_running_without_pauses_and_errors(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    watch = Stopwatch(5)
+    with watch.paused():  # outside, it starts nothing
+        now[0] += 10
+    now[0] += 10
+    with watch.running():
+        now[0] += 1
+        with watch.paused():
+            now[0] += 20
+            assert watch.seconds == 6
+        now[0] += 2
+        assert watch.seconds == 8
+
+    with suppress(ValueError), watch.running():
+        now[0] += 3
+        raise ValueError
+    now[0] += 40
+    assert watch.seconds == 11
+
+
+# The log of the losses
+
+
+def parts(loss, ibn=0.0):
+    return {"loss": torch.tensor(loss), "ibn": torch.tensor(ibn)}
+
+
+def test_means_since_the_last_entry_though_a_checkpoint_lies_between():
+    log = LossLog(0.5)
+    log.add(parts(1, 10), [0, 1], 0)
+    kept = LossLog(0.5)
+    kept.restore(log.pending(), torch.device("cpu"))
+    for each in (log, kept):
+        each.add(parts(2, 30), [2, 3], 0)
+        assert each.drain() == {"loss": 1.5, "ibn": 20.0}
+        assert each.pending() == []
+        each.add(parts(5, 7), [4], 1)
+        assert each.drain() == {"loss": 5.0, "ibn": 7.0}
+        assert each.drain() == {}
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("step", "error", "words"),
+    [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower --lr \(now 0.5\)")],
+)
+def test_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
+    log = LossLog(0.5)
+    log.add(parts(1), [0, 1], 0)
+    log.add(parts(loss), [9, 2], step)
+    log.add(parts(loss), [3, 4], step + 1)
+    with pytest.raises(error, match=words) as caught:
+        log.drain()
+    assert f"the loss became {loss} on a batch of rows 2, 9 " in str(caught.value)
+
+
+def test_keeps_no_graph_and_looks_at_the_loss_alone():
+    log, weight = LossLog(0.5), torch.ones((), requires_grad=True)
+    log.add({"loss": weight * 2, "ibn": torch.tensor(math.inf)}, [0], 0)
+    assert not log._batches[0].parts["loss"].requires_grad
+    assert log.drain()["loss"] == 2
+
+
+# Divergence
+
+
+@pytest.mark.parametrize(
+    ("vectors", "expected"),
+    [
+        ([[3, 0], [0, 2]], 1.0),
+        ([[1, 0], [-1, 0]], 2.0),
+        ([[1, 0], [5, 0]], 0.0),
+        ([[1, 0], [0, 1], [-1, 0]], 4 / 3),  # cosines 0, 0, -1
+        ([[1, 0], [0.6, 0.8]], 0.4),
+        *((vectors, math.nan) for vectors in ([[1, 0]], [[1, 0], [math.nan, 0]], [[math.inf, 0], [1, 0]])),
+    ],
+)
+def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
+    assert spread(np.array(vectors, np.float32)) == pytest.approx(expected, abs=1e-7, nan_ok=True)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 9))
+def test_spread_against_all_pairs(seed, texts):
+    vectors = np.random.default_rng(seed).normal(size=(texts, 5))
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    gaps = [1 - units[i] @ units[j] for i in range(texts) for j in range(i)]
+    assert spread(vectors) == pytest.approx(np.mean(gaps))
+
+
+def check_sign(found, sign):
+    assert (found is None) if sign is None else (found is not None and sign in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "sign"),
+    [
+        (0.5, 0.4, None),
+        (0.5, 0.006, None),
+        (0.5, 0.004, "0.996000 on average, and were 0.500000"),
+        (0.05, 0.0011, None),
+        (0.05, 0.0009, "0.999100 on average, and were 0.950000"),
+        (0.003, 0.0009, None),
+        (0.5, 0.0, "cosines of 3 different texts are 1.000000"),
+        (1e-5, 9e-6, None),  # born with cosines near 1, as small random models are
+        (1e-5, 1e-7, "apart no longer"),
+        (0.5, math.nan, "not numbers"),
+        (math.nan, 0.0, None),  # nothing to compare with
+        (0.0, 0.0, None),  # no text was told from another before
+    ],
+)
+def test_texts_must_have_come_together(before, now, sign):
+    check = CollapseCheck(lambda texts: np.eye(len(texts)), ["a", "b", "c", "a"])
+    check.before = before
+    check_sign(check.problem(now), sign)
+
+
+def test_a_few_texts_of_each_collection_are_looked_at():
+    asked = []
+    check = CollapseCheck(
+        lambda texts: asked.extend(texts) or np.eye(len(texts)), [*map(str, range(1000))], ["x", "5", "y"]
+    )
+    assert check.spread() == pytest.approx(1)
+    assert len(asked) == len({*asked}) == 19
+    assert {"0", "x", "y"} <= {*asked}
+
+
+@pytest.mark.parametrize(
+    ("norms", "sign"),
+    [
+        ([], None),
+        ([5.0], None),
+        ([5.0, math.inf], "gradient became inf"),
+        ([math.nan], "gradient became nan"),
+        ([300.0, 200.0, 100.0, 5.0, 4.0, 3.0], None),
+        ([5.0, 4.0, 3.0, 2e4, 3e4, 4e4], "grew from 5 to 4e+04"),
+        ([5.0, 4.0, 3.0, 2e4, 3.0, 4e4], None),  # now and then a batch is far off, and clipped
+        ([0.0, 0.0, 0.0, 50.0, 60.0, 70.0], None),  # batches that rank nothing come first
+        ([5e3, 4e3, 3e3, 2e4, 3e4, 4e4], None),  # a loss of large numbers
+        ([5.0, 2e4, 3e4, 4e4], None),  # too early to say
+    ],
+)
+def test_gradients(norms, sign):
+    check_sign(gradient_problem(norms), sign)
+
+
+def test_the_line_names_step_rate_and_remedy():
+    assert str(Diverged("it broke", step=1200, lr=0.5)) == (
+        "training diverged at step 1,200: it broke; train again with a lower --lr (now 0.5) and --fresh"
+    )
+    assert Diverged("", step=1, lr=1).exit_code == 2
+
+
+# Checkpoints
+
+
+def write(work, step, best=None, average=None):
+    with checkpoint_folder(work, step, main=True) as folder:
+        write_extras(folder, best, average, seconds=1.5 * step)
+    found = newest_checkpoint(work)
+    assert found is not None
+    return found
+
+
+def test_only_the_newest_stays_with_the_weights_that_there_are(tmp_path):
+    assert newest_checkpoint(tmp_path) is None
+    found = write(tmp_path, 90)
+    assert (found.best(), found.average(), found.losses()) == (None, None, [])
+    found = write(tmp_path, 100, {"w": torch.arange(3.0)}, {"w": torch.arange(2.0)})
+    assert [path.name for path in tmp_path.iterdir()] == ["step-100"]
+    assert (found.step, found.seconds()) == (100, 150)
+    assert found.trainer_folder == tmp_path / "step-100" / "checkpoint-100"
+    torch.testing.assert_close(found.best(), {"w": torch.arange(3.0)})
+    torch.testing.assert_close(found.average(), {"w": torch.arange(2.0)})
+
+
+def test_one_that_was_cut_short_does_not_count(tmp_path):
+    write(tmp_path, 9)
+
+    with suppress(Killed), checkpoint_folder(tmp_path, 10, main=True) as folder:
+        (folder / "half").write_text("x")
+        raise Killed
+    (tmp_path / ".step-11.partial").mkdir()  # what SIGKILL leaves
+    assert newest_checkpoint(tmp_path).step == 9
+
+
+def test_weights_that_learn_are_restored_into_the_same_model_only():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    model[0].requires_grad_(requires_grad=False)
+    weights = {name: weight + 1 for name, weight in trained_weights(model).items()}
+    assert list(weights) == ["1.weight", "1.bias"]
+    restore_weights(model, weights, "there")
+    assert torch.equal(model[1].bias, weights["1.bias"])
+    with pytest.raises(DataError, match="there: weights of another model"):
+        restore_weights(nn.Linear(2, 1), trained_weights(nn.Linear(3, 1)), "there")
+
+
+# Reports, against stand-ins for packages that are not installed here
+
+
+def begun(callback, tmp_path):
+    """What a run says of where it reports to, and its arguments."""
+    said, given = [], SimpleNamespace(run_name=None, project="aoe")
+    Reports([callback], given, tmp_path / "m.work").begin("m-1", step=0, say=said.append)
+    (line,) = said
+    return line, given
+
+
+class RefusedError(Exception):
+    """What wandb raises."""
+
+
+def wandb(monkeypatch, init):
+    monkeypatch.delenv("WANDB_DIR", raising=False)
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    monkeypatch.setitem(sys.modules, "wandb.errors", SimpleNamespace(Error=RefusedError))
+    callback = WandbCallback.__new__(WandbCallback)
+    callback._wandb = SimpleNamespace(run=None, init=init)
+    return callback
+
+
+@pytest.mark.parametrize("url", ["https://wandb.test/run", None])
+def test_wandb_has_its_files_beside_the_model_and_an_id(tmp_path, monkeypatch, url):
+    asked = {}
+
+    def init(**options):
+        asked.update(options)
+        callback._wandb.run = SimpleNamespace(url=url, dir="/runs/offline-1/files")
+
+    callback = wandb(monkeypatch, init)
+    line, _ = begun(callback, tmp_path)
+    home = str(tmp_path / "m.runs")
+    assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
+    place = url or "/runs/offline-1, offline; send it by wandb sync /runs/offline-1"
+    assert line == f"wandb: reports to {place}"
+
+
+def test_wandb_that_refuses_is_one_line(tmp_path, monkeypatch):
+    def init(**_):
+        raise RefusedError("api_key not configured\n(no-tty)")
+
+    message = r"^log.report_to 'wandb': api_key .*; run `wandb login`, or set WANDB"
+    with pytest.raises(ConfigError, match=message):
+        begun(wandb(monkeypatch, init), tmp_path)
+
+
+def test_trackio_is_found_again_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "trackio.utils", SimpleNamespace(TRACKIO_DIR=tmp_path / "t"))
+    line, args = begun(TrackioCallback.__new__(TrackioCallback), tmp_path)
+    assert args.run_name == "m-1"
+    assert line == f"trackio: reports to {tmp_path / 't'}; see it by trackio show --project aoe"
+
+
+def test_names(tmp_path):
+    assert new_name(tmp_path / "model.work").startswith("model-2")
+    with pytest.raises(ConfigError, match=r"log.report_to .tensorbord.: .*tensorboard"):
+        check_reports(["tensorbord"])
