@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from gis_builder.api import status as status
     from gis_builder.api import suggest as suggest
     from gis_builder.crawling.plan import Plan as Plan
+    from gis_builder.crawling.status import Crawled as Crawled
+    from gis_builder.crawling.status import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder.crawling.status import Status as Status
-    from gis_builder.results import ArchiveBuilt as ArchiveBuilt
-    from gis_builder.results import Built as Built
-    from gis_builder.results import Crawled as Crawled
-    from gis_builder.results import Detected as Detected
-    from gis_builder.results import Explanation as Explanation
-    from gis_builder.results import IncompleteCrawlError as IncompleteCrawlError
-    from gis_builder.results import Rendered as Rendered
-    from gis_builder.suggestions import Suggested as Suggested
+    from gis_builder.detection.results import Detected as Detected
+    from gis_builder.detection.results import Explanation as Explanation
+    from gis_builder.pairing.results import ArchiveBuilt as ArchiveBuilt
+    from gis_builder.pairing.results import Built as Built
+    from gis_builder.pairing.results import Rendered as Rendered
+    from gis_builder.pairing.suggest import Suggested as Suggested
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

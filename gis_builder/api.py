@@ -18,13 +18,14 @@ from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
 if TYPE_CHECKING:
     from gis_builder.crawling.github import GitHub, Token
     from gis_builder.crawling.plan import Plan
-    from gis_builder.crawling.status import Status
+    from gis_builder.crawling.status import Crawled, Status
+    from gis_builder.detection.results import Detected, Explanation
+    from gis_builder.pairing.results import ArchiveBuilt, Built, Rendered
+    from gis_builder.pairing.suggest import Suggested
     from gis_builder.progress import RunDisplay
-    from gis_builder.results import ArchiveBuilt, Built, Crawled, Detected, Explanation, Rendered
     from gis_builder.settings import BuildSettings
     from gis_builder.settings.strategies import Rank
     from gis_builder.store import Store
-    from gis_builder.suggestions import Suggested
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -182,8 +183,7 @@ def crawl(
         RemoteError: The server failed for all; call it again to continue.
     """
     from gis_builder.crawling import crawl as _crawl
-    from gis_builder.crawling.status import read_status
-    from gis_builder.results import Crawled, IncompleteCrawlError
+    from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
     from gis_builder.store import RepoOutcome
     from gis_builder.store.repos import read_repos
     from gis_builder.store.store import held_store
@@ -248,8 +248,7 @@ def import_tracker(
         DataError: There is no tracker, or a line of it is malformed.
     """
     from gis_builder.crawling import crawl as _crawl
-    from gis_builder.crawling.status import read_status
-    from gis_builder.results import Crawled
+    from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import held_store
     from gis_builder.trackers.tickets import ImportOptions
     from pairkit.app.settings import argument
@@ -306,7 +305,7 @@ def detect(
     """
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
-    from gis_builder.results import Detected
+    from gis_builder.detection.results import Detected
     from gis_builder.store.store import held_store
 
     merged, place = _merged(detect, locals()), _path("work", work)
@@ -335,7 +334,7 @@ def explain(
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
-    from gis_builder.results import Explanation
+    from gis_builder.detection.results import Explanation
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
@@ -490,7 +489,7 @@ def render(
         True
     """
     from gis_builder.pairing.build import render_store
-    from gis_builder.results import Rendered
+    from gis_builder.pairing.results import Rendered
     from gis_builder.store.store import open_store
 
     place, file = _path("work", work), _path("out", out)
@@ -522,10 +521,10 @@ def suggest(
         ConfigError: There is no crawl or no index.
         DataError: No such issue in the crawl, or the index is damaged.
     """
+    from gis_builder.pairing.suggest import suggest_for
     from gis_builder.store.records import IssueRef
     from gis_builder.store.repos import read_repos
     from gis_builder.store.store import open_store
-    from gis_builder.suggestions import suggest_for
     from pairkit.app.settings import argument
 
     (name,) = read_repos([repo])

@@ -24,7 +24,7 @@ def _build(
 
 
 def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
-    from gis_builder.results import IncompleteCrawlError
+    from gis_builder.crawling.status import IncompleteCrawlError
 
     try:
         return crawl(**given)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
+from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable, escape
 
 _FEW = 3  # repositories of one outcome that are named each on a line of its own
@@ -193,3 +196,64 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
         else:
             lines += [f"{row.name}: {words}{why}" for row in alike]
     return lines
+
+
+@dataclass(frozen=True, repr=False)
+class Crawled:
+    """What a crawl, or an import, brought into its working folder.
+
+    Attributes:
+        work: The folder.
+        repositories: What became of each repository that was asked for.
+        status: How far the folder's crawl is, and what it cost in all its runs.
+    """
+
+    work: Path
+    repositories: Sequence[RepoRow]
+    status: Status
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was brought, and its cost, as one object for scripts."""
+        outcomes = Counter(row.outcome.value for row in self.repositories)
+        return {
+            "repositories": len(self.repositories),
+            "outcomes": dict(sorted(outcomes.items())),
+            **self.status.totals({row.name for row in self.repositories}),
+            "warnings": len(self.status.warnings),
+        }
+
+    def notes(self) -> list[str]:
+        """The repositories that were not simply crawled, and what all of it cost; a line each."""
+        spent = self.status.usage
+        cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
+        return [*outcome_lines(self.repositories), cost]
+
+    def tables(self) -> list[ResultTable]:
+        """None: `gis status` shows them."""
+        return []
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """What comes after a crawl."""
+        return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
+
+    def __repr__(self) -> str:
+        return repr(self.status)
+
+    def _repr_html_(self) -> str:
+        return self.status._repr_html_()
+
+
+class IncompleteCrawlError(RemoteError):
+    """Some repositories failed; what was fetched is kept, and the same call continues.
+
+    Attributes:
+        crawled: What became of all of them.
+    """
+
+    def __init__(self, crawled: Crawled) -> None:
+        self.crawled = crawled
+        failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
+        super().__init__(
+            f"{len(failed)} of {len(crawled.repositories)} repositories failed, the first {failed[0].name} "
+            f"({failed[0].detail}); what was fetched is kept: run the same command again to continue"
+        )

@@ -179,11 +179,7 @@ class ClaimTracker:
         return self._named_by[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
-        """Whether "a dup of that" may mean what was named as `ref`: anything but a pull request.
-
-        What turned out to be missing was meant all the same, and so was an issue of another repository: were
-        they passed over, an older reference would be taken for what was meant.
-        """
+        """Whether "a dup of that" may mean `ref`: all but pull requests, even if missing or elsewhere."""
         if ref == self.issue:
             return False
         kind, is_called_pull = self.kind_of(ref), ref in statement.reading.pulls

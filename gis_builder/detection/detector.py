@@ -138,11 +138,7 @@ def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
 
 
 class Detector:
-    """Judges the threads of a store, and knows what detection asks beyond a thread.
-
-    A verdict is kept with a digest of its thread, of the settings and of detection's own code, and with what
-    was known of the issues that detection asked about. While all of that stays, it is not made again.
-    """
+    """Judges a store's threads; a verdict is kept while thread, settings, code and answers are the same."""
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]

@@ -128,10 +128,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
-    """The last record of an import, if it is of a duplicate; a later status or an empty target undoes it.
-
-    The date of the closing does not matter: it may be the day of the import.
-    """
+    """The last record of an import, if it is of a duplicate; it may be later than the closing."""
     mark: ImportedMark | None = None
     for comment in thread.comments:
         if not has_any(comment.body.lower(), _IMPORTED_WORDS):

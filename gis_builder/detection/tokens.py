@@ -186,11 +186,7 @@ _REFERENCE_LIST = code_pattern(
 
 
 def _phrases() -> list[str]:
-    """Every phrase as a branch that ends with an empty named group.
-
-    The group stands last because the regular expression engine skips a branch at once when the branch begins
-    with a letter that isn't there, and can't look past the beginning of a group.
-    """
+    """Every phrase as a branch; its empty group is last, so that the first letter can rule the branch out."""
     spaced = [
         f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
     ]

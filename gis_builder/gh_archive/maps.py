@@ -151,10 +151,7 @@ class Pool:
 
 
 def _first_done(running: set[Future[None]]) -> tuple[set[Future[None]], set[Future[None]]]:
-    """Those that are done, at least one, and the rest.
-
-    Ctrl-C is raised between two looks: within one it could leave a future locked, for which the pool waits.
-    """
+    """At least one that is done, and the rest; Ctrl-C within a wait could leave a future locked."""
     while True:
         with _interrupts_held():
             done, left = wait(running, _LOOK_S, FIRST_COMPLETED)

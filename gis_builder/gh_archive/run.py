@@ -39,8 +39,8 @@ from gis_builder.gh_archive.settle import (
 from gis_builder.gh_archive.write import write_archive
 from gis_builder.pairing.build import check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
+from gis_builder.pairing.results import DROPPED_FILE, ArchiveBuilt
 from gis_builder.progress import RunDisplay
-from gis_builder.results import DROPPED_FILE, ArchiveBuilt
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.store import working_folder
 from pairkit import __version__

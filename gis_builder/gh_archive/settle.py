@@ -254,11 +254,7 @@ def placed(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[P
 
 
 def draw_negatives(judged: Path, placed_in: Path, settings: str) -> Iterator[bytes]:
-    """The negatives of a bucket.
-
-    Each repository draws its share. If it can't, the rest is counted as missing and no other repository draws
-    it: otherwise a few large ones would have the negatives of many small ones.
-    """
+    """The negatives of a bucket; no repository draws what another lacks, or the large would prevail."""
     given, chosen = unpack(placed_in, Placed), ArchiveSettings.model_validate_json(settings)
     split_of = {ref: split for ref, split, _ in given.issues if split}
     group = {ref: first for ref, _, first in given.issues}

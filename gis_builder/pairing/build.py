@@ -15,16 +15,16 @@ import polars as pl
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
-from gis_builder.crawling.status import read_status
+from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
 from gis_builder.detection.tokens import find_references
 from gis_builder.pairing.dataset import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
+from gis_builder.pairing.results import DROPPED_FILE, Built
 from gis_builder.pairing.split import split_issues, tie_similar
 from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
-from gis_builder.results import DROPPED_FILE, Built, Crawled, IncompleteCrawlError
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
 from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
@@ -222,11 +222,7 @@ def pair(
 
 
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
-    """Refuse an output folder that holds what a build must not replace.
-
-    A dataset of the same repositories and settings is not refused: it is what a build leaves that was killed
-    in its last moments, or that is run once more, and what replaces it is the same or newer.
-    """
+    """Refuse an output folder that holds anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
     if run is None:
         return

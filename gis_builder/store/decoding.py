@@ -54,11 +54,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """The value of a JSON text.
-
-    Half a surrogate pair, which no UTF-8 file can hold, becomes a question mark. A part that was left raw is
-    of a body from which they are gone.
-    """
+    """The value of a JSON text; half a surrogate pair, which UTF-8 can't hold, becomes a question mark."""
     try:
         return decoder.decode(body if isinstance(body, msgspec.Raw) else whole_characters(body))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

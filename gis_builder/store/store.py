@@ -327,9 +327,5 @@ def open_store(work: Path) -> Store:
 
 
 def site_at(host: str) -> str:
-    """The root of the pages that people see of a server's issues, without a slash at its end.
-
-    `api.HOST` serves the API of `HOST` (github.com, and companies at ghe.com); any other server has its pages
-    beside its API. A test server on this machine stands for github.com.
-    """
+    """The root of a server's pages; `api.HOST` serves `HOST`, and a test server stands for github.com."""
     return GITHUB if is_loopback(host) else f"https://{host.removeprefix('api.')}"

@@ -204,10 +204,7 @@ class SavedDump(Dump):
 
 
 def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = None) -> list[Dump]:
-    """The folders at and below `root` that hold a tracker, in order of path; else what other tools saved.
-
-    `repo` is the repository of what names none.
-    """
+    """The folders with a tracker, else what other tools saved; `repo` is for what names none."""
     broken = broken or BrokenRows()
     if root.is_file():
         return [SavedDump(root, fallback=repo, broken=broken)]

@@ -49,10 +49,7 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
-    """The REST objects in a file, each with the number of the value that it came in, from 1, and its kind.
-
-    `repo` is the repository of those that name none. What has no known layout goes to `broken`.
-    """
+    """Row, kind and REST object of all in a file; what has no known layout goes to `broken`."""
     for row, value in values(path):
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:

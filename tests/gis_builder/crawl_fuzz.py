@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 from gis_builder.crawling import crawl as use_case
 from gis_builder.crawling.github import CrawlSettings, GitHub, Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
-from gis_builder.crawling.status import read_status
-from gis_builder.results import Crawled, IncompleteCrawlError
+from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, Store
 from pairkit.app.errors import PairkitError

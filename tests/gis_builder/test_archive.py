@@ -343,10 +343,13 @@ def test_a_killed_worker_ends_the_run_and_not_what_is_done(tmp_path: Path) -> No
     assert all(task.out.read_bytes() == b"done" for task in tasks)
 
 
-def test_killed_and_run_again_it_has_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
-    """The driver is killed during two of its stages, with its workers; no process is left."""
+@pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
+def test_killed_and_run_again_it_has_the_same_bytes(
+    built: Any, source: Path, tmp_path: Path, places: tuple[str, ...]
+) -> None:
+    """The driver is killed during its stages, with its workers; no process is left."""
     out = tmp_path / "gis"
-    for place in ("hours", "judged"):
+    for place in places:
         driver = subprocess.Popen(
             command(source, out, "--workers", "2"), env={**os.environ, "RUN_OF": str(out)}
         )

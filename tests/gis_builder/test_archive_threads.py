@@ -20,6 +20,8 @@ from gis_builder.gh_archive.write import by_month, with_coverage
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind
 from pairkit.app.errors import ConfigError, DataError
 
+from .detect_threads import thread
+
 
 def place(minute: int, event_id: int | None = None) -> r.Place:
     return r.Place(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
@@ -30,19 +32,9 @@ def at(minute: int) -> str:
 
 
 def issue(number: int, minute: int, **more: Any) -> Issue:
-    given: dict[str, Any] = {
-        "title": "t",
-        "body": "",
-        "state": "open",
-        "state_reason": None,
-        "author": "ann",
-        "author_association": "NONE",
-        "created_at": at(0),
-        "closed_at": None,
-        "closed_by": None,
-        **more,
-    }
-    return Issue("acme/rocket", number, updated_at=at(minute), **given)
+    still_open = {"state": "open", "state_reason": None, "closed_at": None, "closed_by": None}
+    given = {"title": "t", "body": "", "created_at": at(0), "updated_at": at(minute), **still_open, **more}
+    return thread(repo="acme/rocket", number=number, **given).issue
 
 
 def shown(number: int, minute: int, association: str | None = "NONE", **more: Any) -> r.Row:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +23,15 @@ REPO = "quarryhq/quarry"
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("face") / "gis.work"
-    gis_builder.import_tracker(SAMPLE, folder, progress=False)
-    gis_builder.detect(folder, progress=False)
-    return folder
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_TOKEN", raising=False)
+        return gis_builder.demo(tmp_path_factory.mktemp("face") / "demo", progress=False)
+
+
+@pytest.fixture(scope="module")
+def work(demo: Any) -> Path:
+    return demo.work
 
 
 def test_every_flag_sets_what_is_there() -> None:
@@ -106,13 +110,6 @@ def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path)
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 
-def test_an_explanation_says_what_it_found(work: Path) -> None:
-    found = gis_builder.explain(work, f"{REPO}#58")
-    assert (found.outcome, found.targets) == ("duplicate", (f"{REPO}#41",))
-    assert repr(found) == found.text
-    assert found.reason in found.text
-
-
 def test_detection_is_a_table(work: Path) -> None:
     found = gis_builder.detect(work, progress=False)
     assert found.judged_anew == 0
@@ -161,11 +158,8 @@ def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
         gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 
-def test_a_demo_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    built = gis_builder.demo(tmp_path / "demo", progress=False)
-    assert built.positives >= 115
-    shutil.rmtree(built.work)
+def test_a_demo_needs_no_token(demo: Any) -> None:
+    assert demo.positives >= 115
 
 
 def test_details_tell_each_request_and_each_verdict_but_no_token(

@@ -72,9 +72,9 @@ def check(server: Server, tmp_path: Path, strategy: str, kills: int) -> None:
     assert run(server, path, strategy, None) == expected
 
 
-@pytest.mark.parametrize("strategy", ["search", "sweep"])
-def test_killed_a_few_times(server: Server, tmp_path: Path, strategy: str) -> None:
-    check(server, tmp_path, strategy, kills=1)
+def test_a_sweep_that_was_killed(server: Server, tmp_path: Path) -> None:
+    """A search is killed in `tests/contract/test_gis_kill.py`."""
+    check(server, tmp_path, "sweep", kills=1)
 
 
 @pytest.mark.slow

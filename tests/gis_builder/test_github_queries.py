@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from graphql import GraphQLSchema, parse, validate
+from graphql import GraphQLSchema, build_schema, parse, validate
+from graphql.utilities import find_breaking_changes
 
 from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Search, Server
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import TopUp
 from gis_builder.store.records import IssueRef
+from tests.support.github.graphql_api import SCHEMA_TEXT
 from tests.support.github.graphql_api import build_schema as build_own
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
@@ -38,12 +40,15 @@ def every_query(server: Server) -> list[GraphQuery[Any]]:
 NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
 
 
-# The test server's schema is written by hand; test_server_schema.py compares it with the published one.
 @pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
 def test_queries_fit_the_test_server(server: Server) -> None:
     own = build_own(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
+
+
+def test_what_is_asked_of_the_test_server_can_be_asked_of_github(official: GraphQLSchema) -> None:
+    assert find_breaking_changes(build_schema(SCHEMA_TEXT), official) == []
 
 
 def test_queries_fit_github(official: GraphQLSchema) -> None:

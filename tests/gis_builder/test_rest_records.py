@@ -1,4 +1,4 @@
-from gis_builder.store.records import Event, Issue, IssueRef
+from gis_builder.store.records import Event, IssueRef
 from gis_builder.trackers.rest_records import (
     event_record,
     issue_record,
@@ -18,24 +18,6 @@ ISSUE = {
     "updated_at": "2020-01-03T00:00:00Z",
     "closed_at": "2020-01-02T00:00:00Z",
 }
-
-
-def test_issue_of_a_deleted_account_with_null_body() -> None:
-    assert issue_record("a/b", ISSUE) == Issue(
-        repo="a/b",
-        number=7,
-        title="Crash",
-        body="",
-        state="closed",
-        state_reason="completed",
-        author=None,
-        author_association="NONE",
-        created_at="2020-01-01T00:00:00Z",
-        updated_at="2020-01-03T00:00:00Z",
-        closed_at="2020-01-02T00:00:00Z",
-        closed_by=None,
-        labels=("a", "b"),
-    )
 
 
 def test_events() -> None:

@@ -8,9 +8,8 @@ import time
 import pytest
 
 from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
-from gis_builder.crawling.status import read_status
+from gis_builder.crawling.status import Crawled, read_status
 from gis_builder.progress import SILENT, RunDisplay
-from gis_builder.results import Crawled
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.progress import Progress
 from tests.support.github import Server

@@ -27,25 +27,13 @@ from gis_builder.store import (
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from pairkit.app.errors import ConfigError, DataError
 
+from .detect_threads import thread
+
 REPO = "acme/rocket"
 
 
 def an_issue(number: int, **changes: object) -> Issue:
-    issue = Issue(
-        repo=REPO,
-        number=number,
-        title=f"title {number}",
-        body="body",
-        state="closed",
-        state_reason="completed",
-        author="ann",
-        author_association="NONE",
-        created_at="2020-01-01T00:00:00Z",
-        updated_at="2020-01-02T00:00:00Z",
-        closed_at="2020-01-02T00:00:00Z",
-        closed_by="bob",
-    )
-    return replace(issue, **changes)
+    return thread(**{"repo": REPO, "number": number, "title": f"title {number}", **changes}).issue
 
 
 def a_comment(identity: int, body: str = "hello") -> Comment:
@@ -54,12 +42,6 @@ def a_comment(identity: int, body: str = "hello") -> Comment:
 
 def an_event(kind: str, second: int = 0) -> Event:
     return Event(kind, "bob", f"2020-01-01T00:00:{second:02}Z")
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def test_a_thread_comes_back_as_it_went_in(store: Store) -> None:

@@ -121,14 +121,10 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
     assert [table[place] for place in range(len(table))] == expected
     assert list(table.at(np.arange(len(table)))) == expected
     assert table.places(refs).tolist() == [expected.index(ref) for ref in refs]
+    assert table.repos == sorted({ref.repo for ref in refs})
+    assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [r.repo for r in expected]
     for repo in {"a/b", "z/z", "none/here"}:
         assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
-
-
-def test_repositories_are_told_by_their_rank() -> None:
-    table = RefTable([IssueRef("b/b", 1), IssueRef("a/a", 3), IssueRef("b/b", 2)])
-    assert table.repos == ["a/a", "b/b"]
-    assert table.repo_at(np.arange(3)).tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(

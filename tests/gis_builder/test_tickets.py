@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -240,12 +240,6 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "tickets"
     folder.mkdir()
     return folder
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
 
 
 def ignore(words: str) -> None:

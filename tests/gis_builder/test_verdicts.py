@@ -68,11 +68,6 @@ def test_verdicts_survive_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_absent_verdicts(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="run `gis detect` first"):
-        read_duplicates(tmp_path / "none.parquet")
-
-
 def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
     sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is VerdictOutcome.DUPLICATE}
     strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
@@ -152,10 +147,6 @@ def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
 def test_only_issues_can_be_explained(store: Store, name: str) -> None:
     with pytest.raises(ConfigError, match=r"^issue = "):
         explain_thread(store, name, DetectSettings())
-
-
-def test_an_imported_tracker_says_where_it_is_from(store: Store) -> None:
-    assert store.crawl_record() == {"strategy": "dump"}
 
 
 def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) -> None:

@@ -3,13 +3,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
 import requests
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llm_labeler.records import VOTES
 from llm_labeler.runs.prompts import load_template
@@ -27,10 +24,6 @@ def body(prompt: str = PROMPT, **fields: Any) -> dict[str, Any]:
 def post(server: Server, asked: Any = None, **headers: str) -> requests.Response:
     value = body() if asked is None else asked
     return requests.post(f"{server.base_url}/chat/completions", json=value, headers=headers, timeout=60)
-
-
-def content(response: requests.Response) -> str:
-    return str(response.json()["choices"][0]["message"]["content"])
 
 
 def messages(system: str, user: str) -> list[dict[str, Any]]:
@@ -67,36 +60,6 @@ def test_a_judge_knows_its_own_kind() -> None:
     words = {"type": "string", "enum": list(VOTES)}
     schema = {"type": "object", "properties": dict.fromkeys(sentences, words)}
     assert json.loads(answer("m", asked, schema)) == {"1": "same", "2": "opposite", "3": "same"}
-
-
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_any_chat_gets_an_answer(system: str, user: str) -> None:
-    assert isinstance(answer("m", messages(system, user)), str)
-
-
-def test_usage_and_the_limit_of_tokens() -> None:
-    with serve() as server:
-        whole = post(server).json()
-        assert whole["usage"]["prompt_tokens"] == -(-len(PROMPT) // 4)
-        cut = post(server, body(max_tokens=5)).json()
-        assert cut["choices"][0]["finish_reason"] == "length"
-        assert cut["usage"]["completion_tokens"] == 5
-        assert content(post(server)).startswith(cut["choices"][0]["message"]["content"])
-    with serve(Options(usage=False)) as server:
-        assert "usage" not in post(server).json()
-
-
-def test_it_keeps_connections_and_counts() -> None:
-    with serve(Options(latency_s=0.05)) as server:
-        with requests.Session() as session:
-            started = time.monotonic()
-            for _ in range(3):
-                session.post(f"{server.base_url}/chat/completions", json=body(), timeout=60)
-            assert time.monotonic() - started >= 0.15
-        post(server, body("another"))
-        stats = requests.get(f"{server.url}/stats", timeout=60).json()
-        assert stats == server.stats.summary()
-        assert (stats["requests"], stats["questions"], stats["asked_again"]) == (4, 2, 2)
 
 
 def test_a_key_a_model_and_a_path() -> None:
@@ -158,16 +121,6 @@ def test_faults_of_the_connection(kind: Any) -> None:
         with pytest.raises(requests.RequestException):
             requests.post(f"{server.base_url}/chat/completions", json=body(), timeout=0.2)
         assert post(server).ok
-
-
-def test_a_port_that_is_taken_and_closing_twice() -> None:
-    with serve() as server:
-        with pytest.raises(OSError, match="in use"):
-            serve(port=int(server.url.rpartition(":")[2]))
-        server.close()
-        server.close()
-    with pytest.raises(requests.ConnectionError):
-        post(server)
 
 
 def test_as_a_process() -> None:

@@ -157,11 +157,7 @@ class BatchSize:
 def ask_sized(
     client: Client, size: BatchSize, build: Callable[[int], GraphQuery[T]], attempts: int
 ) -> tuple[HttpReply[T], int]:
-    """Ask for `size.now` things, or fewer until the server manages.
-
-    Returns the reply and how many things were asked for. A reply that was cut for its weight is returned only
-    at size 1, where less can't be asked for.
-    """
+    """Ask for `size.now` things, or fewer until the server manages; a reply cut at size 1 is returned."""
     failures = 0
     while True:
         asked = size.now

@@ -149,10 +149,7 @@ def next_top_up(
     connection: NodeConnection[CommentNode] | NodeConnection[EventNode] | NodeConnection[LabelNode],
     have: int,
 ) -> TopUp | None:
-    """What to ask for next of a nested connection; None where all of it came.
-
-    Both signs are looked at, since a server under load may cut a connection short and show it in one only.
-    """
+    """The rest of a nested connection, or None; under load, a server shows a cut in one of two signs only."""
     came = len(connection.items)
     is_short = connection.page_info.has_previous_page or have + came < connection.total_count
     # Nothing new can come of asking the same again, once something is stored.

@@ -33,12 +33,7 @@ _HOW = (
 
 
 class Token(AuthBase):
-    """A secret that signs requests and never prints itself.
-
-    It is handed to `requests` as an authentication object, so that neither a `.netrc` file nor a session's
-    headers take part, and it signs for one origin only: what goes elsewhere goes unsigned. Its `name` tells a
-    person which of several it is.
-    """
+    """A secret that never prints itself and, as authentication of `requests`, signs for one origin only."""
 
     __slots__ = ("_address", "_last", "_secret", "name")
 

@@ -1,6 +1,59 @@
-"""Credentials and e-mail addresses in texts: what they look like, and how they are taken out."""
+"""Credentials and e-mail addresses in texts, which public issues do contain, and how they are taken out."""
 
-from gis_builder.pairing.secrets.scrub import EMAIL, SECRET, scrub_secrets
-from gis_builder.pairing.secrets.values import KINDS
+from __future__ import annotations
 
-__all__ = ["EMAIL", "KINDS", "SECRET", "scrub_secrets"]
+import re
+
+from gis_builder.pairing.secrets.issued import ISSUED
+from gis_builder.pairing.secrets.named import COMMANDS, HEADERS, KEYS, PASSWORDS
+from gis_builder.pairing.secrets.values import KINDS as KINDS
+from gis_builder.pairing.secrets.values import Shape
+
+SECRET = "[secret]"  # noqa: S105 - the word that stands where a secret stood
+EMAIL = "[email]"
+
+_EMAIL = Shape(
+    "email",
+    ("@",),
+    re.compile(
+        r"(?<![A-Za-z0-9._%+/@-])(?!git@)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
+        r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,6}"
+        r"(?:com|org|net|edu|gov|mil|info|io|dev|app|name|biz|xyz|tech|cloud|email|local|museum|int|pro"
+        r"|online|store|site|jobs|team|group|world|agency|network|systems|software|solutions|digital|[a-z]{2})"
+        r"(?![A-Za-z0-9_(@-]|\.[A-Za-z]|:[0-9])",
+        re.IGNORECASE,
+    ),
+)
+# What bears its issuer's mark goes first, so that it is counted as what it is.
+SHAPES = (*ISSUED, *HEADERS, *PASSWORDS, *COMMANDS, *KEYS, _EMAIL)
+_GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
+
+
+def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
+    """The text with credentials as `[secret]` and e-mail addresses as `[email]`, and counts by kind."""
+    counts: dict[str, int] = {}
+    lower = text.lower()
+    there = {gate for gate in _GATES if gate in lower}
+    for shape in SHAPES:
+        if not there.isdisjoint(shape.gates):
+            text, count = _replace(shape, text)
+            if count:
+                counts[shape.kind] = counts.get(shape.kind, 0) + count
+    return text, counts
+
+
+def _replace(shape: Shape, text: str) -> tuple[str, int]:
+    put = EMAIL if shape.kind == "email" else SECRET
+    group = "value" if "value" in shape.pattern.groupindex else 0
+    count = 0
+
+    def replacement(match: re.Match[str]) -> str:
+        nonlocal count
+        value, whole = match[group], match[0]
+        if shape.accepts is not None and not shape.accepts(value):
+            return whole
+        count += 1
+        start = match.start(group) - match.start()
+        return whole[:start] + put + whole[start + len(value) :]
+
+    return shape.pattern.sub(replacement, text), count

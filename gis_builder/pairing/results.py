@@ -1,25 +1,19 @@
-"""Results of the public functions, which know how they are shown."""
+"""The finished dataset and the table of texts, as the public functions return and print them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gis_builder.crawling.status import Status, outcome_lines
-from gis_builder.detection.detector import read_verdicts
-from gis_builder.store import RepoOutcome, RepoRow, Usage
-from gis_builder.store.records import VerdictOutcome
-from pairkit.app.errors import RemoteError
+from gis_builder.crawling.status import outcome_lines
+from gis_builder.store import RepoRow, Usage
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.system.machine import peak_rss_mb
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from pairkit import AuditReport, PairDataset
 
 DROPPED_FILE = "dropped.parquet"  # of a working folder
@@ -169,109 +163,6 @@ class ArchiveBuilt(_Dataset):
 
 
 @dataclass(frozen=True, repr=False)
-class Crawled:
-    """What a crawl, or an import, brought into its working folder.
-
-    Attributes:
-        work: The folder.
-        repositories: What became of each repository that was asked for.
-        status: How far the folder's crawl is, and what it cost in all its runs.
-    """
-
-    work: Path
-    repositories: Sequence[RepoRow]
-    status: Status
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was brought, and its cost, as one object for scripts."""
-        outcomes = Counter(row.outcome.value for row in self.repositories)
-        return {
-            "repositories": len(self.repositories),
-            "outcomes": dict(sorted(outcomes.items())),
-            **self.status.totals({row.name for row in self.repositories}),
-            "warnings": len(self.status.warnings),
-        }
-
-    def notes(self) -> list[str]:
-        """The repositories that were not simply crawled, and what all of it cost; a line each."""
-        spent = self.status.usage
-        cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
-        return [*outcome_lines(self.repositories), cost]
-
-    def tables(self) -> list[ResultTable]:
-        """None: `gis status` shows them."""
-        return []
-
-    def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What comes after a crawl."""
-        return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
-
-    def __repr__(self) -> str:
-        return repr(self.status)
-
-    def _repr_html_(self) -> str:
-        return self.status._repr_html_()
-
-
-class IncompleteCrawlError(RemoteError):
-    """Some repositories failed; what was fetched is kept, and the same call continues.
-
-    Attributes:
-        crawled: What became of all of them.
-    """
-
-    def __init__(self, crawled: Crawled) -> None:
-        self.crawled = crawled
-        failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
-        super().__init__(
-            f"{len(failed)} of {len(crawled.repositories)} repositories failed, the first {failed[0].name} "
-            f"({failed[0].detail}); what was fetched is kept: run the same command again to continue"
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class Detected(Printed):
-    """The verdicts of a working folder.
-
-    Attributes:
-        out: Their file.
-        counts: How many issues got each verdict for each reason.
-        judged_anew: How many threads were judged now; of the others the verdicts were kept.
-    """
-
-    out: Path
-    counts: Mapping[str, Mapping[str, int]]
-    judged_anew: int
-
-    @property
-    def duplicates(self) -> int:
-        """How many issues were closed as duplicates."""
-        return sum(self.counts.get(VerdictOutcome.DUPLICATE.value, {}).values())
-
-    @property
-    def verdicts(self) -> pl.DataFrame:
-        """A row for each issue: verdict, targets, confidence, reason, evidence."""
-        return read_verdicts(self.out)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts as one object for scripts."""
-        return {"out": str(self.out), **self.counts}
-
-    def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What comes after detection."""
-        pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
-        return [("make a dataset from them", pair)]
-
-    def table(self) -> ResultTable:
-        """How many issues got each verdict, by reason."""
-        counts = ResultTable("verdict", "reason", "issues", left=("reason",))
-        for outcome, reasons in self.counts.items():
-            for place, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
-                counts.add_row("" if place else outcome, reason, count)
-        return counts
-
-
-@dataclass(frozen=True, repr=False)
 class Rendered(Printed):
     """All issues of a crawl as a table of texts.
 
@@ -293,30 +184,6 @@ class Rendered(Printed):
         for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             counts.add_row(name, count)
         return counts
-
-
-@dataclass(frozen=True, repr=False)
-class Explanation:
-    """Why an issue is, or is not, a duplicate.
-
-    Attributes:
-        issue: `owner/name#number`.
-        outcome: `duplicate`, `not` or `uncertain`.
-        targets: The issues that it is a duplicate of, or likely is.
-        confidence: The detector's, in [0, 1]: a rank, not a probability.
-        reason: A short code, as it is counted in statistics.json.
-        text: The evidence in order of time, what each piece counts for, and the verdict, in words.
-    """
-
-    issue: str
-    outcome: str
-    targets: tuple[str, ...]
-    confidence: float
-    reason: str
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
