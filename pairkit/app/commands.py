@@ -88,6 +88,9 @@ def application(name: str, purpose: str) -> Typer:
     return app
 
 
+_FEW = 3  # examples in `--help`; `--help-all` has every one
+
+
 def examples(*lines: str) -> str:
     """The end of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
@@ -209,7 +212,7 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
 
 
 class _Command(TyperCommand):
-    """A command whose `--help` shows main flags only, with the defaults of settings."""
+    """A command whose `--help` shows main flags and few examples, with the defaults of settings."""
 
     parameters: dict[str, Parameter]
     model: str
@@ -220,7 +223,11 @@ class _Command(TyperCommand):
         for option in self._options():
             one = self.parameters.get(option.name or "")
             option.hidden = not (one is None or one.flag.main or one.is_required or ctx.meta.get("all"))
+        every = self.epilog or ""
+        if not ctx.meta.get("all"):
+            self.epilog = "\n\n".join(every.split("\n\n")[: 1 + _FEW])
         super().format_help(ctx, formatter)
+        self.epilog = every
 
     def add_defaults(self) -> None:
         """Add the defaults of settings to the help of their flags."""

@@ -108,7 +108,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     def twice(function: Any, given: Any, *, times: Annotated[int, Flag(help="How often.")] = 2) -> Any:
         return None if times == 0 else function(**given | {"source": given["source"] * times})
 
-    add_command(app, bake, "kitchen bake dough", settings=f"{__name__}:Model")
+    lines = ("kitchen bake dough", "kitchen bake a", "kitchen bake b", "kitchen bake rarely")
+    add_command(app, bake, *lines, settings=f"{__name__}:Model")
     add_command(app, toast, name="twice", run=twice, json=False)
     return lambda *words: CliRunner().invoke(app, words)
 
@@ -130,11 +131,12 @@ def test_defaults_are_those_of_python(run: Any) -> None:
     assert found.stderr.splitlines()[0] == "a note"
 
 
-def test_help_has_the_main_flags_and_help_all_the_rest(run: Any) -> None:
+def test_help_has_the_main_flags_and_three_examples_and_help_all_the_rest(run: Any) -> None:
     short, whole = run("bake", "--help").stdout, run("bake", "--help-all").stdout
     assert "Bake a dough." in short
     assert "It takes a while." in short
-    assert "kitchen bake dough" in short
+    assert ("kitchen bake b" in short, "kitchen bake rarely" in short) == (True, False)
+    assert "kitchen bake rarely" in whole
     sizes = "Sizes of the loaves; some are small. [default: 1,2]"
     for words in ("DOUGH", "The dough.", "Where the bread goes.", sizes):
         assert words in short
