@@ -16,7 +16,8 @@ RUN = (
         _DOCS / "howto" / "extend.md",
         _DOCS / "howto" / "python.md",
         _DOCS / "howto" / "mixtures.md",
-        _DOCS / "howto" / "tune.md",
+        _DOCS / "howto" / "objectives.md",
+        _DOCS / "howto" / "similarity.md",
     ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
 )
@@ -54,3 +55,17 @@ def blocks_of(page: Path) -> Iterator[Block]:
 def to_run(page: Path, language: str) -> list[Block]:
     """The blocks of a page that run one after another, in one of its languages."""
     return [block for block in blocks_of(page) if block.language == language and block.not_run is None]
+
+
+def shown(page: Path, language: str) -> list[str]:
+    """The lines of output that a page shows of the blocks in one language; of both, the shell prints them."""
+    lines: list[str] = []
+    ran: set[str] = set()
+    for block in blocks_of(page):
+        if block.language == "text":
+            if language == ("sh" if "sh" in ran else "python"):
+                lines += [" ".join(line.split()) for line in block.text.splitlines()]
+            ran.clear()
+        elif block.not_run is None:
+            ran.add(block.language)
+    return lines

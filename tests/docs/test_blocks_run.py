@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.docs.blocks import ROOT, RUN, blocks_of, to_run
+from tests.docs.blocks import ROOT, RUN, blocks_of, shown, to_run
 from tests.forked import free_port
 from tests.test_documentation import lay_out
 
@@ -56,17 +58,28 @@ def test_a_page_does_as_it_says(page: Path, language: str, home: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
     text = text.replace("8000", str(free_port()))
     if language == "python":
-        exec(text, {"__name__": "__main__"})
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(text, {"__name__": "__main__"})
+        output = printed.getvalue()
     else:
-        shown = [line for block in to_run(page, "text") for line in block.text.splitlines()]
-        lines = {" ".join(line.split()) for line in in_shell(text, home.parent / "bin").splitlines()}
-        assert [line for line in shown if " ".join(line.split()) not in lines] == []
+        output = in_shell(text, home.parent / "bin")
+    lines = {" ".join(line.split()) for line in output.splitlines()}
+    assert [line for line in shown(page, language) if line not in lines] == []
+
+
+def test_every_output_shown_is_checked() -> None:
+    for page in RUN:
+        written = [line for block in to_run(page, "text") for line in block.text.splitlines()]
+        languages = [language for language in ("sh", "python") if to_run(page, language)]
+        assert sum(len(shown(page, language)) for language in languages) == len(written), page
 
 
 def with_a_tiny_model(page: str, home: Path, changes: dict[str, str], times: int = 1) -> dict[str, Any]:
     """What the Python of a page defines, with a model and pairs that take no time."""
     tiny = home.with_name("tiny")
     lay_out(tiny, "aoe_train")
+    (tiny / "data").symlink_to(ROOT / "data")
     os.chdir(tiny)  # the fixture changes back
     text = "".join(block.text for block in to_run(ROOT / "docs" / page, "python"))
     for there, here in {'"minilm"': '"./model"', **changes}.items():
@@ -95,7 +108,7 @@ def test_tuning_does_as_it_says_with_a_tiny_model(home: Path) -> None:
         "1e-5, 2e-4": "1e-5, 9e3",
         "n_trials=3": "n_trials=2",
     }
-    study = with_a_tiny_model("howto/tune.md", home, changes, times=2)["study"]
+    study = with_a_tiny_model("howto/objectives.md", home, changes, times=2)["study"]
     assert len(study.trials) == 4
     assert study.trials[0].params == {"lr": 5e-5, "epochs": 3}
     assert study.best_value == study.trials[study.best_trial.number].value
