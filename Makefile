@@ -59,9 +59,10 @@ slow: $(VENV)/.dev
 search: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=search $(BIN)/python $(PYTEST)
 
-# The site, into site/: strict (which needs the warnings that --quiet drops), and without network.
+# The site, into site/: a broken link is an error. Without network.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	$(BIN)/python docs/scripts/pages.py
+	$(BIN)/python -m zensical build --strict --clean
 
 # What the documents take from the code: the pages of commands and settings, and marked parts of others.
 reference: $(VENV)/.docs
@@ -72,7 +73,7 @@ notebooks: $(VENV)/.docs
 	$(BIN)/python docs/scripts/notebooks.py
 
 clean:
-	rm -rf site $(VENV) $(LOWEST) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site build .cache $(VENV) $(LOWEST) $(DEMO) domain .coverage* .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

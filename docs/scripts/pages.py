@@ -1,22 +1,22 @@
-"""A hook of mkdocs: what only the site has, and what reads otherwise there than in the repository.
+"""The pages of the site, staged in `build/pages` for the generator: `make docs`.
 
-The documents are written to be read in the repository as they are: each link leads to a committed file.
-The site takes in documents from outside of `docs/`, makes the pages of Python names, and turns links to those
-into links to its pages.
+In the repository each link leads to a committed file. The site also has documents from outside of `docs/` and
+pages of Python names, and its links lead to its own pages.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 
 from command_pages import ROOT, scripts
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
+STAGED = ROOT / "build" / "pages"
 DOCUMENTS = {
     "ARCHITECTURE.md": "about/design.md",
     "CHANGELOG.md": "about/changes.md",
@@ -36,14 +36,19 @@ _PACKAGE_ALONE = [
 ]
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that no file in `docs/` holds."""
+def stage(folder: Path) -> None:
+    """Write all pages, pictures and styles of the site into a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("scripts", "__pycache__"))
     for name, page in DOCUMENTS.items():
-        files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+        (folder / page).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / page)
     for package in PACKAGES:
-        content = python_page(package, import_module(package).__all__)
-        files.append(File.generated(config, f"reference/{package}.md", content=content))
-    return files
+        page_text = python_page(package, import_module(package).__all__)
+        (folder / "reference" / f"{package}.md").write_text(page_text, encoding="utf-8")
+    for page in folder.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(site_text(text, page.relative_to(folder).as_posix()), encoding="utf-8")
 
 
 def python_page(package: str, names: Iterable[str]) -> str:
@@ -59,11 +64,20 @@ def python_page(package: str, names: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+def site_text(markdown: str, page: str) -> str:
     """Lead links to pages of the site, put shell and Python into tabs, and show pictures in both schemes."""
-    markdown = _LINK.sub(lambda link: site_link(link[1], page.file.src_uri), markdown)
+    markdown = _LINK.sub(lambda link: site_link(link[1], page), markdown)
     markdown = _TWINS.sub(_tabs, markdown)
-    return _LIGHT.sub(r"![\1](\2-light.svg#only-light)\n![\1](\2-dark.svg#only-dark)", markdown)
+    return _LIGHT.sub(_schemes, markdown)
+
+
+def _schemes(picture: re.Match[str]) -> str:
+    alt, name = picture.groups()
+    return "\n".join(
+        f"![{alt}]({name}{form}-{scheme}.svg#only-{scheme}){{ .way{form} }}"
+        for form in ("", "-tall")
+        for scheme in ("light", "dark")
+    )
 
 
 def site_link(link: str, page: str) -> str:
@@ -83,3 +97,7 @@ def _tabs(blocks: re.Match[str]) -> str:
 
 def _indented(text: str) -> str:
     return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
+
+
+if __name__ == "__main__":
+    stage(Path(sys.argv[1]) if len(sys.argv) > 1 else STAGED)

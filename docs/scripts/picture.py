@@ -1,13 +1,13 @@
-"""The picture of the whole way, for light and for dark pages: `python docs/scripts/picture.py`."""
+"""The overview, wide and tall, for light and for dark pages: `python docs/scripts/picture.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
-WIDTH, HEIGHT = 960, 332
+WIDE, TALL = (960, 332), (360, 748)
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', monospace"
 
@@ -66,14 +66,16 @@ def pill(colours: Colours, text: str, x: int, y: int) -> str:
     )
 
 
+SOURCES = (
+    ("Issues, tickets", "closed as duplicates"),
+    ("Plain sentences", "and LLMs, or rules"),
+    ("Your own pairs", "CSV, Parquet, the Hub"),
+)
+
+
 def sources(colours: Colours) -> Iterator[str]:
     """Where pairs come from."""
-    cards = (
-        ("GitHub issues", "closed as duplicates"),
-        ("Plain sentences", "and LLMs, or rules"),
-        ("Your own pairs", "CSV, Parquet, the Hub"),
-    )
-    for place, (title, detail) in enumerate(cards):
+    for place, (title, detail) in enumerate(SOURCES):
         y = 16 + 110 * place
         yield box(colours, 12, y, 208, 80)
         yield words(title, 30, y + 34, colours.text, 17, weight="600")
@@ -107,10 +109,8 @@ def dataset(colours: Colours) -> Iterator[str]:
 
 def model(colours: Colours) -> Iterator[str]:
     """The model, and what is done with it."""
-    yield arrow(colours, "M 622 166 H 756")
-    yield pill(colours, "aoe train", 686, 166)
     yield box(colours, 760, 54, 188, 224)
-    yield words("Embedding model", 778, 88, colours.text, 17, weight="600")
+    yield words("Your model", 778, 88, colours.text, 17, weight="600")
     yield words("a folder that", 778, 114, colours.faint)
     yield words("sentence-transformers", 778, 134, colours.faint)
     yield words("loads as it is", 778, 154, colours.faint)
@@ -119,20 +119,45 @@ def model(colours: Colours) -> Iterator[str]:
         yield words(command, 778, 198 + 26 * place, colours.text, 14, font=MONO)
 
 
-def picture(colours: Colours) -> str:
+def wide(colours: Colours) -> Iterator[str]:
+    """From left to right."""
+    yield from sources(colours)
+    yield from dataset(colours)
+    yield arrow(colours, "M 622 166 H 756")
+    yield pill(colours, "aoe train", 686, 166)
+    yield from model(colours)
+
+
+def tall(colours: Colours) -> Iterator[str]:
+    """From top to bottom, for phones."""
+    for place, (title, detail) in enumerate(SOURCES):
+        y = 12 + 54 * place
+        yield box(colours, 12, y, 336, 46)
+        yield words(title, 28, y + 29, colours.text, 16, weight="600")
+        yield words(detail, 182, y + 29, colours.faint)
+    yield arrow(colours, "M 180 168 V 228")
+    yield pill(colours, "gis, label", 180, 194)
+    yield from ('<g transform="translate(-315 178)">', *dataset(colours), "</g>")
+    yield arrow(colours, "M 180 458 V 508")
+    yield pill(colours, "aoe train", 180, 480)
+    yield from ('<g transform="translate(-674 458)">', *model(colours), "</g>")
+
+
+def picture(colours: Colours, size: tuple[int, int], parts: Iterable[str]) -> str:
     """The whole drawing, as SVG."""
     head = (
         f'<defs><marker id="head" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{colours.line}"/></marker></defs>'
     )
     title = "<title>From issues, sentences or your own pairs to a dataset, a model and its use</title>"
-    parts = "\n".join((*sources(colours), *dataset(colours), *model(colours)))
+    body = "\n".join(parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-        f"{title}\n{head}\n{parts}\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" role="img">'
+        f"{title}\n{head}\n{body}\n</svg>\n"
     )
 
 
 if __name__ == "__main__":
     for theme, colours in THEMES.items():
-        (IMAGES / f"way-{theme}.svg").write_text(picture(colours), encoding="utf-8")
+        (IMAGES / f"way-{theme}.svg").write_text(picture(colours, WIDE, wide(colours)), encoding="utf-8")
+        (IMAGES / f"way-tall-{theme}.svg").write_text(picture(colours, TALL, tall(colours)), encoding="utf-8")

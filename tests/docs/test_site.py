@@ -2,30 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.blocks import ROOT
 
-build = pytest.importorskip("mkdocs.commands.build").build
-load_config = pytest.importorskip("mkdocs.config").load_config
+pytest.importorskip("zensical")
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\bsrc="?(https?:[^" >]+)|<link[^>]*\bhref="?(https?:[^" >]+)"""
 )
 
 
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A module or script, which finds our packages, in a folder."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The site of the staged pages of a folder."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for there, here in (
+        ("docs_dir: build/pages", "docs_dir: pages"),
+        ("paths: [.]", f"paths: ['{ROOT}']"),
+        ("docs/scripts/doctests.py", f"{ROOT}/docs/scripts/doctests.py"),
+    ):
+        assert there in text
+        text = text.replace(there, here)
+    (folder / "mkdocs.yml").write_text(text, encoding="utf-8")
+    return run("-m", "zensical", "build", "--strict", "--clean", folder=folder)
+
+
+def stage(folder: Path) -> None:
+    staged = run(str(ROOT / "docs" / "scripts" / "pages.py"), str(folder / "pages"), folder=ROOT)
+    assert staged.returncode == 0, staged.stderr
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        patch.setenv("NO_MKDOCS_2_WARNING", "1")
-        config = load_config("mkdocs.yml", strict=True, site_dir=str(folder))
-        config.plugins["material/search"].config.enabled = False  # a fifth of the time
-        build(config)
-    return folder
+    stage(folder)
+    built = build(folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "site"
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "start.md#nowhere"])
+def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "index.md").write_text(f"# Home\n\n[link]({link})\n", encoding="utf-8")
+    (pages / "start.md").write_text("# Start\n", encoding="utf-8")
+    (tmp_path / "mkdocs.yml").write_text("site_name: test\ndocs_dir: pages\n", encoding="utf-8")
+    assert run("-m", "zensical", "build", "--strict", folder=tmp_path).returncode != 0
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert {page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")} - {
+        "404.md"
+    } == named
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
@@ -39,6 +81,18 @@ def test_the_reference_has_every_command(site: Path) -> None:
         assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
 
 
+def test_a_model_of_settings_becomes_a_table(site: Path) -> None:
+    page = (site / "reference" / "label-settings.html").read_text("utf-8")
+    assert "<code>llm.NAME.price_in</code>" in page
+    assert "<code>ensemble.strategy</code>" in page
+
+
+def test_examples_of_docstrings_are_code(site: Path) -> None:
+    page = (site / "reference" / "llm_labeler.html").read_text("utf-8")
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
+    assert "<blockquote>" not in page
+
+
 def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
     assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
     assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
@@ -47,5 +101,13 @@ def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
 
 def test_shell_and_python_are_tabs(site: Path) -> None:
     page = (site / "tutorials" / "train.html").read_text("utf-8")
-    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) >= 5
+    written = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
+    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) == written.count("```python\n") >= 4
     assert page.count(">Shell</label>") == page.count(">Python</label>")
+
+
+def test_pictures_are_there_for_both_schemes(site: Path) -> None:
+    page = (site / "index.html").read_text("utf-8")
+    assert "way-light.svg#only-light" in page
+    assert "way-dark.svg#only-dark" in page
+    assert "way-tall-light.svg#only-light" in page
