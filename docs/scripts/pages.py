@@ -30,6 +30,7 @@ PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
 PAGES = DOCUMENTS | {f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)")
 _TWINS = re.compile(r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE)
+_TABLE = re.compile(r"^(?:\|.*\n)+", re.MULTILINE)
 _LIGHT = re.compile(r"^!\[(.*)\]\((.*)-light\.svg\)$", re.MULTILINE)
 _PACKAGE_ALONE = [
     f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
@@ -65,9 +66,11 @@ def python_page(package: str, names: Iterable[str]) -> str:
 
 
 def site_text(markdown: str, page: str) -> str:
-    """Lead links to pages of the site, put shell and Python into tabs, and show pictures in both schemes."""
+    """Lead links to pages of the site, put shell and Python into tabs, and mark what differs on a phone."""
     markdown = _LINK.sub(lambda link: site_link(link[1], page), markdown)
     markdown = _TWINS.sub(_tabs, markdown)
+    if page.startswith("reference/"):
+        markdown = _TABLE.sub(r'<div class="stack" markdown>\n\n\g<0>\n</div>\n', markdown)
     return _LIGHT.sub(_schemes, markdown)
 
 

@@ -99,6 +99,11 @@ def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
     assert 'href="../howto/evaluate.html"' in (site / "tutorials" / "train.html").read_text("utf-8")
 
 
+def test_tables_of_the_reference_stack_on_a_phone(site: Path) -> None:
+    page = (site / "reference" / "aoe.html").read_text("utf-8")
+    assert page.count('<div class="stack">') == page.count("<table>") > 20
+
+
 def test_shell_and_python_are_tabs(site: Path) -> None:
     page = (site / "tutorials" / "train.html").read_text("utf-8")
     written = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
