@@ -151,7 +151,7 @@ def in_shell(text: str, scripts: Path) -> str:
     ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
     command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
     path = os.pathsep.join((str(_scripts(scripts)), str(Path(sys.executable).parent), os.environ["PATH"]))
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=1800)
     assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
     return ended.stdout
