@@ -81,18 +81,6 @@ def test_the_reference_has_every_command(site: Path) -> None:
         assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
 
 
-def test_a_model_of_settings_becomes_a_table(site: Path) -> None:
-    page = (site / "reference" / "label-settings.html").read_text("utf-8")
-    assert "<code>llm.NAME.price_in</code>" in page
-    assert "<code>ensemble.strategy</code>" in page
-
-
-def test_examples_of_docstrings_are_code(site: Path) -> None:
-    page = (site / "reference" / "llm_labeler.html").read_text("utf-8")
-    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
-    assert "<blockquote>" not in page
-
-
 def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
     assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
     assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
@@ -109,10 +97,3 @@ def test_shell_and_python_are_tabs(site: Path) -> None:
     written = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
     assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) == written.count("```python\n") >= 4
     assert page.count(">Shell</label>") == page.count(">Python</label>")
-
-
-def test_pictures_are_there_for_both_schemes(site: Path) -> None:
-    page = (site / "index.html").read_text("utf-8")
-    assert "way-light.svg#only-light" in page
-    assert "way-dark.svg#only-dark" in page
-    assert "way-tall-light.svg#only-light" in page
