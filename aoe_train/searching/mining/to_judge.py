@@ -93,7 +93,7 @@ def _drawn_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int,
     if len(texts) < 2:
         raise DataError("fewer than two different texts, so there are no pairs to judge", path=source)
     one, other = np.triu_indices(len(texts), 1)
-    near = np.mean([(matrix @ matrix.T)[one, other] for matrix in vectors], axis=0, dtype=np.float32)
+    near = np.stack([(matrix @ matrix.T)[one, other] for matrix in vectors]).mean(axis=0)
     some = np.argsort(-near, kind="stable")[: _NEAREST * len(texts)]
     one, other, near = one[some], other[some], near[some]
     bands = np.digitize(near, np.linspace(near[-1], near[0], _BANDS + 1)[1:-1])
