@@ -164,7 +164,7 @@ def mine(
     that is known.
 
     Of bare texts (a .txt file; in Python a list of them) it draws up to 400 pairs for people to judge
-    instead, text1 and text2: neighbours of all degrees by the mean cosine of all --model, so that a
+    instead, text1 and text2: the nearest and less near ones by the mean cosine of all --model, so that a
     comparison by them favours neither model.
 
     Args:

@@ -1,9 +1,9 @@
 """Pairs of bare texts for people or LLMs to judge, by which two models are then compared.
 
 Pairs that one model finds near hold its own mistakes, which flatters the other one; so pairs are drawn by the
-mean of the models' cosines, which treats both alike. They are the nearest pairs of the texts, as many of each
-of ten bands of that mean, so that some say the same and some only seem to, and each text is in one pair only,
-since pairs that share a text tell less.
+mean of the models' cosines, which treats both alike. Half of them are the nearest pairs of all, since few
+texts of a corpus say the same; the others are spread over ten bands of that mean. Each text is in one pair
+only, since pairs that share a text tell less.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 PAIRS = 400
-_TEXTS = 2000  # at most, of which all pairs are compared
-_NEAREST = 10  # pairs to choose from, for each text
+_TEXTS = 4000  # at most, of which all pairs are compared
+_NEAREST = 20  # pairs to choose from, for each text
 _BANDS = 10
 _INTRODUCTION = """
 Pairs of texts to be judged, as `aoe mine` drew them. `label` is the mean cosine of the models that took part.
@@ -99,7 +99,7 @@ def _drawn_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int,
     bands = np.digitize(near, np.linspace(near[-1], near[0], _BANDS + 1)[1:-1])
     shuffled = np.random.default_rng(seed).permutation(len(near))
     of_band = [shuffled[bands[shuffled] == band].tolist() for band in reversed(range(_BANDS))]
-    kept = list(_in_turns(of_band, one, other))[:PAIRS]
+    kept = list(_in_turns(range(len(near)), of_band, one, other))[:PAIRS]
     columns = {
         "text1": [texts[place] for place in one[kept]],
         "text2": [texts[place] for place in other[kept]],
@@ -107,15 +107,17 @@ def _drawn_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int,
     return pl.DataFrame({**columns, "label": near[kept]})
 
 
-def _in_turns(bands: Sequence[Sequence[int]], one: np.ndarray, other: np.ndarray) -> Iterator[int]:
-    """A pair of each band in turns, whose texts no pair before has."""
-    used = set[int]()
-    remaining = [iter(band) for band in bands]
+def _in_turns(
+    nearest: Sequence[int], bands: Sequence[Sequence[int]], one: np.ndarray, other: np.ndarray
+) -> Iterator[int]:
+    """In turns the nearest pair and one of each band, of those whose texts no pair before has."""
+    used, first = set[int](), iter(nearest)
+    remaining = [queue for band in bands for queue in (first, iter(band))]
     while remaining:
-        for band in [*remaining]:
-            pair = next((pair for pair in band if used.isdisjoint((one[pair], other[pair]))), None)
+        for queue in [*remaining]:
+            pair = next((pair for pair in queue if used.isdisjoint((one[pair], other[pair]))), None)
             if pair is None:
-                remaining.remove(band)
+                remaining.remove(queue)
             else:
                 used |= {one[pair], other[pair]}
                 yield pair
