@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 COMMA := ,
 SAMPLES := $(subst $(eval) ,$(COMMA),$(patsubst data/sample/%/repo.json,%,$(sort $(wildcard data/sample/*/*/repo.json))))
-# For domain-demo: a file of sentences, perhaps pairs of the same domain that people labelled (never trained on), and a
+# For domain-demo: a text file of sentences, perhaps pairs of the same domain that people labelled (never trained on), and a
 # folder that may hold stsb/ for a look at another domain.
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)

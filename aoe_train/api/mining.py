@@ -104,7 +104,7 @@ class PairsToJudge(Mined):
         counts = ResultTable("pairs to judge", "texts", "compared texts")
         counts.add_row(*(self.statistics[name] for name in ("pairs", "texts", "compared_texts")))
         counts.caption = (
-            "a gain of 1 point of AUC is shown by 400 judged pairs in 3 of 4 cases, by 200 in 1 of 2"
+            "a gain of 1 point of AUC is shown by 400 judged pairs in 7 of 10 cases, by 200 in 4 of 10"
         )
         return counts
 
