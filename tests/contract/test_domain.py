@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from pathlib import Path
 
@@ -138,3 +139,22 @@ def test_pairs_to_judge_treat_both_models_alike(place: Path) -> None:
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
     with pytest.raises(ConfigError, match="--model and --seed"):
         aoe_train.mine(SENTENCES, model=both, negatives=3, progress=False)
+
+
+def test_the_table_of_the_llm_benchmark_has_a_row_for_each_llm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
+    table = importlib.import_module("domain_llm")
+    ledger = table.Ledger(tmp_path)
+    entries = [
+        ("as it comes", 0, 60, 82.0),
+        ("team", 0, 60, 83.0),
+        ("team", 1, 60, 84.0),
+        ("team", 0, 9, 1.0),
+    ]
+    for name, seed, texts, figure in entries:
+        run = {"name": name, "domain": "banking", "seed": seed, "texts": texts}
+        ledger.once(run, lambda _, figure=figure: {"figures": {"P@1": figure}})
+    rows = ["| rows by | banking: P@1 |", "|---|---|", "| as it comes | 82.00 |", "| team | 83.50 ± 0.71 |"]
+    assert table.lines(ledger, ["banking"], 60) == rows
