@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.mining.dataset import MineSettings
-    from aoe_train.searching.mining.run import RunPaths
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
@@ -45,7 +43,7 @@ class Mined(Printed):
         Each row is mined for as if its two texts were all that is known, and what is found is looked up. A
         lower bound, as not every positive is marked; None where nothing would be mined.
         """
-        found: float | None = self.statistics["false_negatives"]["share"]
+        found: float | None = self.statistics.get("false_negatives", {}).get("share")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,11 +91,6 @@ class PairsToJudge(Mined):
     """Pairs of bare texts to be judged: `splits["test"]` has text1, text2 and their nearness as `label`."""
 
     models: tuple[str, ...] = ()
-
-    @property
-    def false_negatives(self) -> None:
-        """None: these are not negatives."""
-        return None
 
     def table(self) -> ResultTable:
         """How many pairs, of how many texts."""
@@ -213,7 +206,7 @@ def mine(
     """
     from aoe_train.searching.mining.dataset import MineSettings, read_mining_dataset
     from aoe_train.searching.mining.run import RunPaths, run_mining
-    from aoe_train.searching.mining.to_judge import is_texts
+    from aoe_train.searching.mining.to_judge import is_texts, pairs_to_judge
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument, load_settings
@@ -246,7 +239,17 @@ def mine(
     place = argument("out", out, Path | None)
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
     if corpus is None and is_texts(data):
-        return _to_judge(data, models, precision, settings, RunPaths(place, fresh=fresh), progress)
+        if settings.by != "model" or settings.model_fields_set - {"by", "seed", "scores"}:
+            raise ConfigError(
+                f"{source_name(data)}: bare texts become pairs to judge, which takes --model and --seed;"
+                " leave the rules for negatives out"
+            )
+        with Display(progress) as show:
+            opened = [
+                (each, loaded(each, precision, show, notes(progress))) for each in models if each is not None
+            ]
+            rows, counts = pairs_to_judge(data, opened, settings.seed, RunPaths(place, fresh=fresh))
+        return PairsToJudge(rows, counts, place, tuple(map(str, models)))
     if len(models) > 1:
         raise ConfigError("model: several are for a text file, whose pairs are to be judged; give one")
     model = models[0]
@@ -265,27 +268,3 @@ def mine(
         places = RunPaths(place, argument("work", work, Path | None), fresh)
         splits, statistics = run_mining(material, settings, encoder, places, show, source_name(data))
     return Mined(splits, statistics, place)
-
-
-def _to_judge(
-    data: Source,
-    models: Sequence[Any],
-    precision: str | None,
-    settings: MineSettings,
-    places: RunPaths,
-    progress: bool | Listener,
-) -> PairsToJudge:
-    from aoe_train.searching.mining.to_judge import pairs_to_judge
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.progress import Display
-    from pairkit.dataset.in_memory import source_name
-
-    if settings.by != "model" or settings.model_fields_set - {"by", "seed", "scores"}:
-        raise ConfigError(
-            f"{source_name(data)}: bare texts become pairs to judge, which takes --model and --seed; leave"
-            " the rules for negatives out"
-        )
-    with Display(progress) as show:
-        opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
-        splits, statistics = pairs_to_judge(data, opened, settings.seed, places)
-    return PairsToJudge(splits, statistics, places.out, tuple(map(str, models)))
