@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 COMMA := ,
 SAMPLES := $(subst $(eval) ,$(COMMA),$(patsubst data/sample/%/repo.json,%,$(sort $(wildcard data/sample/*/*/repo.json))))
-# For domain-demo: a file of sentences, pairs of the same domain that people labelled (never trained on), and a folder
-# that may hold stsb/ for a look at another domain.
+# For domain-demo: a text file of sentences, perhaps pairs of the same domain that people labelled (never trained on), and a
+# folder that may hold stsb/ for a look at another domain.
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
-PEOPLE ?= $(wildcard $(DATA)/rqe/rqe-test.tsv)
-MODELS := --model minilm --model $(DOMAIN)/model
+PEOPLE ?= $(if $(findstring medquad,$(SENTENCES)),$(wildcard $(DATA)/rqe/rqe-test.tsv))
+COMPARE := --model $(DOMAIN)/model --against minilm
 JOBS ?= auto
 # Neighbours stay on one worker, so that what a module's tests share is made once.
 PYTEST := -m pytest -q -n $(JOBS) --dist worksteal
@@ -25,13 +25,15 @@ NEED_TRAIN := tests/pairkit/test_machine.py
 demo: $(VENV)/.demo
 	$(BIN)/python -m tests.support.github data/sample -- $(BIN)/gis build --repos $(SAMPLES) --api-url {url} --out $(DEMO)
 
-# Sentences without labels -> triplets -> a model, beside the model it began as.
+# Sentences without labels -> triplets -> a model -> pairs of the sentences for people to judge it by. The last lines
+# are the commands that open the page and give the verdict.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
 	$(BIN)/label generate --input $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
-	$(BIN)/aoe evaluate $(MODELS) --suite gis --data $(or $(PEOPLE),$(DOMAIN)/pairs)
-	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(MODELS) --data-dir $(DATA) --task STS-B)
+	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
+	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)
+	$(BIN)/aoe mine --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
 
 test: $(VENV)/.dev
 	$(BIN)/python $(PYTEST)
@@ -84,7 +86,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.domain: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm,review]'
 	touch $@
 
 # The reference is made from the code, so that all extras that the settings need are here too.

@@ -297,6 +297,7 @@ add_command(
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
     "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
     "aoe mine -d questions.tsv -m minilm --corpus passages.txt --negatives 7 -o mined",
+    "aoe mine -d sentences.txt -m model -m minilm -o to-judge",
 )
 add_command(
     app,

@@ -9,7 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from aoe_train.api.parameters import Data, Model, OtherData, Precision, Prompt, PromptName, notes
+from aoe_train.api.parameters import (
+    Data,
+    Model,
+    OtherData,
+    Precision,
+    Prompt,
+    PromptName,
+    notes,
+    one_or_several,
+)
 from pairkit.app.flag import INPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
 
@@ -28,14 +37,10 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 
-def _one_or_several(names: list[str]) -> str | list[str]:
-    return names[0] if len(names) == 1 else names
-
-
 def evaluate(
     model: Annotated[
         str | Path | Encoder | Function | Sequence[str | Path],
-        replace(Model, repeat=True, read=_one_or_several),
+        replace(Model, repeat=True, read=one_or_several),
     ],
     *,
     suite: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,

@@ -44,6 +44,11 @@ def named_sources(given: list[str]) -> Any:
     return named_words(given) if given else None
 
 
+def one_or_several(names: list[str]) -> Any:
+    """A name, a list of several, or None if nothing was given."""
+    return names if len(names) > 1 else next(iter(names), None)
+
+
 def column_prompts(given: list[str]) -> str | dict[str, str] | None:
     """One prompt for all texts, or `column=prompt` words as a table; None if nothing was given."""
     found = [(text, _OF_COLUMN.fullmatch(text)) for text in given]

@@ -19,6 +19,13 @@ _KEPT = (
     " keep the model's, give --if-not-better model)"
 )
 
+JUDGE_ALL = ("--yes-no", "--n", "400")
+
+
+def compare(model: str, other: str, judged: str) -> list[str]:
+    """The command that compares two models by what people say of pairs."""
+    return ["aoe", "evaluate", "--model", model, "--against", other, "--data", f"{judged}.review"]
+
 
 @dataclass(frozen=True, repr=False)
 class Trained:
@@ -145,7 +152,15 @@ class Trained:
             yield "not shown to be better than its backbone; give --accept-on PAIRS"
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to evaluate it."""
+        """How to evaluate it; after the preset domain, by pairs that people judge."""
+        if self.record["origin"]["settings"]["preset"] == "domain" and self.gain is None:
+            model, backbone = str(self.out), str(self.record["sources"]["backbone"])
+            draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
+            return [
+                ("draw pairs of your own texts", ["aoe", "mine", "--data", "sentences.txt", *draw]),
+                ("judge them: 400 mostly show 1 point of AUC", ["pairs", "review", "to-judge", *JUDGE_ALL]),
+                ("is it better than its backbone?", compare(model, backbone, "to-judge")),
+            ]
         data = self.record["sources"]["data"]
         first = data if isinstance(data, str) else next(iter(data.values()))
         return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", str(first)])]

@@ -66,6 +66,12 @@ def read_digests(folder: Path) -> np.ndarray | None:
     return np.asarray(found)
 
 
+def trained_on(texts: Iterable[str], trained: Iterable[np.ndarray]) -> list[bool]:
+    """Whether a model was trained on each text, by the digests of one model or several."""
+    known = [*trained]
+    return [any(_contains(each, digest) for each in known) for digest in map(_digest, texts)]
+
+
 def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """What a task shares with training texts."""
     rows = _rows(task)

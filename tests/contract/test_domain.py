@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import shlex
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import aoe_train
 import gis_builder
+import pairkit
+from pairkit.app.errors import ConfigError
+from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
 
@@ -79,3 +86,75 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
         assert own[name].to_list() == pytest.approx(
             [getattr(one, name) for one in found.suggestions], abs=1e-5
         )
+
+
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
+    place: Path,
+) -> None:
+    trained = run(
+        *(place, "aoe_train", "train", "--data", "pairs/triplet", "--backbone", "bert", "--out", "own"),
+        *("--preset", "domain", "--top-layers", "1", "--lr", "1e-2", "--batch-size", "8"),
+    )
+    commands = [shlex.split(line) for line in trained.err.splitlines() if line.startswith("  ")][-3:]
+    assert [command[:2] for command in commands] == [
+        ["aoe", "mine"],
+        ["pairs", "review"],
+        ["aoe", "evaluate"],
+    ]
+    modules = {"aoe": "aoe_train", "pairs": "pairkit"}
+    drawn = run(place, modules["aoe"], *commands[0][1:], "--json").result
+    assert drawn["pairs"] >= 25
+    assert drawn["texts"] == len(SENTENCES)
+    assert run(place, modules["aoe"], *commands[0][1:], "--json").result == drawn
+    pairs = pl.read_parquet(place / "to-judge" / "data" / "test-*.parquet")
+    sides = pairs["text1"].to_list() + pairs["text2"].to_list()
+    assert len(set(sides)) == len(sides)
+    assert set(sides) <= set(SENTENCES)
+    review = pairkit.review(place / "to-judge", grades=False, n=400)
+    with ReviewStore(review.path) as store:
+        (ann,) = store.invite(["ann"])
+        assert store.settings.asked == "labels"
+        assert len(store.pairs) == drawn["pairs"]
+        for number, pair in enumerate(sorted(store.pairs)):
+            answer = "yes" if number % 2 else "no"
+            store.add(ReviewJudgement(pair, pair, ann.name, answer, "", "", 1.0, "2026-01-01T00:00:00Z"))
+    found = run(place, modules["aoe"], *commands[2][1:], "--json").result["to-judge.review"]
+    assert found["gain"]["pairs"] == drawn["pairs"]
+    low, high = found["gain"]["ci95"]
+    assert low <= found["gain"]["difference"] <= high
+
+
+def test_pairs_to_judge_treat_both_models_alike(place: Path) -> None:
+    both = [str(place / name) for name in ("bert", "own")]
+    drawn = [
+        aoe_train.mine(SENTENCES, model=models, progress=False).splits["test"]
+        for models in (both, both[::-1])
+    ]
+    assert_frame_equal(*drawn)
+    cosines = []
+    for model in both:
+        encoder = aoe_train.Encoder.load(model)
+        one, other = (encoder.encode(drawn[0][side], normalize=True) for side in ("text1", "text2"))
+        cosines.append((one * other).sum(1))
+    assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
+    with pytest.raises(ConfigError, match="--model and --seed"):
+        aoe_train.mine(SENTENCES, model=both, negatives=3, progress=False)
+
+
+def test_the_table_of_the_llm_benchmark_has_a_row_for_each_llm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
+    table = importlib.import_module("domain_llm")
+    ledger = table.Ledger(tmp_path)
+    entries = [
+        ("as it comes", 0, 60, 82.0),
+        ("team", 0, 60, 83.0),
+        ("team", 1, 60, 84.0),
+        ("team", 0, 9, 1.0),
+    ]
+    for name, seed, texts, figure in entries:
+        run = {"name": name, "domain": "banking", "seed": seed, "texts": texts}
+        ledger.once(run, lambda _, figure=figure: {"figures": {"P@1": figure}})
+    rows = ["| rows by | banking: P@1 |", "|---|---|", "| as it comes | 82.00 |", "| team | 83.50 ± 0.71 |"]
+    assert table.lines(ledger, ["banking"], 60) == rows

@@ -169,11 +169,12 @@ def _run_record(
     return {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
         "settings": settings.model_dump(mode="json"),
-        "inputs": {"data": material.digest(), "model": _digest(identity) if identity else None},
+        "inputs": {"data": material.digest(), "model": digest_of(identity) if identity else None},
     }
 
 
-def _digest(identity: Mapping[str, Any]) -> str:
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """A digest that tells a model from another one."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
