@@ -26,7 +26,7 @@ Pooling = Literal[
     "cells",
 ]
 Conflicts = Literal["keep", "drop", "first", "error"]
-Author = Literal["rules", "llms", "people"]
+Author = Literal["rules", "people"]
 LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
@@ -68,7 +68,8 @@ class DataSettings(Settings):
     # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
     # first of them) or error
     conflicts: Conflicts = "keep"
-    # who wrote the rows: rules, llms (hosted ones) or people; unset: as the dataset's run.json has it
+    # who wrote the rows: rules, or people who wrote each positive and negative by hand; unset: rules if the
+    # dataset's run.json has it so, else unknown. The preset domain trains further on rows by people
     author: Author | None = None
 
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import Author, TrainSettings
     from pairkit.app.progress import Listener
 
-_HOSTED = {"openai", "glm", "anthropic", "gemini"}  # kinds of LLMs that are large
 _SAMPLE = 1000  # pairs by which the backbone is scored before training
 
 
@@ -206,10 +205,7 @@ def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> Resolv
 
 
 def read_authorship(source: Source) -> tuple[bool, Author | None]:
-    """Whether `label` made the dataset, by its run.json, and who wrote its rows if that is known.
-
-    Models of a server or folder of one's own may be of any size, so that they count as unknown.
-    """
+    """Whether `label` made the dataset, by its run.json, and whether rules alone wrote its rows."""
     folder = Path(source_name(source))
     for place in (folder, folder.parent):  # `triplet` and `positive` are folders within the dataset's
         with suppress(DataError, OSError, ValueError):  # a run.json of others; a name that is no path
@@ -218,7 +214,5 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
             if maker.startswith("label "):
                 llms = run.get("llms")
                 kinds = {one.get("kind") for one in llms.values()} if isinstance(llms, dict) else set()
-                if kinds == {"wordnet"}:
-                    return True, "rules"
-                return True, "llms" if kinds and kinds <= _HOSTED else None
+                return True, "rules" if kinds == {"wordnet"} else None
     return False, None

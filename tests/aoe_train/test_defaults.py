@@ -184,7 +184,6 @@ def test_a_domain_takes_few_steps_of_the_last_layers(rows: int, epochs: float) -
         ("rules", 0.9, 768, 0.5, 0.0),
         ("people", 0.9, 768, 1.5, 1.0),
         ("people", 0.0, 96, 2.0, 1.0),
-        ("llms", 0.0, 2304, 0.5, 1.0),
     ],
 )
 def test_a_domain_trains_as_far_as_its_author_allows(

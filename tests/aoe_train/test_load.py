@@ -41,9 +41,7 @@ def cut_in_half(folder: Path) -> None:
     ("kinds", "author"),
     [
         (["wordnet"], "rules"),
-        (["openai", "anthropic"], "llms"),
         (["openai", "wordnet"], None),
-        (["openai_compatible"], None),
         ([], None),
     ],
 )
