@@ -113,8 +113,8 @@ def train(
             Matryoshka, Espresso). Default: none.
         top_layers: Train the last N layers only. The others and the embeddings stay as they are. Default:
             all.
-        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). Above 0; the average
-            keeps more of what the backbone can do (WiSE-FT).
+        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). The smaller, the
+            more is kept of what the backbone can do (WiSE-FT); 0 keeps the backbone.
         dev_data: Held-out rows that choose the weights; repeatable. Or several dev sets, given as `data`. The
             setting `mix.dev` says which of them chooses, by default their mean. Default: the validation
             split.

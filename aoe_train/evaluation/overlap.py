@@ -66,18 +66,18 @@ def read_digests(folder: Path) -> np.ndarray | None:
     return np.asarray(found)
 
 
-def trained_on(texts: Iterable[str], trained: Iterable[np.ndarray]) -> list[bool]:
+def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool]:
     """Whether a model was trained on each text, by the digests of one model or several."""
-    known = [*trained]
-    return [any(_contains(each, digest) for each in known) for digest in map(_digest, texts)]
+    every = np.concatenate([np.empty(0, np.uint64), *trained])
+    known: list[bool] = np.isin(np.fromiter(map(_digest, texts), np.uint64), every).tolist()
+    return known
 
 
 def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """What a task shares with training texts."""
     rows = _rows(task)
     texts = list({text for row in rows for text in row})
-    known = np.isin(np.fromiter(map(_digest, texts), np.uint64), trained)
-    seen = {text for text, was_seen in zip(texts, known, strict=True) if was_seen}
+    seen = {text for text, was_seen in zip(texts, trained_on(texts, [trained]), strict=True) if was_seen}
     return Overlap(len(seen), len(texts), sum(seen.issuperset(row) for row in rows), len(rows))
 
 

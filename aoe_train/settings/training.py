@@ -26,6 +26,7 @@ Pooling = Literal[
     "cells",
 ]
 Conflicts = Literal["keep", "drop", "first", "error"]
+Author = Literal["rules", "people"]
 LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
@@ -67,6 +68,9 @@ class DataSettings(Settings):
     # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
     # first of them) or error
     conflicts: Conflicts = "keep"
+    # who wrote the rows: rules, or people who wrote each positive and negative by hand; unset: rules if the
+    # dataset's run.json has it so, else unknown. The preset domain trains further on rows by people
+    author: Author | None = None
 
 
 Activation = Literal[
@@ -241,8 +245,8 @@ class OptimSettings(Settings):
     average: float = Field(default=0.0, ge=0, le=1)
     # train the last so many layers, and leave the others and the embeddings as they are; unset: all
     top_layers: int | None = Field(default=None, ge=1)
-    # share of the trained weights in those that are kept; the rest is the backbone's (WiSE-FT)
-    weight_mix: float = Field(default=1.0, gt=0, le=1)
+    # weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone
+    weight_mix: float = Field(default=1.0, ge=0, le=1)
     # whose weights are saved if the model is not shown to be better on judged pairs (--accept-on)
     if_not_better: Literal["backbone", "model"] = "backbone"
     evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
@@ -313,9 +317,8 @@ class CardSettings(Settings):
 
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
 _PAPERS = {"optim": OptimSettings().model_dump(exclude={"if_not_better"})}
-# A few large steps of the last layers, over triplets that LLMs or rules wrote of a domain: how often rows are
-# seen, and the parts by the kind of rows, are left to `_defaults`. `benchmarks/domain.py` has what other
-# settings gain and lose.
+# A few large steps of the last layers over rows of a domain. The number of steps, the weight mix and the
+# parts depend on the rows: `data/defaults.py` chooses them. `benchmarks/domain.py` measures alternatives.
 _DOMAIN: Tree = {
     "objective": {"tau": {"contrastive": 0.05, "angle": 0.2}, "symmetric": True},
     "batches": {"strategy": "shuffle"},  # the negatives of a batch are then of all lengths
@@ -325,7 +328,6 @@ _DOMAIN: Tree = {
         "scheduler": "linear",
         "average": 0.0,
         "top_layers": 2,
-        "weight_mix": 0.7,
     },
 }
 # What `--preset` stands for: differences from the defaults, beneath everything that is given. `auto` leaves

@@ -14,6 +14,7 @@ from aoe_train.data.defaults import (
     RANKED_RIGHT,
     DatasetFacts,
     depends_on_auc,
+    first_person_share,
     format_decoder_choices,
     with_decoder_defaults,
     with_defaults,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from aoe_train.data.examples import Say
     from aoe_train.data.run_data import Sources
-    from aoe_train.settings.training import TrainSettings
+    from aoe_train.settings.training import Author, TrainSettings
     from pairkit.app.progress import Listener
 
 _SAMPLE = 1000  # pairs by which the backbone is scored before training
@@ -183,16 +184,16 @@ class ResolvedSettings:
 
 def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> ResolvedSettings:
     """Choose what was not given, and put it into the arguments too."""
-    facts = {
-        name: DatasetFacts(
-            rows.kind,
-            len(rows),
-            _is_written(sources.data[name]) or 2 * rows.reading.written > len(rows),
-            loaded.auc,
-        )
-        for name, rows in loaded.data.train.items()
-    }
     given, dim = loaded.settings, loaded.encoder.dim
+    facts = {}
+    for name, rows in loaded.data.train.items():
+        written, author = read_authorship(sources.data[name])
+        author = given.data.author or author
+        written = (written and author != "people") or 2 * rows.reading.written > len(rows)
+        anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
+        facts[name] = DatasetFacts(
+            rows.kind, len(rows), written, loaded.auc, author, first_person_share(anchors)
+        )
     if sources.several:
         chosen = with_defaults_for_all(given, facts, dim=dim)
     else:
@@ -203,11 +204,15 @@ def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> Resolv
     return ResolvedSettings(chosen, {name: chosen.of(name) for name in facts}, precision)
 
 
-def _is_written(source: Source) -> bool:
-    """Whether LLMs or rules wrote the pairs: the dataset's run.json names `label` as its maker."""
+def read_authorship(source: Source) -> tuple[bool, Author | None]:
+    """Whether `label` made the dataset, by its run.json, and whether rules alone wrote its rows."""
     folder = Path(source_name(source))
     for place in (folder, folder.parent):  # `triplet` and `positive` are folders within the dataset's
         with suppress(DataError, OSError, ValueError):  # a run.json of others; a name that is no path
-            if str(read_object(place / "run.json").get("made_by")).startswith("label "):
-                return True
-    return False
+            run = read_object(place / "run.json")
+            maker = str(run.get("made_by"))
+            if maker.startswith("label "):
+                llms = run.get("llms")
+                kinds = {one.get("kind") for one in llms.values()} if isinstance(llms, dict) else set()
+                return True, "rules" if kinds == {"wordnet"} else None
+    return False, None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
-from aoe_train.data.defaults import unused_lengths_warning
+from aoe_train.data.defaults import UNSUITED, unused_lengths_warning
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
@@ -200,6 +200,8 @@ class _Run:
 
     def _warnings(self, loaded: Loaded, resolved: ResolvedSettings) -> Iterator[str]:
         """Warn of a model whose vectors are compared by more than the objectives train."""
+        if not resolved.run.optim.weight_mix and "weight_mix" not in loaded.settings.optim.model_fields_set:
+            yield UNSUITED
         for name, rows in loaded.data.train.items():
             note = unused_lengths_warning(resolved.datasets[name], rows.kind, loaded.encoder.settings)
             if note is not None and name not in self.own:

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from aoe_train.model.backbones.load import load_backbone
 from aoe_train.model.encoder import Encoder
+from aoe_train.training.load import read_authorship
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit
 
@@ -23,6 +24,21 @@ def pickled(folder: Path) -> None:
 def cut_in_half(folder: Path) -> None:
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "author"),
+    [
+        (["wordnet"], "rules"),
+        (["openai", "wordnet"], None),
+        ([], None),
+    ],
+)
+def test_the_author_of_a_dataset_of_label(tmp_path: Path, kinds: list[str], author: str | None) -> None:
+    llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
+    (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
+    assert read_authorship(str(tmp_path / "triplet")) == (True, author)
+    assert read_authorship("rows.tsv") == (False, None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from aoe_train.data.defaults import (
     DatasetFacts,
     default_objective,
     depends_on_auc,
+    first_person_share,
     format_choices,
     format_decoder_choices,
     unused_lengths_warning,
@@ -248,6 +249,32 @@ def test_a_domain_takes_few_steps_of_the_last_layers(rows, epochs):
     three = settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})})
     given = with_defaults(three, DatasetFacts("triplet", rows), dim=384)
     assert given.optim.epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("author", "first_person", "rows", "epochs", "weight_mix"),
+    [
+        (None, 0.0, 768, 0.5, 0.7),
+        ("rules", 0.0, 768, 0.5, 0.7),
+        ("rules", 0.9, 768, 0.5, 0.0),
+        ("people", 0.9, 768, 1.5, 1.0),
+        ("people", 0.0, 96, 2.0, 1.0),
+    ],
+)
+def test_a_domain_trains_as_far_as_its_author_allows(author, first_person, rows, epochs, weight_mix):
+    facts = DatasetFacts("triplet", rows, author == "rules", author=author, first_person=first_person)
+    settings = load_settings(TrainSettings, flags={"preset": "domain"})
+    optim = with_defaults(settings, facts, dim=384).optim
+    assert (optim.epochs, optim.weight_mix) == (epochs, weight_mix)
+    given = load_settings(TrainSettings, flags={"preset": "domain", "optim.weight_mix": 0.4})
+    assert with_defaults(given, facts, dim=384).optim.weight_mix == 0.4
+    assert with_defaults(TrainSettings(), facts, dim=384).optim.weight_mix == 1
+
+
+def test_the_first_person_is_recognised():
+    texts = ["My card was declined.", "What can I do?", "Iron is a metal.", "The same may be true of us."]
+    assert first_person_share(texts) == 0.5
+    assert first_person_share([]) == 0
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_adapters_are_mixed_by_their_products(tmp_path):
         torch.testing.assert_close(mixed[name], first[name].lerp(trained[name], 0.5))
 
 
-@pytest.mark.parametrize("share", [0, 1.5, -0.1])
+@pytest.mark.parametrize("share", [1.5, -0.1])
 def test_shares_that_are_none(tmp_path, share):
     with pytest.raises(ConfigError, match=r"optim\.weight_mix"):
         aoe_train.train(ROWS, backbone=tmp_path, out=tmp_path / "out", weight_mix=share)

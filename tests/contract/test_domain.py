@@ -70,6 +70,22 @@ def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
     assert told["bert"]["pairs"]["overlap"] is None
 
 
+def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
+    asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
+    (place / "requests.txt").write_text("".join(asked))
+    run(place, "llm_labeler", "generate", "--input", "requests.txt", "--llm", "wordnet", "--out", "asked")
+    how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
+    told = run(place, "aoe_train", "train", "--out", "kept", *how)
+    assert "the backbone's weights are kept" in told.err
+    run(place, "aoe_train", "train", "--out", "people", *how, "--set", "data.author=people")
+    before, kept, moved = (
+        aoe_train.Encoder.load(place / name).encode(SENTENCES[:4], progress=False)
+        for name in ("bert", "kept", "people")
+    )
+    assert (before == kept).all()
+    assert not (before == moved).all()
+
+
 def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> None:
     repo, issue = "quarryhq/quarry", 603
     gis_builder.import_tracker(SAMPLE / "quarryhq", tmp_path / "work", progress=False)

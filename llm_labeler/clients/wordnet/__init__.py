@@ -22,7 +22,7 @@ from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, dig
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 
-VERSION = 2  # of the rules; another one's answers are asked for anew
+VERSION = 3  # of the rules; another one's answers are asked for anew
 
 
 class WordnetProvider:

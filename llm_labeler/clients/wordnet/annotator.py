@@ -8,6 +8,7 @@ from functools import cache
 from itertools import combinations
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
+from llm_labeler.clients.wordnet.intents import intent_questions
 from llm_labeler.clients.wordnet.reorder import reorderings
 from llm_labeler.clients.wordnet.sentence import Change, Edit, TaggedSentence, capital, word_set
 from llm_labeler.clients.wordnet.substitutions import (
@@ -69,6 +70,8 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     sentence = TaggedSentence(" ".join(text.split()))
     if not 0 < len(sentence.words) <= _LONGEST:
         return []
+    if asked := intent_questions(sentence.text, polarity):
+        return asked[:size]
     changes = _same(sentence) if polarity == "positive" else opposites(sentence)
     ranked = sorted(distinct(sentence, changes), key=lambda found: (-found[1], found[0]))
     return [candidate for candidate, _ in ranked[:size]]

@@ -1,0 +1,51 @@
+"""Questions of a thing in other words, and questions of something else about it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_labeler.clients.wordnet.annotator import candidates
+from llm_labeler.clients.wordnet.intents import intent_questions
+
+
+def test_a_question_keeps_what_it_asks_and_a_negative_keeps_the_thing() -> None:
+    asked = "What are the treatments for blue knee fever ?"
+    same = candidates(asked, "positive", 9)
+    assert set(same) == {
+        "How is blue knee fever treated?",
+        "What is the treatment for blue knee fever?",
+        "What can be done about blue knee fever?",
+    }
+    others = candidates(asked, "negative", 99)
+    assert {"What causes blue knee fever?", "Who gets blue knee fever?"} <= set(others)
+    assert all("blue knee fever" in other for other in others)
+    assert not set(same) & set(others)
+    assert candidates(asked, "negative", 2) == others[:2]
+
+
+def test_nobody_asks_how_a_delay_is_treated() -> None:
+    others = " ".join(intent_questions("What causes a delay?", "negative"))
+    assert "prevent a delay" in others
+    assert "treat" not in others
+    assert "diagnose" not in others
+
+
+def test_many_things_have_no_verb_of_one() -> None:
+    same = intent_questions("What are the symptoms of night sweats?", "positive")
+    assert "What are the signs of night sweats?" in same
+    assert not any("does" in one for one in same)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["What causes it?", "What causes asthma - children?", "My card causes trouble.", "What is asthma?"],
+)
+def test_other_texts_are_left_to_the_other_rules(text: str) -> None:
+    assert intent_questions(text, "positive") == intent_questions(text, "negative") == []
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_taken(text: str) -> None:
+    assert not set(intent_questions(text, "positive")) & set(intent_questions(text, "negative"))
