@@ -1,1 +1,1 @@
-"""The LLMs that can be asked: behind servers, in this process, functions, or rules."""
+"""The LLMs that can be asked: behind servers, functions, or rules."""
