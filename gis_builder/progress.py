@@ -69,8 +69,8 @@ _STAGES = {
     "pool": "issues for negatives",
     "update": "updating",
 }
-_WORTH_SAYING_S = 5.0
-_STEPS = 200  # updates of one progress bar at most
+_MIN_SHOWN_WAIT_S = 5.0
+_MAX_UPDATES = 200  # of one progress bar
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class RunDisplay:
 
     def counted(self, stage: str, items: Iterable[T], total: int) -> Iterator[T]:
         """Yield the items and show how many are done."""
-        every = max(1, total // _STEPS)
+        every = max(1, total // _MAX_UPDATES)
         for done, item in enumerate(items):
             if done % every == 0:
                 self._display(Progress(stage, done, max(done, total)))
@@ -148,7 +148,7 @@ class RunDisplay:
             for at in stages.values():
                 note = f"waiting until {until}: {event.why[:60]}"
                 self._display(Progress(at.stage, at.done, at.total, note))
-        if event.seconds >= _WORTH_SAYING_S:
+        if event.seconds >= _MIN_SHOWN_WAIT_S:
             self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")
 
 

@@ -13,7 +13,7 @@ from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usa
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable, escape
 
-_FEW = 3  # repositories of one outcome that get a line each
+_MAX_NAMED = 3  # repositories of one outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
@@ -140,7 +140,7 @@ class Status:
 
     def lines(self) -> list[str]:
         """Renamed or missing repositories, time left, points left, warnings; one line each."""
-        lines = [*outcome_lines(repo.row for repo in self.repositories), _time_words(self)]
+        lines = [*outcome_lines(repo.row for repo in self.repositories), _format_time(self)]
         if self.rate_limit:
             lines.append(self.rate_limit.words(time.time()))
         if self.warnings:
@@ -172,7 +172,7 @@ def _figures(repo: RepoStatus) -> list[str | int]:
     return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
-def _time_words(status: Status) -> str:
+def _format_time(status: Status) -> str:
     spent = f"{status.usage.seconds:,.0f} s spent on requests and waits"
     if status.eta_s is None:
         return f"{spent}; time left not known yet"
@@ -190,9 +190,11 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     lines = []
     for (words, detail), alike in kinds.items():
         why = f" ({detail})" if detail else ""
-        if len(alike) > _FEW:
-            names = ", ".join(row.name for row in alike[:_FEW])
-            lines.append(f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _FEW} more")
+        if len(alike) > _MAX_NAMED:
+            names = ", ".join(row.name for row in alike[:_MAX_NAMED])
+            lines.append(
+                f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _MAX_NAMED} more"
+            )
         else:
             lines += [f"{row.name}: {words}{why}" for row in alike]
     return lines

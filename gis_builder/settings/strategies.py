@@ -17,7 +17,7 @@ from pairkit.app.errors import DataError
 if TYPE_CHECKING:
     from pairkit.similarity.bm25 import Scores
 
-_REMEMBERED = 512  # cached score vectors, of four bytes per text
+_CACHED_VECTORS = 512  # cached score vectors, of four bytes per text
 _RETRIEVED = 50  # texts considered for one hard negative
 
 
@@ -80,7 +80,7 @@ class Retriever:
 
         index = Bm25(texts)
 
-        @lru_cache(_REMEMBERED)  # not on a method: its cache would keep the large index alive
+        @lru_cache(_CACHED_VECTORS)  # not on a method: its cache would keep the large index alive
         def scores(position: int) -> Scores:
             """The BM25 score of every text for the distinct words of the text at `position`."""
             return index.scores(texts[position])
@@ -93,7 +93,7 @@ class Retriever:
 
     def share(self, one: int, other: int) -> float:
         """The larger of both scores, each as a share of the query text's score with itself."""
-        return max(self._one_way(one, other), self._one_way(other, one))
+        return max(self._relative_score(one, other), self._relative_score(other, one))
 
     def best(self, position: int, count: int) -> list[int]:
         """The `count` other texts that score highest and above 0, best first; ties in order of position."""
@@ -101,7 +101,7 @@ class Retriever:
 
         return [int(other) for other in best(self.scores(position), count + 1) if other != position][:count]
 
-    def _one_way(self, asking: int, other: int) -> float:
+    def _relative_score(self, asking: int, other: int) -> float:
         scores = self.scores(asking)
         own = float(scores[asking])
         return float(scores[other]) / own if own > 0 else 0.0
