@@ -1,4 +1,4 @@
-"""GitHub issues to a leak-free dataset of duplicate pairs (GIS; Li & Li, ACL 2024, sections 4 and B).
+"""Build a leak-free dataset of duplicate pairs from GitHub issues (GIS; Li & Li, ACL 2024, sections 4 and B).
 
 A tracker that was saved to disk needs neither token nor network:
 
@@ -13,8 +13,8 @@ A tracker that was saved to disk needs neither token nor network:
 >>> built.positives == sum((rows["label"] == 1).sum() for rows in built.pairs.splits.values())
 True
 
-`build` does all of it for repositories on GitHub, with a token from the environment; `plan` says before what
-that will cost.
+`build` runs all stages for repositories on GitHub, with a token from the environment; `plan` estimates the
+cost in advance.
 """
 
 from __future__ import annotations

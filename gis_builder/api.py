@@ -1,4 +1,4 @@
-"""What `gis_builder` offers: each command as a function, with the command's flags as keyword arguments.
+"""The public functions of `gis_builder`: one for each command, with its flags as keyword arguments.
 
 Nothing heavy is imported before a function is called.
 """
@@ -82,40 +82,40 @@ def build(
 ) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
 
-    If it was stopped, the same call continues.
+    If a build was stopped, the same call continues it.
 
     Args:
         repos: owner/name,owner/name, or a file with one per line. In Python also a list.
         out: The dataset's folder.
         work: The folder of the crawl and its verdicts. Default: OUT.work.
         strategy: search: likely duplicates; sweep: every issue and comment.
-        api_url: The server's root.
-        token: A GitHub token, or several with commas. Default: what GITHUB_TOKEN, a GitHub App's variables or
-            `gh auth login` give.
+        api_url: The root URL of the server's API.
+        token: A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's
+            variables or `gh auth login`.
         token_file: A file with one token per line, instead of GITHUB_TOKEN.
-        split: Sizes of train, validation and test: shares or numbers of pairs. Default: the papers' shares.
-        relations: duplicate, same, reported, superseded, tracked, part-of; or all. Pairs of these become
-            positives.
-        negatives: random, hard (BM25) or mixed. In Python also a function: it is given the texts of the
-            issues of one repository and split, and returns for each of them the indices of others, best
-            first: `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too
-            similar are still excluded. The run records the function's qualified name; a run with the same
-            name counts as the same.
-        match: What negatives share with positives: time or none.
+        split: Sizes of train, validation and test: fractions or numbers of pairs. Default: as in the papers.
+        relations: Relations whose pairs become positives: duplicate, same, reported, superseded, tracked,
+            part-of; or all.
+        negatives: random, hard (BM25) or mixed. In Python also a function: it takes the texts of the issues
+            of one repository and split, and returns for each text the indices of other texts, best first:
+            `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too similar
+            are still excluded. The run records the function's qualified name; two functions with the same
+            name count as the same.
+        match: time: the issues of negatives were opened at the same distances as those of positives; or none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
         cluster_cap: Maximum number of positives from one cluster.
-        seed: Decides every random choice.
+        seed: Seed of every random choice.
         config: Settings in TOML.
         settings: One setting, such as detect.min_confidence=0.8; repeatable. In Python a mapping of dotted
             keys to values. They override `config`; the arguments above override them.
         fresh: Replace a dataset made with other settings.
-        progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
+        progress: True shows progress on stderr, False hides it; a function receives each `pairkit.Progress`.
 
     Raises:
-        ConfigError: A setting, a folder or a token is no good, or none of the repositories can be crawled.
+        ConfigError: A setting, a folder or a token is invalid, or no repository can be crawled.
         DataError: There are no duplicates, or the store is damaged.
-        LeakError: The audit found a leak; the dataset is left to be looked at.
+        LeakError: The audit found a leak; the dataset is left for inspection.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
     """
@@ -133,7 +133,7 @@ def build(
 
 @same_arguments(build)
 def plan(given: dict[str, Any]) -> Plan:
-    """Estimate the points, requests and hours of a crawl. This costs one point for 25 repositories.
+    """Estimate the points, requests and hours of a crawl. The estimate costs one point for 25 repositories.
 
     The arguments and errors are as for `build`; nothing is written.
     """
@@ -160,7 +160,7 @@ def crawl(
     settings: SettingsGiven = None,
     progress: _Progress = True,
 ) -> Crawled:
-    """Fetch issues into the folder `work`, and do no more. The same call continues.
+    """Fetch issues into the folder `work`. If a crawl was stopped, the same call continues it.
 
     Args:
         repos: See `build`.
@@ -176,8 +176,8 @@ def crawl(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting, the folder or a token is no good, the folder holds a crawl with other
-            settings, or none of the repositories can be crawled.
+        ConfigError: A setting, the folder or a token is invalid, the folder contains a crawl with other
+            settings, or no repository can be crawled.
         DataError: The store is damaged.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server failed for all; call it again to continue.
@@ -219,7 +219,7 @@ def import_tracker(
     may also be repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines
     of number, status: deleted or transferred, to: owner/name#M).
 
-    If there are no such files, it reads every JSON file and recognises it by what it holds: arrays of REST
+    If there are no such files, it reads every JSON file and recognises its layout: arrays of REST
     objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
     github-backup (issues/N.json with comment_data and event_data).
@@ -230,22 +230,22 @@ def import_tracker(
     exports; JSON of Jira's search, GitLab's issues, and Bugzilla's bugs. A ticket with a link counts as
     closed.
 
-    Each file may be gzipped. Files of lines may be larger than memory. A file that is one JSON document may
-    have 512 MiB and is read as a whole.
+    Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
+    read as a whole; its limit is 512 MiB.
 
     Args:
         folder: A folder with saved trackers, a JSON file, or a table of tickets.
         work: The crawl's folder. It is created if it is missing.
         links: A table of duplicates: the columns id and duplicate_of.
-        columns: Which column is which, such as title=Betreff,id=Nr.
-        repo: owner/name for all tickets, and for GitHub's objects that name no repository. Default for
-            tickets: host or `tickets`, and the project or the name of the file or folder.
-        skip_broken: Leave out damaged rows and files and count them, instead of stopping at the first.
+        columns: Names of the columns, such as title=Betreff,id=Nr.
+        repo: owner/name for all tickets, and for GitHub's objects without a repository. Default for tickets:
+            host or `tickets`, and the project or the name of the file or folder.
+        skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
         progress: See `build`.
 
     Raises:
-        ConfigError: `work` can't be written, or holds a server's crawl; `columns` or `repo` is wrong.
-        DataError: There is no tracker, or a line of it is malformed.
+        ConfigError: `work` can't be written, or contains a crawl from a server; `columns` or `repo` is wrong.
+        DataError: There is no saved tracker, or one of its lines is malformed.
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, read_status
@@ -266,7 +266,7 @@ def import_tracker(
 
 
 def status(work: Work) -> Status:
-    """Show how far a crawl is: issues by repository, points used and left, time left; also while it runs.
+    """Show the progress of a crawl, even while it runs: issues, points used and left, time left.
 
     Args:
         work: The crawl's folder.
@@ -291,12 +291,13 @@ def detect(
 ) -> Detected:
     """Decide for every fetched thread whether it was closed as a duplicate.
 
-    Writes WORK/verdicts.parquet. A thread is judged again only if it or what its verdict rests on changed.
+    Writes WORK/verdicts.parquet. A thread is judged again only if it or a thread that its verdict depends on
+    changed.
 
     Args:
         work: The crawl's folder.
         config: See `build`.
-        settings: See `build`; those of detection begin with `detect.`.
+        settings: See `build`; settings of detection begin with `detect.`.
         progress: See `build`.
 
     Raises:
@@ -321,7 +322,7 @@ def explain(
     config: Config = None,
     settings: SettingsGiven = None,
 ) -> Explanation:
-    """Say why an issue is, or is not, a duplicate: the evidence in order of time, and what it counts for.
+    """Explain why an issue is or is not a duplicate: the evidence in order of time, with its weight.
 
     Args:
         work: The crawl's folder.
@@ -406,10 +407,10 @@ def archive(
     fresh: Fresh = False,
     progress: _Progress = True,
 ) -> ArchiveBuilt:
-    """Make a dataset of all public repositories from hours of GH Archive. The same call continues.
+    """Make a dataset of all public repositories from hours of GH Archive.
 
-    GitHub is asked for nothing. Runs with other hours or settings but the same `work` share all results that
-    they have in common. Workers and engine don't change the dataset.
+    No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
+    reuse each other's results, even if hours or settings differ. Workers and engine don't change the dataset.
 
     Args:
         hours: The first and the last day, or hour of a day, in UTC. Such as `2015-01-01..2015-12-31` or
@@ -417,10 +418,10 @@ def archive(
         source: The folder with the archive's files, YYYY-MM-DD-H.json.gz.
         out: The dataset's folder.
         work: The folder for results of tasks. Default: OUT.work.
-        exclude: A file of what to leave out: owner/name, owner/*, owner/name#12 or @login, one a line.
-        workers: Number of processes. Default: the cores.
-        engine: local, or ray for a cluster. Its machines share `source`, `out` and `work`.
-        address: The Ray cluster's address, which ray start prints.
+        exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
+        workers: Number of processes. Default: the number of cores.
+        engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
+        address: The address of the Ray cluster, as printed by ray start.
         seed: See `build`.
         config: See `build`.
         settings: See `build`. Negatives can't be a function.
@@ -429,7 +430,7 @@ def archive(
 
     Raises:
         ConfigError: A setting or a folder can't be used.
-        DataError: None of the hours is there, or they hold no pair.
+        DataError: All hours are missing, or they contain no pair.
         LeakError: The audit found a leak; the dataset is left for inspection.
     """
     from typing import Literal
@@ -478,8 +479,7 @@ def render(
         progress: See `build`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, another file stands in the place of this one, or it
-            can't be written.
+        ConfigError: There is no crawl in that folder, or `out` has other content or can't be written.
         DataError: The store is damaged, or has no issue with a text.
 
     Example:
@@ -507,13 +507,13 @@ def suggest(
 ) -> Suggested:
     """List older issues that an issue may repeat.
 
-    The issue is rendered as `render` does it, and searched for by `aoe search` among the issues of its
-    repository that were opened before it. Nothing is sent to GitHub.
+    `aoe search` compares the issue's text, as written by `render`, with the issues of its repository that
+    were opened before it. Nothing is sent to GitHub.
 
     Args:
         repo: The repository.
-        issue: The number of an issue of the crawl.
-        index: What `aoe index` made of `gis render`'s table.
+        issue: The number of an issue in the crawl.
+        index: The index that `aoe index` built from the table of `gis render`.
         work: The crawl's folder.
         top: Number of suggestions, at most 50.
 
@@ -558,7 +558,7 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
 
 
 def _merged(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
-    """The settings that a function's arguments make, `config` and `settings` among them."""
+    """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
     from pairkit.app.settings import merge
 
@@ -573,8 +573,8 @@ def _path(name: str, given: str | Path) -> Path:
     from pairkit.app.settings import argument
 
     place: Path = argument(name, given, Path)
-    if _SCHEME.match(str(place)):  # a folder called s3: would be made
-        raise ConfigError(f"{name} = {place}: is a URL, where a path is expected")
+    if _SCHEME.match(str(place)):  # otherwise a folder called s3: would be created
+        raise ConfigError(f"{name} = {place}: expected a path, not a URL")
     return place
 
 
@@ -587,7 +587,7 @@ def _display(progress: _Progress) -> RunDisplay:
 def _opener(
     settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
-    """What makes the crawl's client; tokens are found at once, so that a missing one costs nothing."""
+    """Return a factory of the crawl's client; tokens are read now, so that a missing token fails early."""
     from gis_builder.crawling.github import GitHub
 
     tokens = _tokens(settings, token, token_file)

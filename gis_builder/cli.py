@@ -9,7 +9,7 @@ from pairkit.app.commands import add_command, application, show
 from pairkit.app.flag import RUN, Flag
 from pairkit.app.terminal import run
 
-app = application("gis", "From duplicate GitHub issues (GIS) to a leak-free dataset of text pairs.")
+app = application("gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS).")
 
 
 def _build(

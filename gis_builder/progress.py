@@ -1,4 +1,4 @@
-"""Progress of a run: its events, and how they are shown: bars or lines for its stages, and notes."""
+"""Progress of a run: its events, and their display as bars, lines and notes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairkit.app.terminal import say
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """So many repositories are next, for one stage."""
+    """A stage begins on `repos` repositories."""
 
     stage: str  # check | search | sweep | update | fetch | pool
     repos: int
@@ -22,7 +22,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing is asked for a while."""
+    """No request is sent until a time."""
 
     why: str
     seconds: float
@@ -36,17 +36,17 @@ class Advanced:
     repo: str
     stage: str  # check | discover | threads | top-ups | sweep | issues | pool | update
     done: int
-    total: int  # the best guess so far; 0 where there is none
-    points_left: int | None = None  # of this worker's token, as the server said last
+    total: int  # the present estimate; 0 if unknown
+    points_left: int | None = None  # of this worker's token, by the server's last response
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A repository is done with, well or not."""
+    """A repository is finished or failed."""
 
     repo: str
     stage: str
-    failure: str = ""  # empty: it went well
+    failure: str = ""  # empty: success
 
 
 CrawlEvent = Began | Waiting | Advanced | Finished
@@ -54,7 +54,7 @@ CrawlListener = Callable[[CrawlEvent], None]
 
 
 def ignore(event: CrawlEvent) -> None:
-    """Watch nothing."""
+    """Ignore an event."""
 
 
 _STAGES = {
@@ -69,14 +69,14 @@ _STAGES = {
     "pool": "issues for negatives",
     "update": "updating",
 }
-_WORTH_SAYING_S = 5.0
-_STEPS = 200  # so often is it told how far a count is
+_MIN_SHOWN_WAIT_S = 5.0
+_MAX_UPDATES = 200  # of one progress bar
 
 T = TypeVar("T")
 
 
 class RunDisplay:
-    """Shows a run while it is open; takes what a crawl's workers tell from their threads."""
+    """Shows a run while it is open; receives the events of a crawl's workers from their threads."""
 
     def __init__(self, progress: bool | Listener = True) -> None:
         self._display = Display(progress)
@@ -94,12 +94,12 @@ class RunDisplay:
         self._display.__exit__()
 
     def say(self, words: str) -> None:
-        """Tell the person something worth a line of its own."""
+        """Print a line for the user."""
         say(words, quiet=self._is_quiet)
 
     def counted(self, stage: str, items: Iterable[T], total: int) -> Iterator[T]:
-        """The items, while it is shown how many of them are done."""
-        every = max(1, total // _STEPS)
+        """Yield the items and show how many are done."""
+        every = max(1, total // _MAX_UPDATES)
         for done, item in enumerate(items):
             if done % every == 0:
                 self._display(Progress(stage, done, max(done, total)))
@@ -133,11 +133,11 @@ class RunDisplay:
             self._display(Progress(stage, ended=True))
         self._repos = Progress(self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left)
         self._show_repos()
-        if event.failure and event.repo:  # what failed for all is the command's own error
+        if event.failure and event.repo:  # a failure of all repositories is the command's own error
             self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 
     def _show_repos(self) -> None:
-        """How many repositories of several are through this stage of the crawl."""
+        """Show how many repositories have finished this stage."""
         at = self._repos
         if at.total and at.total > 1:
             self._display(Progress(at.stage, at.done, at.total, at.note, ended=at.done >= at.total))
@@ -148,7 +148,7 @@ class RunDisplay:
             for at in stages.values():
                 note = f"waiting until {until}: {event.why[:60]}"
                 self._display(Progress(at.stage, at.done, at.total, note))
-        if event.seconds >= _WORTH_SAYING_S:
+        if event.seconds >= _MIN_SHOWN_WAIT_S:
             self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")
 
 

@@ -39,7 +39,7 @@ def crawl(
     settings: BuildSettings,
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
-    """Fetch all that a dataset of these repositories needs; called again, it goes on."""
+    """Fetch everything that a dataset of these repositories needs; a second call continues."""
     names = _fetch_threads(github, store, repos, settings)
     _complete(github, store, names, settings, show)
     return outcomes(store, repos)
@@ -52,7 +52,7 @@ def update(
     settings: BuildSettings,
     show: RunDisplay = SILENT,
 ) -> list[RepoRow]:
-    """Bring a crawl up to date, once it is finished as it was begun; see `crawl`."""
+    """Finish a crawl if necessary, then fetch what changed since; see `crawl`."""
     strategy = store.crawl_record().get("strategy")
     if strategy == _IMPORTED:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
@@ -78,7 +78,7 @@ def import_tracker(
 
 
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:
-    """The settings of a crawl that bear on what it fetches; how patiently it asks does not."""
+    """The settings that decide which data a crawl fetches, without timeouts and retries."""
     crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
     return crawled | {"server": urlsplit(settings.crawl.api_url).hostname}
 
@@ -144,7 +144,7 @@ def _complete(
 def _fetch_targets(
     github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> Counter[str]:
-    """Fetch what verdicts rest on until they ask for nothing new; count the duplicates of each repository."""
+    """Fetch the issues that verdicts depend on until there are no more; count duplicates by repository."""
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     asked: set[IssueRef] = set()
@@ -166,5 +166,5 @@ def _fetch_targets(
 
 
 def negative_sample_size(positives: int, settings: PoolSettings) -> int:
-    """How many further issues a repository with so many duplicates lends to negatives."""
+    """Number of issues to fetch for negatives, by the number of duplicates in the repository."""
     return max(settings.at_least, round(settings.per_positive * positives)) if positives else 0

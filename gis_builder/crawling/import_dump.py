@@ -99,7 +99,7 @@ def _check_found(folder: Path, trackers: Trackers, left_out: Sequence[str]) -> N
 
 
 def _implied(row: Row[Issue]) -> tuple[Event, ...]:
-    """The closing that an issue itself tells of."""
+    """The closing event implied by an issue's own fields."""
     value = closing_event(row.value)
     event = event_record(value) if value else None
     return (event,) if event else ()
@@ -200,7 +200,7 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @dataclass(slots=True)
 class DumpTracker:
-    """What is remembered of one repository: its numbers, not its texts."""
+    """The data of one repository that is kept in memory: numbers, without texts."""
 
     name: str  # as its files write it
     info: dict[str, Any] = field(default_factory=dict)  # repo.json
@@ -218,7 +218,7 @@ class DumpTracker:
 
     @property
     def has_issues(self) -> bool:
-        """Whether its issues are to be had."""
+        """Whether its issues are available."""
         return not self.is_private and bool(self.info.get("has_issues", True))
 
     def has_issue(self, number: int) -> bool:
@@ -252,7 +252,7 @@ class DumpTracker:
         return row if count else replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
 
     def former_rows(self) -> list[RepoRow]:
-        """A row for each former name, so that references by it find their way."""
+        """A row for each former name, so that references by that name are resolved."""
         if self.is_private:
             return []
         row = replace(self.row(), outcome=RepoOutcome.RENAMED, detail=f"now {self.name}", listed=False)

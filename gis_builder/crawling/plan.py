@@ -1,7 +1,7 @@
-"""What a crawl will cost, before any of it is spent.
+"""Estimate the cost of a crawl in advance.
 
-A sweep is computed from the number of issues and GitHub's own rule of costs. A search depends on how people
-write, so it is an estimate: with the rates of one large repository.
+The cost of a sweep is computed from the number of issues and GitHub's cost formula. The cost of a search
+depends on the texts of the issues, so it is estimated with the rates of one large repository.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HITS_AN_ISSUE = 0.382  # results of all searches together, for each issue of th
 _CANDIDATES_AN_ISSUE = 0.258  # distinct issues among them
 _DUPLICATES_AN_ISSUE = 0.104  # duplicates among those
 _TARGETS_AN_ISSUE = 0.062  # canonical issues that are not among the candidates
-_TOP_UPS = 0.02  # threads with more comments than a first look shows; measured 0.011, the rest is margin
+_TOP_UPS = 0.02  # threads with more comments than one query fetches; measured 0.011, the rest is margin
 
 _POINTS_AN_HOUR = 5000
 _SECONDS_A_REQUEST = 1.2
@@ -37,7 +37,7 @@ _THREAD_CONNECTIONS = 3  # comments, events, labels
 
 @dataclass(frozen=True, slots=True)
 class RepoPlan:
-    """What one repository will cost; nothing where there is nothing to fetch."""
+    """The cost of one repository; 0 if there is nothing to fetch."""
 
     row: RepoRow
     points: int = 0
@@ -45,7 +45,7 @@ class RepoPlan:
 
     @property
     def hours(self) -> float:
-        """Hours for one token."""
+        """Hours with one token."""
         return hours(self.points, self.requests)
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class RepoPlan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """What a crawl will cost, by repository, and what it cost to find out."""
+    """The estimated cost of a crawl by repository, and the cost of the estimate."""
 
     strategy: str
     repositories: tuple[RepoPlan, ...]
@@ -82,12 +82,12 @@ class Plan:
 
     @property
     def hours(self) -> float:
-        """Hours for one token; several share the work."""
+        """Hours with one token; several tokens share the work."""
         return hours(self.points, self.requests)
 
     @property
     def is_estimate(self) -> bool:
-        """Whether rates of another repository went into it."""
+        """Whether the plan is based on the rates of another repository."""
         return self.strategy == "search"
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Plan:
         return [self.table()] if self.requests else []
 
     def next_steps(self) -> list[tuple[str, str]]:
-        """What comes after a plan."""
+        """The command to run after a plan."""
         return [("build the dataset", "gis build with the same repositories")] if self.requests else []
 
     def table(self) -> ResultTable:
@@ -122,7 +122,7 @@ class Plan:
         return rows
 
     def lines(self) -> list[str]:
-        """The repositories that are odd or not there, and how sure the figures are; a line each."""
+        """Renamed or missing repositories, and the accuracy of the figures; one line each."""
         odd = outcome_lines(repo.row for repo in self.repositories)
         return [*odd, _basis(self)] if self.requests else odd
 
@@ -136,7 +136,7 @@ class Plan:
 
 
 def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
-    """Look the repositories up and price a crawl of them. Nothing is kept."""
+    """Look the repositories up and estimate the cost of crawling them. Nothing is stored."""
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
         Store.open(Path(folder) / "store.sqlite", create=True) as store,
@@ -155,7 +155,7 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
 
 
 def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
-    """What the crawl of a repository costs that is there, as `RepoRow` describes it."""
+    """The cost of crawling an existing repository."""
     swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
     if settings.crawl.strategy == "sweep" or swept:
         return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
@@ -163,30 +163,30 @@ def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
 
 
 def hours(points: int, requests: int) -> float:
-    """How long one token takes: as long as its points last, or as long as the server takes to answer."""
+    """Hours with one token: limited by its points per hour or by the response times."""
     return max(points / _POINTS_AN_HOUR, requests * _SECONDS_A_REQUEST / 3600)
 
 
 def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
-    """Points and requests of all threads, with the beginnings of long ones."""
+    """Points and requests for all threads, including the earlier comments of long ones."""
     pages = _batches(issues, settings.thread_batch)
     top_ups = _batches(issues * _TOP_UPS, settings.thread_batch)
-    # A listing is a connection itself; the beginnings of threads are one connection each.
+    # A listing is a connection itself; the earlier comments of a thread are one connection.
     points = pages * _points(1 + _THREAD_CONNECTIONS * settings.thread_batch)
     return points + top_ups * _points(settings.thread_batch), pages + top_ups
 
 
 def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
-    """Points and requests of discovery, of the candidates' threads, of their targets and of the pool."""
+    """Points and requests for searches, candidates' threads, canonical issues and the negative sample."""
     crawl, issues = settings.crawl, row.issue_count
     searches = len(search_words(row.full_name, row.labels, crawl))
-    # A search has a page for each hundred of its hits, and at least one.
+    # A search has one page per hundred hits, and at least one page.
     discovery = _batches(searches + issues * _HITS_AN_ISSUE / 100, crawl.search_batch)
     threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
     top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
     targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
     pool = min(issues, negative_sample_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
-    # The pool is drawn from all numbers, of which pull requests have their share.
+    # The negative sample is drawn from all numbers, including those of pull requests.
     drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
     points = (
         discovery * _points(crawl.search_batch)
@@ -203,14 +203,14 @@ def _batches(things: float, size: int) -> int:
 
 
 def _points(connections: int) -> int:
-    """GitHub's rule: a point for a hundred connections, rounded, and at least one."""
+    """GitHub's cost formula: connections / 100, rounded, and at least one point."""
     return max(1, math.floor(connections / _POINT + 0.5))
 
 
 def _basis(plan: Plan) -> str:
-    spent = f"Finding this out cost {plan.spent.points} points. Hours are for one token; several share them."
+    spent = f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens share them."
     if plan.strategy == "sweep":
-        how = f"Computed, with {_TOP_UPS:.0%} of the threads longer than a first look shows."
+        how = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
     else:
-        how = f"An estimate with the rates of {_MEASURED_ON}; others may take half or twice as much."
+        how = f"Estimated with the rates of {_MEASURED_ON}; others may need half or twice as much."
     return f"{how} {spent}"

@@ -1,4 +1,4 @@
-"""How far a crawl is, read from its store: while it runs, after it was stopped, and when it is done."""
+"""The progress of a crawl, read from its store: while it runs, after it was stopped, or when it is done."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usa
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable, escape
 
-_FEW = 3  # repositories of one outcome that are named each on a line of its own
+_MAX_NAMED = 3  # repositories of one outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
 @dataclass(frozen=True, slots=True)
 class RepoStatus:
-    """What of one repository is stored and what is still to be done."""
+    """The stored and the remaining work of one repository."""
 
     row: RepoRow
     tally: Tally
@@ -27,7 +27,7 @@ class RepoStatus:
 
     @property
     def stage(self) -> str:
-        """What happens next, in a word or two."""
+        """The next stage, in a word or two."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
         for kind, words in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
@@ -41,7 +41,7 @@ class RepoStatus:
 
     @property
     def progress(self) -> float:
-        """The share that is done, in [0, 1]; a guess while a search has not found all its candidates."""
+        """The finished share, in [0, 1]; an estimate until the search has found all its candidates."""
         if self.stage in ("done", "updating"):
             return 1.0
         if self.tally.done["search"] or self.tally.left["search"]:
@@ -70,13 +70,13 @@ class RepoStatus:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Status:
-    """How far a whole crawl is.
+    """The progress of a whole crawl.
 
     Attributes:
-        repositories: Each that was asked for.
-        usage: What all of it cost, including what belongs to no repository.
-        rate_limit: What the server said last of a token's limit.
-        warnings: Repository and words of what a person should know about how complete the crawl is.
+        repositories: Each requested repository.
+        usage: The cost of all requests, including those for no single repository.
+        rate_limit: The last known limit of a token.
+        warnings: Repository and text of each warning about missing issues or comments.
     """
 
     repositories: tuple[RepoStatus, ...]
@@ -86,9 +86,9 @@ class Status:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds to go for one worker at the pace so far; None where there is no pace yet, 0 when done.
+        """Seconds left for one worker at the present speed; None if it is not known yet, 0 when done.
 
-        Repositories count by their number of issues. Waits for limits are part of the pace.
+        Repositories are weighted by their number of issues. The speed includes waits for limits.
         """
         crawled = [repo for repo in self.repositories if repo.row.is_crawlable]
         done = sum(repo.row.issue_count * repo.progress for repo in crawled)
@@ -110,7 +110,7 @@ class Status:
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Sums over all repositories, or those of these names; each once however often it was asked for."""
+        """Sums over all repositories or those with these names; a repository under two names counts once."""
         asked = [repo for repo in self.repositories if names is None or repo.row.name in names]
         distinct = {repo.row.full_name: repo for repo in asked if repo.row.full_name}.values()
         return {
@@ -135,12 +135,12 @@ class Status:
 
     @property
     def left(self) -> int:
-        """Threads, searches and lists that are still to be had."""
+        """Threads, searches and lists that are still to be fetched."""
         return sum(repo.tally.open_work for repo in self.repositories)
 
     def lines(self) -> list[str]:
-        """What is odd about repositories, the time to go, the points left, the warnings; a line each."""
-        lines = [*outcome_lines(repo.row for repo in self.repositories), _time_words(self)]
+        """Renamed or missing repositories, time left, points left, warnings; one line each."""
+        lines = [*outcome_lines(repo.row for repo in self.repositories), _format_time(self)]
         if self.rate_limit:
             lines.append(self.rate_limit.words(time.time()))
         if self.warnings:
@@ -157,7 +157,7 @@ class Status:
 
 
 def read_status(store: Store) -> Status:
-    """Read how far a crawl is; another process may be writing to the store."""
+    """Read the progress of a crawl; another process may be writing to the store."""
     rows, usage, tallies = store.repos(), store.usage(), store.tallies()
     repos = [
         RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
@@ -167,22 +167,22 @@ def read_status(store: Store) -> Status:
 
 
 def _figures(repo: RepoStatus) -> list[str | int]:
-    """Issues stored of those expected; whole threads; threads, searches and lists still to be had; cost."""
+    """Stored and expected issues; whole threads; remaining threads, searches and lists; cost."""
     counts = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
     return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
-def _time_words(status: Status) -> str:
+def _format_time(status: Status) -> str:
     spent = f"{status.usage.seconds:,.0f} s spent on requests and waits"
     if status.eta_s is None:
-        return f"{spent}; too early to say how long it will take"
+        return f"{spent}; time left not known yet"
     if not status.eta_s:
         return spent
-    return f"{spent}; about {status.eta_s / 60:,.1f} min to go at this pace, for one token"
+    return f"{spent}; about {status.eta_s / 60:,.1f} min left at this speed, for one token"
 
 
 def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
-    """The repositories that were not simply found: each on a line, or many of one kind on one."""
+    """The repositories that are renamed, missing or failed: one line each, or one for many of a kind."""
     kinds: dict[tuple[str, str], list[RepoRow]] = {}
     for row in rows:
         if row.outcome is not RepoOutcome.OK:
@@ -190,9 +190,11 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     lines = []
     for (words, detail), alike in kinds.items():
         why = f" ({detail})" if detail else ""
-        if len(alike) > _FEW:
-            names = ", ".join(row.name for row in alike[:_FEW])
-            lines.append(f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _FEW} more")
+        if len(alike) > _MAX_NAMED:
+            names = ", ".join(row.name for row in alike[:_MAX_NAMED])
+            lines.append(
+                f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _MAX_NAMED} more"
+            )
         else:
             lines += [f"{row.name}: {words}{why}" for row in alike]
     return lines
@@ -200,12 +202,12 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
 
 @dataclass(frozen=True, repr=False)
 class Crawled:
-    """What a crawl, or an import, brought into its working folder.
+    """The result of a crawl or an import.
 
     Attributes:
-        work: The folder.
-        repositories: What became of each repository that was asked for.
-        status: How far the folder's crawl is, and what it cost in all its runs.
+        work: The working folder.
+        repositories: The outcome of each requested repository.
+        status: The progress and the cost of the folder's crawl, over all runs.
     """
 
     work: Path
@@ -213,7 +215,7 @@ class Crawled:
     status: Status
 
     def to_dict(self) -> dict[str, Any]:
-        """What was brought, and its cost, as one object for scripts."""
+        """The counts and the cost as one object for scripts."""
         outcomes = Counter(row.outcome.value for row in self.repositories)
         return {
             "repositories": len(self.repositories),
@@ -223,7 +225,7 @@ class Crawled:
         }
 
     def notes(self) -> list[str]:
-        """The repositories that were not simply crawled, and what all of it cost; a line each."""
+        """The repositories that are renamed, missing or failed, and the cost of all runs; one line each."""
         spent = self.status.usage
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
         return [*outcome_lines(self.repositories), cost]
@@ -233,7 +235,7 @@ class Crawled:
         return []
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What comes after a crawl."""
+        """The command to run after a crawl."""
         return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
 
     def __repr__(self) -> str:
@@ -247,7 +249,7 @@ class IncompleteCrawlError(RemoteError):
     """Some repositories failed; what was fetched is kept, and the same call continues.
 
     Attributes:
-        crawled: What became of all of them.
+        crawled: The outcome of every repository.
     """
 
     def __init__(self, crawled: Crawled) -> None:

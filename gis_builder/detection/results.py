@@ -1,4 +1,4 @@
-"""Verdicts as the public functions return and print them."""
+"""Results of `detect` and `explain`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Detected(Printed):
     """The verdicts of a working folder.
 
     Attributes:
-        out: Their file.
-        counts: How many issues got each verdict for each reason.
-        judged_anew: How many threads were judged now; of the others the verdicts were kept.
+        out: The file of verdicts.
+        counts: Number of issues by verdict and reason.
+        judged_anew: Number of threads judged in this run; the other verdicts were reused.
     """
 
     out: Path
@@ -31,7 +31,7 @@ class Detected(Printed):
 
     @property
     def duplicates(self) -> int:
-        """How many issues were closed as duplicates."""
+        """Number of issues closed as duplicates."""
         return sum(self.counts.get(VerdictOutcome.DUPLICATE.value, {}).values())
 
     @property
@@ -44,12 +44,12 @@ class Detected(Printed):
         return {"out": str(self.out), **self.counts}
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What comes after detection."""
+        """The command to run after detection."""
         pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
-        return [("make a dataset from them", pair)]
+        return [("make a dataset from the duplicates", pair)]
 
     def table(self) -> ResultTable:
-        """How many issues got each verdict, by reason."""
+        """Number of issues by verdict and reason."""
         counts = ResultTable("verdict", "reason", "issues", left=("reason",))
         for outcome, reasons in self.counts.items():
             for place, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
@@ -59,15 +59,15 @@ class Detected(Printed):
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Why an issue is, or is not, a duplicate.
+    """Why an issue is or is not a duplicate.
 
     Attributes:
         issue: `owner/name#number`.
         outcome: `duplicate`, `not` or `uncertain`.
-        targets: The issues that it is a duplicate of, or likely is.
-        confidence: The detector's, in [0, 1]: a rank, not a probability.
-        reason: A short code, as it is counted in statistics.json.
-        text: The evidence in order of time, what each piece counts for, and the verdict, in words.
+        targets: The canonical issues; if the outcome is `uncertain`, the likely ones.
+        confidence: The detector's score in [0, 1]: a rank, not a probability.
+        reason: A short code, as counted in statistics.json.
+        text: The evidence in order of time with its weights, and the verdict.
     """
 
     issue: str

@@ -96,7 +96,7 @@ def read_exclusions(path: Path) -> tuple[str, ...]:
 
 
 class Exclusions:
-    """What entries of a takedown list keep out; a name that a repository had before counts too."""
+    """Matches the entries of a takedown list, including former names of repositories."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._entries = frozenset(entries)

@@ -29,11 +29,11 @@ from pairkit.system.files import write_bytes
 from pairkit.system.machine import cores
 
 _DIGITS = 20
-_LOOK_S = 0.2  # how long Ctrl-C may wait
+_POLL_S = 0.2  # how long Ctrl-C may wait
 _MOST_RETRIES = 20  # of one task on Ray, as workers or machines were lost
-_AHEAD = 4  # tasks handed to Ray for each core, so that none waits for the driver
+_QUEUED_PER_CORE = 4  # tasks handed to Ray for each core, so that none waits for the driver
 _BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
-_UNPACKED = 12  # bytes of memory for a byte of a task's input
+_MEMORY_PER_BYTE = 12  # bytes of memory for a byte of a task's input
 _CONTEXT = multiprocessing.get_context("spawn")  # in forked processes the threads of polars would be missing
 
 
@@ -65,7 +65,7 @@ def do(task: FileTask) -> None:
 
 def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
     """The memory of a task that unpacks files, or one of so many parts of them."""
-    return _BASE_BYTES + _UNPACKED * sum(path.stat().st_size for path in paths) // parts
+    return _BASE_BYTES + _MEMORY_PER_BYTE * sum(path.stat().st_size for path in paths) // parts
 
 
 def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: object) -> Path:
@@ -154,7 +154,7 @@ def _first_done(running: set[Future[None]]) -> tuple[set[Future[None]], set[Futu
     """At least one that is done, and the rest; Ctrl-C within a wait could leave a future locked."""
     while True:
         with _interrupts_held():
-            done, left = wait(running, _LOOK_S, FIRST_COMPLETED)
+            done, left = wait(running, _POLL_S, FIRST_COMPLETED)
         if done:
             return done, left
 
@@ -207,7 +207,7 @@ class OnRay:
         remote = ray.remote(num_cpus=1, max_retries=_MOST_RETRIES)(_do)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         most_memory = int(max(node.get("memory", 0) for node in nodes))  # Ray waits for ever for more
-        ahead = _AHEAD * max(1, int(sum(node.get("CPU", 0) for node in nodes)))
+        ahead = _QUEUED_PER_CORE * max(1, int(sum(node.get("CPU", 0) for node in nodes)))
         waiting = iter(tasks)
         running: dict[Any, FileTask] = {}
         while True:

@@ -1,4 +1,4 @@
-"""From hours of GH Archive to a dataset: the maps one after the other, and what is decided between them."""
+"""Make a dataset from hours of GH Archive: the maps in order, and the decisions between them."""
 
 from __future__ import annotations
 

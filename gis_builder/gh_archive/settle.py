@@ -1,4 +1,4 @@
-"""Everything that is decided over all repositories: owners of names, near-identical texts, splits.
+"""Decisions over all repositories: owners of names, near-duplicate texts, splits.
 
 An issue or pair takes only some numbers in memory here, as all of GitHub has many millions of them. Negatives
 are drawn by bucket again (the third map), once each repository's share of them is known.
@@ -203,9 +203,9 @@ def split(combined: CombinedBuckets, tied: Places) -> SplitAssignment:
 
 
 class Placed(msgspec.Struct):
-    """What drawing the negatives of a bucket needs."""
+    """Input for drawing the negatives of a bucket."""
 
-    repos: list[int]  # those that own their names
+    repos: list[int]  # repositories that own their names
     issues: list[tuple[IssueRef, str, IssueRef]]  # with split, if they have one, and group
     positives: dict[str, list[IssuePair]]
     wanted: dict[str, dict[str, int]]  # by split and repository

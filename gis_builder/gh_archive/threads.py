@@ -97,7 +97,7 @@ def _issue(repo: str, row: _Row, association: str) -> Issue:
 
 
 class _People:
-    """What authors are to a repository, for events that lack it."""
+    """Associations of authors with the repository, for events without one."""
 
     def __init__(self, repo: str, members: set[str]) -> None:
         self._owner, self._members = repo.partition("/")[0].lower(), members

@@ -1,4 +1,4 @@
-"""The whole way from repositories to a dataset: crawl, detect, assemble, audit."""
+"""Build a dataset from repositories: crawl, detect, assemble, audit."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict
 def _negative_sample(
     store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
 ) -> set[IssueRef]:
-    """The issues that only serve in negatives: the same sample that the crawl fetched."""
+    """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(verdict.ref.repo for verdict in duplicates)
     by_name = {row.full_name: row for row in rows}
     pool: set[IssueRef] = set()
@@ -185,7 +185,7 @@ def build(
     *,
     fresh: bool = False,
 ) -> Built:
-    """Build the dataset of these repositories; called again after whatever happened, it continues."""
+    """Build the dataset of these repositories; after any interruption, a second call continues."""
     start = time.monotonic()
     crawled = crawl_record(settings)
     check_apart(out, work)
@@ -208,7 +208,7 @@ def build(
 def pair(
     out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
 ) -> Built:
-    """Make a dataset from what `work` holds; the server is not asked for anything."""
+    """Make a dataset from the crawl in `work`, without requests to the server."""
     start = time.monotonic()
     check_apart(out, work)
     with held_store(work, create=False) as store:
@@ -235,7 +235,7 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
 
 
 def checked(out: Path) -> AuditReport:
-    """Audit a dataset of ours."""
+    """Audit a dataset that this package wrote."""
     report = audit(out)
     report.check()
     return report

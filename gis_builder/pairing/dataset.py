@@ -335,14 +335,14 @@ def _value_counts(values: pl.Series) -> dict[str, int]:
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
-    """How many issues and pairs were left out, by label and reason."""
+    """Number of rejected issues and pairs, by label and reason."""
     found: Reasons = Counter((None, reason) for reason in rejected.values())
     found.update((drop.label, drop.reason) for drop in dropped)
     return found
 
 
 def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
-    """What the stages left out, for statistics.json."""
+    """Counts of rejected data by stage, for statistics.json."""
 
     def of(label: int | None) -> dict[str, int]:
         return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}

@@ -85,7 +85,7 @@ def make_positives(
 
 
 class _Related:
-    """Which issues of a cluster are tied by the relations that were chosen."""
+    """The issues of a cluster that the chosen relations connect."""
 
     def __init__(
         self, cluster: DuplicateCluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]

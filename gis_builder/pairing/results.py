@@ -1,4 +1,4 @@
-"""The finished dataset and the table of texts, as the public functions return and print them."""
+"""Results of `build`, `pair`, `archive` and `render`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DROPPED_FILE = "dropped.parquet"  # of a working folder
 
 @dataclass(frozen=True, repr=False)
 class _Dataset(Printed):
-    """A finished dataset, whatever it was made from."""
+    """A finished dataset from any source."""
 
     out: Path
     work: Path
@@ -31,7 +31,7 @@ class _Dataset(Printed):
 
     @cached_property
     def pairs(self) -> PairDataset:
-        """The pairs, read when they are first asked for."""
+        """The pairs, read on first access."""
         from pairkit import read
 
         return read(self.out)
@@ -58,7 +58,7 @@ class _Dataset(Printed):
         return counts
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to train on it."""
+        """The command that trains on the dataset."""
         train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
         return [("train on it", train)]
 
@@ -86,10 +86,10 @@ class Built(_Dataset):
         out: Its folder.
         work: The folder of the crawl and its verdicts.
         statistics: All counts, as in statistics.json.
-        audit: What the audit found; a dataset that leaks is never returned.
-        seconds: How long this run took.
-        repositories: What became of each repository.
-        usage: What the crawl cost in all its runs.
+        audit: The audit's report; a dataset with leaks is never returned.
+        seconds: The duration of this run.
+        repositories: The outcome of each repository.
+        usage: The cost of the crawl over all runs.
     """
 
     repositories: Sequence[RepoRow]
@@ -97,7 +97,7 @@ class Built(_Dataset):
 
     @property
     def points_per_100_positives(self) -> float:
-        """What a hundred positives cost, in GraphQL points."""
+        """GraphQL points per hundred positives."""
         return 100 * self.usage.points / self.positives
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,13 +106,13 @@ class Built(_Dataset):
         return self._counts() | cost | self._effort()
 
     def notes(self) -> list[str]:
-        """What was left out and why, and what the crawl cost; a line each."""
+        """Counts of rejected data by reason, and the cost of the crawl; one line each."""
         return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._cost()]
 
     def _cost(self) -> str:
         return (
             f"{self.usage.points:,} points in {self.usage.requests:,} requests, "
-            f"{self.points_per_100_positives:.1f} points for 100 positives; audit: no leaks"
+            f"{self.points_per_100_positives:.1f} points per 100 positives; audit: no leaks"
         )
 
     def __repr__(self) -> str:
@@ -125,15 +125,15 @@ class ArchiveBuilt(_Dataset):
 
     Attributes:
         out: Its folder.
-        work: The folder with the results of the tasks, and with a list of everything that was left out.
+        work: The folder with the results of the tasks and a list of all rejected data.
         statistics: All counts, as in statistics.json.
-        audit: What the audit found; a dataset that leaks is never returned.
-        seconds: How long this run took.
+        audit: The audit's report; a dataset with leaks is never returned.
+        seconds: The duration of this run.
     """
 
     @property
     def months(self) -> Mapping[str, Mapping[str, Any]]:
-        """The counts of each month over the hours asked for: hours, events, broken lines."""
+        """Counts by month over the requested hours: hours, events, broken lines."""
         found: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
         return found
 
@@ -142,7 +142,7 @@ class ArchiveBuilt(_Dataset):
         return self._counts() | {"hours": self._of_months("hours")} | self._effort()
 
     def notes(self) -> list[str]:
-        """What was left out and why, and how much of the hours there was; a line each."""
+        """Counts of rejected data by reason, and the coverage of the hours; one line each."""
         return [*_drop_lines(self.statistics, self.work), self._read()]
 
     def _read(self) -> str:
@@ -151,7 +151,7 @@ class ArchiveBuilt(_Dataset):
         broke_off = sum(len(month["hours_broken_off"]) for month in self.months.values())
         return (
             f"{self._of_months('issue_events'):,} events of issues in {self._of_months('hours') - missing:,}"
-            f" hours; {missing:,} hours missing, {broke_off:,} broken off, {broken:,} broken lines;"
+            f" hours; {missing:,} hours missing, {broke_off:,} truncated, {broken:,} broken lines;"
             " audit: no leaks"
         )
 
@@ -168,7 +168,7 @@ class Rendered(Printed):
 
     Attributes:
         out: Its file: id, repo, number, url, text, created_at.
-        counts: How many issues were `written`, and how many left out, by reason.
+        counts: The number of `written` issues, and of rejected issues by reason.
     """
 
     out: Path
@@ -187,12 +187,12 @@ class Rendered(Printed):
 
 
 def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
-    """One line for each stage that left something out, with its reasons; and where they are listed."""
+    """One line with reasons for each stage that rejected data, and the path of the full list."""
     lines = {
         key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
         for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives")
         if isinstance(reasons := statistics.get(key), dict) and reasons
     }
     if lines.keys() - {"missing_negatives"}:
-        lines["list"] = f"each issue and pair that was left out: {work / DROPPED_FILE}"
+        lines["list"] = f"list of rejected issues and pairs: {work / DROPPED_FILE}"
     return list(lines.values())

@@ -23,7 +23,7 @@ _AN_HOUR = 3600.0  # below it gaps count as much the same
 
 
 def mismatch(gap: float, wanted: float) -> float:
-    """How unlike two gaps are: the logarithm of their ratio, an hour added to each."""
+    """Difference of two gaps: the logarithm of their ratio, with an hour added to each."""
     return abs(math.log((gap + _AN_HOUR) / (wanted + _AN_HOUR)))
 
 
@@ -120,7 +120,7 @@ class NegativeSampler:
         self.dropped: list[DroppedPair] = []
 
     def is_free(self, ref: IssueRef) -> bool:
-        """Whether the issue's share is not used up."""
+        """Whether the issue may be used again in this round."""
         return self._left[ref] > 0
 
     def is_new(self, one: IssueRef, other: IssueRef) -> bool:

@@ -28,7 +28,7 @@ Codes = npt.NDArray[np.int8]  # places in SPLITS, or NOWHERE
 
 
 class SplitResult(NamedTuple):
-    """Where issues and positives go."""
+    """The splits of issues and positives."""
 
     issues: Codes
     positives: Codes
@@ -52,7 +52,7 @@ def split_groups(
     ratio: float,
     seed: int,
 ) -> SplitResult:
-    """Deal whole groups to the splits."""
+    """Assign whole groups to the splits."""
     weighted = _weighed(pairs, groups)
     count = len(weighted.of_positive)
     targets = _targets(settings, ratio, count, len(weighted.names))
@@ -262,7 +262,7 @@ def split_issues(
     ratio: float,
     seed: int,
 ) -> Splits:
-    """Deal whole groups to the splits, see `deal`."""
+    """Assign whole groups to the splits, see `deal`."""
     together = [*(cluster.members for cluster in clusters), *ties]
     pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
     ends = (ref for pair in pairs for ref in (pair.first, pair.second))

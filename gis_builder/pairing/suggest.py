@@ -1,6 +1,6 @@
 """Older issues that an issue may repeat, found by `aoe search`.
 
-`aoe search` is a process of its own: this package never imports `aoe_train`.
+`aoe search` runs as a separate process, because this package never imports `aoe_train`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 
 _SHOWN = 100  # characters of a title in the table
-_NEEDED = "index what `gis render` writes, with its columns repo, number, text and created_at"
+_NEEDED = "index the table of `gis render`, with its columns repo, number, text and created_at"
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Suggestion:
 
 @dataclass(frozen=True, repr=False)
 class Suggested(Printed):
-    """What an issue may repeat.
+    """Older issues that an issue may repeat.
 
     Attributes:
         issue: `owner/name#number`.
-        suggestions: The most similar first. `cosine` compares embeddings, `words` is the share of BM25's
-            score; the one that the index does not have is None.
+        suggestions: The most similar first. `cosine` compares embeddings, `words` is the relative BM25
+            score; a score that the index does not have is None.
     """
 
     issue: str
     suggestions: tuple[Suggestion, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `gis suggest --json`."""
+        """The object that `gis suggest --json` prints."""
         return asdict(self)
 
     def notes(self) -> list[str]:
@@ -88,7 +88,7 @@ _HITS = Decoder(_Hits)
 
 
 def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested:
-    """What an issue of a crawl may repeat, among those opened before it."""
+    """Issues that an issue of a crawl may repeat, among those opened before it."""
     issue = next((one for one in store.issues(ref.repo) if one.ref == ref), None)
     if issue is None or issue.is_pull:
         raise DataError(
@@ -97,7 +97,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
         )
     text = render(issue).text
     if not has_word(text):
-        raise DataError(f"{ref}: no word is left to search for")
+        raise DataError(f"{ref}: its text has no words to search for")
     site = store.site
     suggestions = tuple(
         Suggestion(
@@ -113,8 +113,8 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
 
 
 def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_Hit]:
-    # -P: no file of the folder that the user works in is imported as a library. The index is resolved, so
-    # that no name is read as a flag.
+    # -P: no file of the current folder is imported as a library. The index path is made absolute, so that
+    # it can't be parsed as a flag.
     command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve()), "-", "--json"]
     command += ["--top", str(top), "--where", f"repo={repo}"]
     command += ["--before", f"created_at={before}"]
@@ -130,7 +130,7 @@ def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_H
     try:
         return decode(done.stdout, _HITS).hits
     except Malformed as error:
-        raise BadReply(f"{index}: the hits are not issues ({error}); {_NEEDED}") from None
+        raise BadReply(f"{index}: the search results are not issues ({error}); {_NEEDED}") from None
 
 
 def _error_of(code: int, stderr: str) -> PairkitError:

@@ -1,4 +1,4 @@
-"""All settings of a build in one tree; each section belongs to the stage that it is named after."""
+"""All settings of a build in one tree, with one section for each stage."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class BuildSettings(Settings):
 class LimitSettings(Settings):
     """Which repositories contribute, and how much, so that a few large ones do not dominate."""
 
-    min_closed: int = Field(default=1, ge=1)  # closed issues that a repository has at least
-    per_repo_max: int | None = Field(default=None, ge=1)  # most positives of a repository
+    min_closed: int = Field(default=1, ge=1)  # minimum number of closed issues of a repository
+    per_repo_max: int | None = Field(default=None, ge=1)  # maximum number of positives of a repository
 
 
 class ArchiveSettings(Settings):
@@ -58,8 +58,8 @@ class ArchiveSettings(Settings):
     def _check(self) -> Self:
         if self.detect.allow_cross_repository:
             raise ValueError(
-                "detect.allow_cross_repository: repositories are judged one by one; leave it off"
+                "detect.allow_cross_repository: GH Archive judges each repository separately; leave it off"
             )
         if self.pair.negatives not in STRATEGIES:
-            raise ValueError("pair.negatives: other processes draw them; give random, hard or mixed")
+            raise ValueError("pair.negatives: GH Archive takes no function; give random, hard or mixed")
         return self

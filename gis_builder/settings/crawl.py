@@ -1,4 +1,4 @@
-"""What a person can set about a crawl; every wait is here, so that tests need not wait for real."""
+"""Settings of a crawl. Every waiting time is a setting, so that tests can shorten it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import Field, field_validator
 from pairkit.app.settings import Settings
 from pairkit.system.address import Address, read_address
 
-# Words of closings, each searched among the comments of closed issues. Chosen on rust-lang/rust by duplicates
-# found per thread fetched: see benchmarks/README.md. A match is by whole words, as GitHub's search does it.
-# "duplicate of" is there should the word alone turn out to be a template's.
+# Phrases of closings, each searched in the comments of closed issues. Chosen on rust-lang/rust by duplicates
+# found per fetched thread: see benchmarks/README.md. GitHub's search matches whole words. "duplicate of" is
+# listed in case "duplicate" is left out because a template contains it.
 PHRASES = (
     "duplicate", "duplicate of", "duplicates", "duplicated", "dup", "dups", "dupe", "dupes", "in favor of",
     "in favour of", "same as", "same issue", "same bug", "same problem", "same thing", "subsume", "subsumes",
@@ -30,59 +30,59 @@ PHRASES = (
     "almost the same", "better description", "replace this", "replaces this", "to cover this",
     "this is covered", "about this already", "there is already", "reported this as", "known problem",
     "reposted", "is tracking", "tracked at", "falls under", "falling under",
-    # Misspelt, and in the languages that the detector reads.
+    # Misspellings, and the other languages of the detector.
     "duplcate", "dupilcate", "duplciate", "dulpicate", "duplicat", "dublicate", "duplikat", "doppelt",
     "doublon", "duplicado", "duplicada", "duplicato", "дубликат", "重复", "重複", "중복",
 )  # fmt: skip
 TITLE_WORDS = ("duplicate", "dup", "dupe")
 
-# The same among the bodies, where reporters note it themselves. Longer, since templates of reports speak of
-# duplicates too.
+# Phrases searched in bodies, where reporters note duplicates themselves. These are longer because issue
+# templates mention duplicates, too.
 BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same problem as")
 
 
 def read_root(url: str) -> Address:
-    """The root of GitHub's API as a person wrote it."""
+    """Parse the root URL of GitHub's API."""
     return read_address(url, "api_url", "https://api.github.com")
 
 
 class CrawlSettings(Settings):
-    """The crawl: where, how, how much at once and how patiently."""
+    """The crawl: server, strategy, batch sizes, retries and waits."""
 
-    api_url: str = "https://api.github.com"  # the root of the server's API
-    plain_http: bool = False  # send the token over http to another machine, where anybody can read it
+    api_url: str = "https://api.github.com"  # root URL of the server's API
+    plain_http: bool = False  # allow sending the token to another machine over unencrypted http
     strategy: Literal["search", "sweep"] = "search"  # search: likely duplicates; sweep: every issue
-    # sweep a repository that takes fewer queries to sweep than to search: nothing can be missed there
+    # sweep a repository if that takes fewer queries than a search; a sweep misses nothing
     sweep_small: bool = True
-    # crawl private repositories too; in a dataset they are more often a mistake than a wish
+    # also crawl private repositories; off by default, because they rarely belong in a dataset
     include_private: bool = False
 
-    phrases: tuple[str, ...] = PHRASES  # searched among the comments of closed issues
+    phrases: tuple[str, ...] = PHRASES  # searched in the comments of closed issues
     title_words: tuple[str, ...] = TITLE_WORDS  # searched in titles
     body_phrases: tuple[str, ...] = BODY_PHRASES  # searched in bodies
-    # leave out a phrase that more than this share of the issues have: it is a bot's or a template's
+    # leave out a phrase found in more than this share of the issues: a bot or a template wrote it
     max_phrase_share: float = Field(default=0.3, gt=0, le=1)
-    label_query: str = "dup"  # labels whose name holds this are searched as well
+    label_query: str = "dup"  # also search labels whose name contains this
 
-    # threads asked for in one query, which costs its connections / 100, rounded: 49 of 3 each are one point
+    # threads in one query, which costs connections / 100, rounded: 49 threads of 3 are one point
     thread_batch: int = Field(default=49, ge=1, le=100)
-    issue_batch: int = Field(default=100, ge=1, le=100)  # issues asked for in one query
-    check_batch: int = Field(default=25, ge=1, le=50)  # repositories asked for in one query
+    issue_batch: int = Field(default=100, ge=1, le=100)  # issues in one query
+    check_batch: int = Field(default=25, ge=1, le=50)  # repositories in one query
     search_batch: int = Field(default=8, ge=1, le=20)  # searches in one query
-    comments_inline: int = Field(default=30, ge=1, le=100)  # comments that come with their issue
-    events_inline: int = Field(default=20, ge=1, le=100)  # the same of events
-    labels_inline: int = Field(default=10, ge=1, le=100)  # the same of labels
-    search_limit: int = Field(default=1000, ge=1)  # the most results that a search has
+    comments_inline: int = Field(default=30, ge=1, le=100)  # comments fetched together with their issue
+    events_inline: int = Field(default=20, ge=1, le=100)  # events fetched together with their issue
+    labels_inline: int = Field(default=10, ge=1, le=100)  # labels fetched together with their issue
+    search_limit: int = Field(default=1000, ge=1)  # maximum number of results of one search
 
-    # seconds for one whole answer; GitHub itself gives up after 10
+    # seconds for one whole response; GitHub itself times out after 10
     timeout_s: float = Field(default=30.0, gt=0)
-    attempts: int = Field(default=8, ge=1)  # failures in a row before the repository is given up for now
-    first_attempts: int = Field(default=4, ge=1)  # the same while the server has never answered
+    attempts: int = Field(default=8, ge=1)  # consecutive failures before a repository fails in this run
+    first_attempts: int = Field(default=4, ge=1)  # the same limit until the server's first response
     # seconds to wait after the first failure; doubles, with jitter
     backoff_s: float = Field(default=1.0, ge=0)
-    secondary_wait_s: float = Field(default=60.0, ge=0)  # seconds to wait when a limit names no time; doubles
-    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; running again resumes
-    seed: int = 42  # decides the jitter of waits only
+    secondary_wait_s: float = Field(default=60.0, ge=0)  # seconds to wait if a limit gives no time; doubles
+    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; run again to resume
+    seed: int = 42  # seed of the jitter of waits only
 
     @field_validator("api_url")
     @classmethod
@@ -91,7 +91,7 @@ class CrawlSettings(Settings):
 
     @property
     def address(self) -> Address:
-        """The server's root."""
+        """The root URL of the server's API."""
         return read_root(self.api_url)
 
     @property
@@ -103,5 +103,5 @@ class CrawlSettings(Settings):
 
     @property
     def graphql_url(self) -> str:
-        """Where queries are posted."""
+        """The URL that queries are posted to."""
         return f"{self.graphql_address.url}/graphql"

@@ -1,4 +1,4 @@
-"""Settings of what makes a dataset: detection, texts, pairs and splits."""
+"""Settings of detection, texts, pairs and splits."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from pairkit.app.settings import Settings
 class DetectSettings(Settings):
     """What counts as a duplicate."""
 
-    # count a duplicate of another repository's issue, which is uncertain by default
+    # accept a duplicate of an issue in another repository; by default its verdict is uncertain
     allow_cross_repository: bool = False
-    # leave out duplicates below this confidence, and count them
+    # leave out and count duplicates below this confidence
     min_confidence: float = Field(default=0.0, ge=0, le=1)
 
 
 class PoolSettings(Settings):
-    """Issues that are fetched only to serve in negatives; a sweep has them all anyway."""
+    """Issues that are fetched only for negatives; a sweep fetches every issue anyway."""
 
     per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
-    at_least: int = Field(default=50, ge=0)  # issues to fetch of each repository at least
+    at_least: int = Field(default=50, ge=0)  # minimum number of issues to fetch from each repository
 
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
-PAPER_RATIO = 10622 / 11038  # negatives a positive, same table
+PAPER_RATIO = 10622 / 11038  # negatives for each positive, same table
 SPLITS = ("train", "validation", "test")
 
 
 class TextSettings(Settings):
-    """When a rendered text is too small to be worth a pair."""
+    """Minimum size of a rendered text."""
 
     min_chars: int = Field(
-        default=20, ge=1, description="characters that a text has at least, blanks not counted"
+        default=20, ge=1, description="minimum number of characters of a text, without blanks"
     )
-    min_words: int = Field(default=4, ge=1, description="words that a text has at least")
+    min_words: int = Field(default=4, ge=1, description="minimum number of words of a text")
 
 
 def _relations(value: object) -> object:
@@ -48,7 +48,7 @@ def _relations(value: object) -> object:
         return tuple(Relation)
     names = [name.strip() for name in value.split(",")]
     if unknown := [name for name in names if name not in tuple(Relation)]:
-        raise ValueError(f"{unknown[0]!r} is none; expected all, or some of {','.join(Relation)}")
+        raise ValueError(f"{unknown[0]!r} is not a relation; expected all, or some of {','.join(Relation)}")
     return tuple(relation for relation in Relation if relation in names)
 
 
@@ -68,33 +68,33 @@ class PairSettings(Settings):
 
     relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = Field(
         default=(Relation.DUPLICATE,),
-        description="pairs of which relations become positives; the default are those of which at least 0.95 "
-        "are the same problem (benchmarks/README.md)",
+        description="relations whose pairs become positives; by default those with at least 95% of pairs on "
+        "the same problem (benchmarks/README.md)",
     )
     all_within_cluster: bool = Field(
-        default=False, description="every two issues of a cluster, not only its edges"
+        default=False, description="pair every two issues of a cluster, not only its edges"
     )
-    cluster_cap: int = Field(default=100, ge=1, description="at most this many positives from one cluster")
+    cluster_cap: int = Field(default=100, ge=1, description="maximum number of positives from one cluster")
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
     ] = Field(
         default="random",
-        description="random, as in the papers; hard: the most alike by BM25; mixed: half of each; in Python "
-        "also a function",
+        description="random, as in the papers; hard: the most similar by BM25; mixed: half of each; in "
+        "Python also a function",
     )
     match: Literal["time", "none"] = Field(
         default="time",
-        description="what negatives share with positives: time, the gap between the openings of the issues",
+        description="time: negatives have the same gaps between the openings of their issues as positives",
     )
     ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
     similar_at: float = Field(
-        default=0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-identical"
+        default=0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-duplicates"
     )
     guard_share: float = Field(
         default=0.35,
         gt=0,
         le=1,
-        description="BM25 score, as a share of an issue's score with itself, that bars a negative",
+        description="BM25 score that excludes a negative, as a share of an issue's score with itself",
     )
 
 
@@ -115,7 +115,7 @@ class SplitSettings(Settings):
 
     sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = Field(
         default=None,
-        description="three fractions or three row counts; unset: all there is, in the papers' proportions",
+        description="three fractions or three row counts; unset: all pairs, in the papers' proportions",
     )
 
     @model_validator(mode="after")
@@ -125,7 +125,7 @@ class SplitSettings(Settings):
                 raise ValueError("no size may be negative, and train may not be 0")
             if not self.exact and abs(sum(self.sizes) - 1) > 1e-6:
                 raise ValueError(
-                    f"fractions add up to 1, these to {sum(self.sizes):g}; row counts are whole numbers"
+                    f"fractions must add up to 1, not {sum(self.sizes):g}; row counts must be whole numbers"
                 )
         return self
 

@@ -1,8 +1,8 @@
-"""Which issues are tried as negatives: a strategy is one function, and one line of `STRATEGIES`.
+"""Strategies that rank issues as negatives: each is one function and one line of `STRATEGIES`.
 
-The function is given the texts of all issues of one repository and split, and returns for each of them the
-places of others, those first that should be tried first. What speaks against a negative (one cluster,
-near-identical texts, a mention, a likely duplicate that nobody marked) is looked at for all strategies alike.
+The function takes the texts of all issues of one repository and split, and returns for each text the indices
+of other texts, best first. The same checks for false negatives (same cluster, near-duplicate text, a mention,
+a likely unmarked duplicate) follow for every strategy.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pairkit.app.errors import DataError
 if TYPE_CHECKING:
     from pairkit.similarity.bm25 import Scores
 
-_REMEMBERED = 512  # score vectors kept; one is four bytes a text
+_CACHED_VECTORS = 512  # cached score vectors, of four bytes per text
 _RETRIEVED = 50  # texts considered for one hard negative
 
 
 class PartnerRanking(Protocol):
-    """For each text, by its place, the places of others to try as its negative, best first."""
+    """For each text, by its index, the indices of other texts to try as its negative, best first."""
 
     def __getitem__(self, place: int, /) -> Iterable[Any]:
-        """The places of others; whole numbers."""
+        """The indices of other texts; whole numbers."""
 
 
 Rank: TypeAlias = Callable[[Sequence[str]], PartnerRanking]
-"""A strategy of one's own: the texts of one repository and split in, a `Ranking` of them out."""
+"""A user's strategy: maps the texts of one repository and split to a `PartnerRanking`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NegativeStrategy:
     kind: str = "hard"
 
     def ranking(self, texts: Sequence[str]) -> Callable[[int], Iterable[int]]:
-        """Ask the function about these texts."""
+        """Rank these texts by the function."""
         found: Any = self.rank(texts) if self.rank else ()
 
         def others(place: int) -> Iterable[int]:
@@ -49,11 +49,11 @@ class NegativeStrategy:
                 places = [int(other) for other in found[place]]
             except (TypeError, ValueError, LookupError) as error:
                 raise DataError(
-                    f"negatives by {self.kind}: expected for each of {len(texts)} texts a list of places of "
-                    f"others; for text {place} it is none ({error})"
+                    f"negatives by {self.kind}: expected a list of indices of other texts for each of "
+                    f"{len(texts)} texts; text {place} has none ({error})"
                 ) from error
             if wrong := [other for other in places if not 0 <= other < len(texts)]:
-                raise DataError(f"negatives by {self.kind}: {wrong[0]} is no place among {len(texts)} texts")
+                raise DataError(f"negatives by {self.kind}: {wrong[0]} is not an index of {len(texts)} texts")
             return places
 
         return others
@@ -67,7 +67,7 @@ def strategy_of(given: str | Rank) -> NegativeStrategy:
 
 
 def qualified_name(function: Rank) -> str:
-    """What tells a function of somebody's from others, such as `my_module.by_meaning`."""
+    """The name that identifies a user's function, such as `my_module.by_meaning`."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
 
@@ -80,7 +80,7 @@ class Retriever:
 
         index = Bm25(texts)
 
-        @lru_cache(_REMEMBERED)  # no method's, which would hold on to the index, and that is large
+        @lru_cache(_CACHED_VECTORS)  # not on a method: its cache would keep the large index alive
         def scores(position: int) -> Scores:
             """The BM25 score of every text for the distinct words of the text at `position`."""
             return index.scores(texts[position])
@@ -88,12 +88,12 @@ class Retriever:
         self.scores = scores
 
     def __getitem__(self, position: int) -> list[int]:
-        """The texts most like the one at `position`, most like first."""
+        """The texts most similar to the one at `position`, best first."""
         return self.best(position, _RETRIEVED)
 
     def share(self, one: int, other: int) -> float:
-        """The larger score of one for the other, as a share of the asking text's score for itself."""
-        return max(self._one_way(one, other), self._one_way(other, one))
+        """The larger of both scores, each as a share of the query text's score with itself."""
+        return max(self._relative_score(one, other), self._relative_score(other, one))
 
     def best(self, position: int, count: int) -> list[int]:
         """The `count` other texts that score highest and above 0, best first; ties in order of position."""
@@ -101,7 +101,7 @@ class Retriever:
 
         return [int(other) for other in best(self.scores(position), count + 1) if other != position][:count]
 
-    def _one_way(self, asking: int, other: int) -> float:
+    def _relative_score(self, asking: int, other: int) -> float:
         scores = self.scores(asking)
         own = float(scores[asking])
         return float(scores[other]) / own if own > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Decoding what others wrote, once, at the door: into types with limits, which all that is behind relies on.
+"""Decode untrusted data once, at the boundary, into types with limits that all other code relies on.
 
 Decoders skip what no type names without building it and stop at the first fault, so a hostile answer takes no
 more memory than an honest one of its size.
@@ -18,7 +18,7 @@ _MOST_COUNT = 2**31 - 1  # GraphQL's Int
 MOST_ID = 2**63 - 1  # SQLite's integer
 
 Number = Annotated[int, Meta(ge=1, le=MOST_NUMBER)]
-NumberOrNone = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]  # 0 where a tracker has none yet
+NumberOrNone = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]  # 0 if a tracker has none yet
 Count = Annotated[int, Meta(ge=0, le=_MOST_COUNT)]
 Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
 DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Malformed(ValueError):  # noqa: N818 - what it says of a value
-    """What is wrong with a value, and where in it; never the value itself."""
+    """The fault of a value and its position, without the value itself."""
 
 
 class Node(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a crawl hands to the store, and what the store says about repositories and costs."""
+"""Records that a crawl stores, and the store's records of repositories and costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATE_LIMIT = "budget"  # the key of the note on what the server said last of its
 
 
 class RepoOutcome(StrEnum):
-    """What became of a repository that was asked for."""
+    """The outcome of a requested repository."""
 
     OK = "ok"
     RENAMED = "renamed"
@@ -88,7 +88,7 @@ class CrawlTask:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent. A failed request counts as one point, since the server does not price it."""
+    """Usage. A failed request counts as one point, because the server reports no cost for it."""
 
     points: int = 0
     requests: int = 0
@@ -100,7 +100,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """What the server said last of a token's limit, in points (GraphQL) or requests (REST)."""
+    """The last known rate limit of a token, in points (GraphQL) or requests (REST)."""
 
     limit: int
     remaining: int
@@ -116,7 +116,7 @@ class RateLimit:
 
 @dataclass(slots=True)
 class Tally:
-    """How much of a repository is stored and how much is still to be had."""
+    """The stored and the remaining items of a repository."""
 
     issues: int = 0  # with or without their threads
     begun: int = 0  # threads of which something is stored
@@ -129,13 +129,13 @@ class Tally:
 
     @property
     def open_work(self) -> int:
-        """Threads, searches and lists that are still to be had."""
+        """Threads, searches and lists that are still to be fetched."""
         return self.pending + self.top_ups + self.left.total()
 
 
 @dataclass(slots=True)
 class Page:
-    """What one answer brings, written in one transaction: a kill loses all of it or nothing."""
+    """The content of one response, written in one transaction: a kill loses all of it or nothing."""
 
     threads: list[Thread] = field(default_factory=list)  # each replaces what was stored of it
     issues: list[Issue] = field(default_factory=list)  # without threads; never replace a thread

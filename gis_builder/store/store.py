@@ -142,7 +142,7 @@ class Store:
         return None if stored is None else stored.read()
 
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
-        """The same as its rows are."""
+        """The rows of one thread."""
         home = self.full_name(ref.repo)
         return next(tables.threads(self.path, home, 0, number=ref.number, pulls=True), None)
 
@@ -164,7 +164,7 @@ class Store:
         return {number: (Absence(status), detail) for number, status, detail in rows}
 
     def usage(self) -> dict[str, Usage]:
-        """What was spent, by repository; under "" what was not for one alone."""
+        """Usage by repository; "" has the usage for several repositories together."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
         return {repo: Usage(*spent) for repo, *spent in rows}
 
@@ -173,11 +173,11 @@ class Store:
         return tables.tallies(self.path)
 
     def rate_limit(self) -> RateLimit | None:
-        """What the server said last of its limit; None if it said nothing."""
+        """The last known rate limit; None if unknown."""
         return self.meta_json(RATE_LIMIT, _RATE_LIMIT)
 
     def warnings(self) -> list[tuple[str, str]]:
-        """Repository and words of all that a person should know about how complete the crawl is."""
+        """Repository and text of each warning about missing data."""
         return self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
 
     def content_hash(self) -> str:

@@ -43,7 +43,7 @@ def test_json_ends_with_one_object(sample_build: tuple[Path, Done]) -> None:
     )
     assert result["positives"] >= 115
     assert 0 < result["points"] <= 25
-    assert "points for 100 positives" in done.err
+    assert "points per 100 positives" in done.err
 
 
 def test_dataset_loads_as_it_is(sample_build: tuple[Path, Done], tmp_path: Path) -> None:

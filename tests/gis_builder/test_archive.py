@@ -79,7 +79,7 @@ def test_the_dataset_says_what_it_is(built: Any) -> None:
     card = (built.out / "README.md").read_text()
     assert "GH Archive" in card
     assert "| 2015-01 | 744 | 740 |" in card  # hours asked for, and missing
-    assert "6 hours; 741 hours missing, 0 broken off" in built.notes()[-1]
+    assert "6 hours; 741 hours missing, 0 truncated" in built.notes()[-1]
     run = json.loads((built.out / "run.json").read_text())
     assert run["settings"]["hours"] == RANGE
     assert "workers" not in json.dumps(run)
@@ -87,7 +87,7 @@ def test_the_dataset_says_what_it_is(built: Any) -> None:
     assert built.statistics["months"]["2015-02"]["events"] > 0
     assert built.to_dict()["positives"] == built.positives
     assert pl.read_parquet(built.work / "dropped.parquet")["reason"].null_count() == 0
-    assert f"each issue and pair that was left out: {built.work / 'dropped.parquet'}" in built.notes()
+    assert f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}" in built.notes()
 
 
 def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(
@@ -302,7 +302,7 @@ def test_damaged_and_missing_hours_are_counted(source: Path, tmp_path: Path) -> 
     assert HOURS[0] in month["missing_hours"]
     assert list(month["hours_broken_off"]) == [HOURS[1]]
     assert month["broken_lines"] == {"the line is cut off": 1}
-    assert "1 broken off, 1 broken lines" in made.notes()[-1]
+    assert "1 truncated, 1 broken lines" in made.notes()[-1]
 
 
 def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
     for given, why in (
         ({}, "no such folder"),
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
-        ({"settings": {"detect.allow_cross_repository": True}}, "one by one"),
+        ({"settings": {"detect.allow_cross_repository": True}}, "each repository separately"),
         ({"workers": 0}, "workers = 0"),
         ({"address": "10.0.0.1:6379"}, "--engine ray"),
         (ray, "needs --address"),

@@ -143,9 +143,9 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rank", "words"),
     [
-        (lambda texts: [[len(texts)] for _ in texts], "is no place among"),
-        (lambda _texts: [], "for text"),
-        (lambda texts: [["best"] for _ in texts], "a list of places"),
+        (lambda texts: [[len(texts)] for _ in texts], "is not an index of"),
+        (lambda _texts: [], "text 0 has none"),
+        (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
 def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:

@@ -72,7 +72,7 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     shown = " ".join(repr(planned).split())
     assert all(name in shown for name in names)
     assert "no such repository" in shown
-    assert f"Finding this out cost {planned.spent.points} points" in shown
+    assert f"This estimate cost {planned.spent.points} points" in shown
 
 
 @pytest.mark.parametrize("command", [crawl, update, plan])

@@ -76,7 +76,9 @@ def test_only_chosen_relations_make_pairs() -> None:
 
 def test_relations_are_named_exactly() -> None:
     assert PairSettings(relations="all").relations == tuple(Relation)
-    with pytest.raises(ValueError, match="'supersedes' is none; expected all, or some of duplicate,same"):
+    with pytest.raises(
+        ValueError, match="'supersedes' is not a relation; expected all, or some of duplicate,same"
+    ):
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):
         PairSettings(relations=())

@@ -55,7 +55,7 @@ def test_stopped_half_way(store: Store) -> None:
     status = read_status(store)
     assert status.repositories[0].stage == "searching"
     assert status.eta_s == pytest.approx(10.0)  # one of two searches is done
-    assert "about 0.2 min to go" in shown(store)
+    assert "about 0.2 min left" in shown(store)
     assert "a/b: odd" in shown(store)
 
 

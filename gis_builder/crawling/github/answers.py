@@ -22,18 +22,18 @@ from pairkit.app.printable import one_line
 
 
 class AnswerKind(StrEnum):
-    """What the client has to do about an answer."""
+    """How the client must handle a response."""
 
     OK = "ok"
     PARTIAL = "partial"  # GraphQL: data, and errors that say which parts are missing
-    RATE_LIMITED = "rate_limited"  # the quota of the hour is spent
-    SECONDARY = "secondary"  # asked too fast
-    TOO_HEAVY = "too_heavy"  # ask for less at once
-    TRANSIENT = "transient"  # ask again
-    AUTH = "auth"  # the token is refused
+    RATE_LIMITED = "rate_limited"  # the hourly quota is used up
+    SECONDARY = "secondary"  # secondary rate limit: too many requests
+    TOO_HEAVY = "too_heavy"  # repeat with a smaller batch
+    TRANSIENT = "transient"  # retry
+    AUTH = "auth"  # the token is rejected
     FORBIDDEN = "forbidden"  # the token is fine but may not see this
     NOT_FOUND = "not_found"
-    BAD_REPLY = "bad_reply"  # not an answer to what was asked
+    BAD_REPLY = "bad_reply"  # not a response to this query
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class GraphQLError:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether the server gave this part up for its weight."""
+        """Whether the server gave up on this part because of its size."""
         return self.type in _HEAVY_TYPES or any(words in self.message.lower() for words in _HEAVY_WORDS)
 
     @property
@@ -62,13 +62,13 @@ class QueryAnswer:
     kind: AnswerKind
     data: Any = None  # GraphQL: what is under each alias
     errors: tuple[GraphQLError, ...] = ()
-    wait_s: float | None = None  # what the server asks for; None where it names no time
+    wait_s: float | None = None  # requested by the server; None if it gives no time
     message: str = ""
-    final: bool = True  # BAD_REPLY only: whether asking again would give the same
-    was_heard: bool = True  # False: nothing came back at all
+    final: bool = True  # BAD_REPLY only: whether a retry would give the same response
+    was_heard: bool = True  # False: there was no response
     rate_limit: RateLimit | None = None
     cost: int = 1  # points
-    status: int | None = None  # of HTTP; None where nothing came
+    status: int | None = None  # of HTTP; None if there was no response
 
 
 class _Extensions(Node, frozen=True):
@@ -113,7 +113,7 @@ _PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
 def classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
-    """Decide what an answer means."""
+    """Classify a response."""
     low = {name.lower(): value for name, value in headers.items()}
     answer = _classify(status, low, body)
     return replace(answer, rate_limit=_rate_limit(low), status=status)
@@ -141,7 +141,7 @@ def _classify(status: int, low: Mapping[str, str], body: bytes) -> QueryAnswer:
 
 
 def requested_wait_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server wants to be left alone: `retry-after`, else until the reset of a spent quota."""
+    """Seconds to wait: `retry-after`, else until the reset of a used-up quota."""
     after = _retry_after(headers)
     if after is not None:
         return after

@@ -1,4 +1,4 @@
-"""The tools of a worker, and how much it asks for at once: halved where that is too heavy, then grown."""
+"""The tools of a worker, and its batch sizes: halved if a query is too large, then increased again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def iso(seconds: int) -> str:
 
 
 def epoch(text: str) -> int:
-    """GitHub's way of writing a time as epoch seconds; GitHub's own beginning where it is empty."""
+    """Epoch seconds of a time as GitHub writes it; the start of GitHub if it is empty."""
     return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_BEGAN
 
 
@@ -82,12 +82,12 @@ _GROWTH = 10_000  # items by which a list may grow while it is read, beside twic
 
 
 def most_of(known: int) -> int:
-    """How many items a list may have that had so many; what changes while it is read counts twice."""
+    """Maximum length of a list, from its first count; items that change while it is read count twice."""
     return min(2 * known + _GROWTH, MOST_ITEMS)
 
 
 class Pages:
-    """The pages of one list, as they are turned."""
+    """Progress through the pages of one list."""
 
     def __init__(self, what: str, first: str | None = None, *, most: int = MOST_ITEMS) -> None:
         self._what, self._most = what, most
@@ -119,7 +119,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """What each stage of one worker works with."""
+    """The tools that all stages of one worker share."""
 
     settings: CrawlSettings
     client: Client
@@ -134,7 +134,7 @@ class Crawl:
         _LOG.info("%s: stored %s", repo or "all repositories", page)
 
     def tell(self, repo: str, stage: str, done: int, total: int) -> None:
-        """Tell the listener how far a stage is."""
+        """Report the progress of a stage to the listener."""
         self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
 
@@ -146,11 +146,11 @@ class BatchSize:
         self.now = limit
 
     def shrink(self) -> None:
-        """Ask for half as much."""
+        """Halve the batch."""
         self.now = max(1, self.now // 2)
 
     def grow(self) -> None:
-        """Ask for a quarter more."""
+        """Increase the batch by a quarter."""
         self.now = min(self._limit, self.now + max(1, self.now // 4))
 
 

@@ -1,4 +1,4 @@
-"""What each repository that was asked for is: there, renamed, hidden, empty, or nothing at all."""
+"""Find out whether each requested repository exists, or is renamed, private, empty or missing."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def may_be_repository(name: str) -> bool:
 
 
 def look_again(crawl: Crawl, name: str) -> RepoRow:
-    """Ask about one repository as if for the first time, storing nothing."""
+    """Check one repository again without storing the result."""
     return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
 
 
 def _unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
-    """Those of the names that have to be asked about, each once."""
+    """The names that must be checked, each once."""
     for name in names:
         if not may_be_repository(name):
             raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")

@@ -1,4 +1,4 @@
-"""Asking until there is an answer: waits for limits, retries what passes, gives up on what does not."""
+"""Send queries with retries: waits for rate limits, repeats transient failures, raises permanent ones."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class CrawlStopped(RemoteError):  # noqa: N818
 
 
 class RequestRefused(BadReply):
-    """The server does not take this query, whenever it is asked."""
+    """The server rejects this query permanently."""
 
 
 class Denied(RemoteError):  # noqa: N818
-    """The token is good but what was asked for is not shown to it."""
+    """The token is valid but has no access to the requested data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class HttpReply(Generic[T]):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the server left parts out because the query was heavy."""
+        """Whether the server left parts out because the query was too large."""
         return any(error.is_heavy for error in self.errors)
 
 
@@ -84,7 +84,7 @@ class Client:
         self._rate_limit: RateLimit | None = None
 
     def ask(self, query: GraphQuery[T]) -> HttpReply[T]:
-        """Ask until there is an answer."""
+        """Send a query, with retries, and return its reply."""
         failures = waits = 0
         while True:
             answer = self._ask_once(query)
@@ -106,19 +106,19 @@ class Client:
         self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
 
     def take_usage(self) -> Usage:
-        """What was spent since this was asked last; stored with the page that it brought."""
+        """The cost since the last call; it is stored together with the fetched page."""
         usage, self._usage = self._usage, Usage()
         return usage
 
     def book(self, page: Page, repo: str) -> None:
-        """Add to a page what was spent on it, and what the server last said is left."""
+        """Add to a page its cost and the last known rate limit."""
         page.usage[repo] = self.take_usage()
         if self._rate_limit:
             page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
 
     @property
     def points_left(self) -> int | None:
-        """What the server said last is left for the token; None before it said so."""
+        """The last known number of points left for the token; None if unknown."""
         return self._rate_limit.remaining if self._rate_limit else None
 
     def close(self) -> None:

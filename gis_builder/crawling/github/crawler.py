@@ -1,4 +1,4 @@
-"""The crawl's public face: several tokens, each with its own worker; repositories that fail alone."""
+"""The crawl's API: one worker for each token; a failed repository does not stop the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Worker:
         self._made: Crawl | None = None
 
     def take_usage(self) -> Usage:
-        """What was spent and not stored yet."""
+        """The cost that is not stored yet."""
         return self._client.take_usage()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Issues by number, in batches, until each of them is had or known not to be there."""
+"""Fetch issues by number, in batches, until each issue is stored or known to be missing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ T = TypeVar("T")
 
 
 class Fetcher:
-    """Fetches issues by number; remembers which batch size the server can bear."""
+    """Fetches issues by number; keeps the largest batch size that the server accepts."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
@@ -119,12 +119,12 @@ class Fetcher:
         }
 
     def batch(self, *, with_thread: bool) -> int:
-        """How many issues to resolve at once: as many as make one request on a good day."""
+        """Number of issues to resolve at once: those of one full query."""
         settings = self._crawl.settings
         return settings.thread_batch if with_thread else settings.issue_batch
 
     def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
-        """Fetch every one of `refs`, however many requests that takes."""
+        """Fetch all of `refs`."""
         page, failures = Page(), Counter[IssueRef]()
         waiting = sorted(set(refs))
         while waiting:
@@ -190,13 +190,13 @@ def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
 
 
 def _account(refs: Sequence[IssueRef]) -> str:
-    """The repository that pays for a batch; nobody in particular where several share it."""
+    """The repository whose usage includes a batch; empty if several share it."""
     repos = {ref.repo for ref in refs}
     return repos.pop() if len(repos) == 1 else ""
 
 
 def fetch_threads(crawl: Crawl, repo: str) -> None:
-    """Fetch every thread that was wished for, a stored page at a time."""
+    """Fetch every pending thread, one stored page at a time."""
     fetcher = Fetcher(crawl)
     total = crawl.store.count_pending(repo)
     limit = fetcher.batch(with_thread=True)
@@ -216,7 +216,7 @@ def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
 
 
 def part(data: Mapping[str, T], alias: str, what: str) -> T:
-    """What is under an alias."""
+    """The data under an alias."""
     if alias not in data:
         raise BadReply(f"{what}: the reply does not have it; run the same command again to continue")
     return data[alias]

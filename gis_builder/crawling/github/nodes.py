@@ -1,4 +1,4 @@
-"""What the queries ask for, as types: an answer that does not fit them is none."""
+"""Types of the queries' responses; a response that does not fit them is rejected."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Counted(GraphQLNode, frozen=True):
 
 
 class RepositoryNode(GraphQLNode, frozen=True):
-    """What is known of a repository."""
+    """A repository's metadata."""
 
     name_with_owner: RepoName
     is_private: bool

@@ -1,4 +1,4 @@
-"""The strategy `sweep`: every issue with its whole thread; and `update`: all that changed since."""
+"""The strategy `sweep`: every issue with its whole thread; and `update`: every issue changed since."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _must_be_of(repo: str, threads: Sequence[ParsedThread]) -> None:
 
 
 def _step_over(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages) -> CrawlTask:
-    """Try a page of one issue again; when it fails for good leave the issue out, and say so."""
+    """Retry a page of one issue; if it fails permanently, leave the issue out with a warning."""
     failures = task.state.get("failures", 0) + 1
     if failures < crawl.settings.attempts:
         crawl.client.back_off(failures, "an issue of the page could not be had")

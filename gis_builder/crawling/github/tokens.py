@@ -1,4 +1,4 @@
-"""Tokens: where a crawl's come from, and that each is sent to its own server only."""
+"""Tokens of a crawl and their sources; each token is sent only to its own server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Token(AuthBase):
         return request
 
     def reveal(self) -> str:
-        """The secret itself."""
+        """The secret."""
         self._last = self._secret if isinstance(self._secret, str) else self._secret()
         return self._last
 
@@ -119,7 +119,7 @@ def _from_file(file: Path) -> list[str]:
 
 
 def _from_gh(api_url: str) -> list[str]:
-    """Ask the `gh` tool for its token of this host; an empty list where it has none."""
+    """Read the token of the `gh` tool for this host; an empty list if there is none."""
     gh = shutil.which("gh")
     if gh is None:
         return []
