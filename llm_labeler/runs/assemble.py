@@ -95,7 +95,7 @@ class RunResult(Printed):
 
     @cached_property
     def pairs(self) -> PairDataset:
-        """The dataset, read when it is asked for."""
+        """The dataset, read at the first use."""
         return read_pairs(self.out)
 
     @property
@@ -132,10 +132,10 @@ class Labelled(RunResult):
         out: The dataset's folder.
         work: The folder of the answers, for `show`, `report`, `score` and `parse`.
         statistics: As in the dataset's statistics.json.
-        dropped: Reason to what is no pair: rows of the input, proposals, candidates, questions.
-        judges: What is known of the judges; None without judges.
-        asked: What asking came to.
-        spent_in_all: The same of all sessions in `work`.
+        dropped: Number of input rows, proposals, candidates and questions that gave no pair, by reason.
+        judges: The judges' estimated accuracies; None without judges.
+        asked: Calls, spending and failures of this session.
+        spent_in_all: Spending of all sessions in `work`.
         seconds: Of this session.
         messages: What was reported during the run, a line each.
     """

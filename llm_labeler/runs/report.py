@@ -26,8 +26,8 @@ class Yield:
     """One LLM's part.
 
     Attributes:
-        proposals: Sentences it gave, usable or not.
-        kept: Those that became candidates.
+        proposals: Sentences that it proposed, usable or not.
+        kept: Proposals that became candidates.
         pairs: Its candidates that the ensemble let through.
         dropped: Reason to proposals.
     """
@@ -64,7 +64,7 @@ class Report(Printed):
         llms: Each LLM's part.
         turned_down: Candidates by the reason of the ensemble.
         failures: Questions without an answer, by reason.
-        warnings: What people should know before they use the pairs.
+        warnings: Warnings about the quality of the pairs.
     """
 
     texts: int
@@ -138,12 +138,12 @@ def report(work: Path) -> Report:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Shown:
-    """One sentence with all that is known of it.
+    """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:
         prompts: By polarity: the messages as they were sent, role and words.
         answers: All stored ones of the sentence, of earlier runs, too.
-        failures: Questions of it that have no answer.
+        failures: Its questions without an answer.
         gathered: What the present run makes of it; None where it has no answer yet.
         pairs: The candidates with their labels or why they were turned down.
     """
