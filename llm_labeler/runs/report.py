@@ -1,4 +1,4 @@
-"""What became of the answers: reasons, yield and cost by LLM, and all that is known of one sentence."""
+"""Reports of a run: drop reasons, yield and cost by LLM, and the details of one sentence."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Shown:
     pairs: tuple[LabelledPair, ...]
 
     def parts(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and what stands below each."""
+        """Titles with the lines below each."""
         for polarity, messages in self.prompts.items():
             yield f"prompt, {polarity}", [f"{role}: {words}" for role, words in messages]
         for answer in self.answers:
@@ -210,7 +210,7 @@ def show(work: Path, wanted: str) -> Shown:
 
 
 def find(texts: tuple[Text, ...], wanted: str, work: Path) -> Text:
-    """The one text that is meant."""
+    """The text with this id, row or content."""
     found = [text for text in texts if wanted in (text.text_id, text.text, f"row:{text.row}")]
     found = found or [text for text in texts if wanted and text.text_id.startswith(wanted)]
     if len(found) == 1:
