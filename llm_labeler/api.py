@@ -1,4 +1,4 @@
-"""What `llm_labeler` offers: each command as a function, with the command's flags as keyword arguments.
+"""The public functions of `llm_labeler`: one for each command, with its flags as keyword arguments.
 
 Nothing heavy is imported before a function is called.
 """
@@ -89,8 +89,8 @@ def generate(
         source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llms: chatgpt, llama, chatglm, ensemble (those of the three that can be asked), wordnet (rules,
-            English only), or names of the configuration. In Python also your own functions from a prompt to
+        llms: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
+            English only), or names from the configuration. In Python also your own functions from a prompt to
             an answer, plain or async, or a dict of names to functions or entries.
         out: The dataset's folder.
         work: The folder of the answers. Default: OUT.work.
@@ -98,22 +98,22 @@ def generate(
         task: papers (same and opposite), triplet or query. `triplet` asks for a paraphrase and hard
             negatives, `query` for questions to a passage; both make triplets.
         size: Sentences asked of each LLM and polarity.
-        samples: How often to ask each LLM the same. It has to sample (`llm.NAME.temperature`).
-        examples: Pairs or triplets to send along as examples of answers (few-shot).
-        prompt: hardened, paper, or a file with {text}, {size} and {polarity}. Other tasks have a prompt of
-            their own, or a file.
+        samples: Answers to request for each question. `llm.NAME.temperature` must not be 0.
+        examples: Pairs or triplets to send as few-shot examples of answers.
+        prompt: hardened, paper, or a file with {text}, {size} and {polarity}. The tasks triplet and query
+            use their own prompt, or a file.
         polarity: positive, negative or both. Default: both.
         strategy: How proposals become labels: union, vote or weighted.
-        judges: LLMs that judge the proposals, if the strategy needs that. Default: those that propose.
+        judges: LLMs that judge the proposals, if the strategy needs judges. Default: the LLMs of `llms`.
         limit: Take only the first N usable sentences.
-        draw: Take N of the sentences, drawn by the seed. Of a file in order of topics, some of each.
-        max_cost: US dollars at most, over all runs. Runs with the same `work` count together.
+        draw: Take a random sample of N sentences, drawn by the seed. Useful for a file sorted by topic.
+        max_cost: US dollars at most, summed over all runs with the same `work`.
         max_tokens: Tokens of prompts and answers at most, over all runs.
         max_requests: Calls at most, over all runs.
         batch: Use OpenAI's Batch API: half the price, up to a day.
         keep_going: Make the dataset even if LLMs or questions failed. `Labelled.problem` reports which; the
             command exits with 4.
-        retry_failed: Ask again what servers refused for good. Without `batch`, batches are given up.
+        retry_failed: Repeat questions that a server rejected. Without `batch`, pending batches are abandoned.
         local_only: Refuse LLMs that may send text to another machine.
         seed: Decides every random choice.
         config: Settings in TOML, with LLMs as [llm.NAME].
@@ -121,14 +121,14 @@ def generate(
             to values, such as `{"llm.chatgpt.temperature": 0.7}`. They override `config`; the arguments above
             override them.
         fresh: Replace a dataset made with other settings.
-        progress: True shows it on stderr, False nowhere; a function is called with each `pairkit.Progress`.
+        progress: True shows progress on stderr, False hides it; a function receives each `pairkit.Progress`.
 
     Returns:
         The dataset; `.pairs` reads it.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
-        DataError: No usable sentence, a damaged store, or no pair is left.
+        DataError: No usable sentence, a damaged store, or no remaining pair.
         RemoteError: A server failed; the same call continues.
 
     Example:
@@ -267,8 +267,9 @@ def judge(
 ) -> JudgedPairs:
     """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
 
-    Writes a dataset with their labels, and a list of the pairs whose given label they contradict. Votes are
-    weighted by the judges' estimated accuracies, as with the strategy `weighted`. Run it again to continue.
+    Writes a dataset with the judges' labels, and a list of the pairs whose original label they contradict.
+    Votes are weighted by the judges' estimated accuracies, as with the strategy `weighted`. Run it again to
+    continue.
 
     Args:
         source: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
@@ -277,7 +278,7 @@ def judge(
         out: The dataset's folder.
         work: See `generate`.
         columns: Which column is which, such as text1=title,label=same. See `pairkit.read`.
-        labels: What labels count as, such as 0=1,1=skip,2=0. See `pairkit.read`.
+        labels: New values for labels, such as 0=1,1=skip,2=0. See `pairkit.read`.
         label_range: The lowest and highest score, such as 0,100. They become 0 and 1.
         limit: Take only the first N usable pairs.
         draw: Take N of the pairs, drawn by the seed.
@@ -297,7 +298,7 @@ def judge(
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used; rules can't judge.
-        DataError: Pairs that can't be read, or the judges decided on none.
+        DataError: The pairs can't be read, or the judges decided no pair.
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.arguments import read_arguments
@@ -322,7 +323,7 @@ def judge(
 
 
 def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *, work: Work) -> Shown:
-    """Show what LLMs answered to one sentence: prompts, raw answers, proposals, drops and votes.
+    """Show the answers of LLMs to one sentence: prompts, raw answers, proposals, drops and votes.
 
     `pairs show` shows a pair of the dataset itself.
 
@@ -341,7 +342,7 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
 
 
 def report(work: Work) -> Report:
-    """Count what became of the answers: why they were dropped, and the yield and cost of each LLM.
+    """Count kept and dropped answers by reason, with the yield and cost of each LLM.
 
     `pairs report` describes the dataset itself.
 
@@ -350,7 +351,7 @@ def report(work: Work) -> Report:
 
     Raises:
         ConfigError: Not a working folder.
-        DataError: Damaged.
+        DataError: The folder is damaged.
     """
     from llm_labeler.runs.report import report as count
     from pairkit.app.settings import argument
@@ -376,7 +377,7 @@ def score(
         columns: See `judge`.
         labels: See `judge`.
         label_range: See `judge`.
-        threshold: The gold label from which on a pair means the same. Default: half of the range.
+        threshold: The lowest gold label that counts as the same meaning. Default: half of the range.
 
     Raises:
         ConfigError: Not a working folder, or no such file.
@@ -405,14 +406,14 @@ def llms(
     config: Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=INPUT, main=True)] = None,
     settings: SettingsGiven = None,
 ) -> Llms:
-    """List the LLMs that can be asked, built in or configured, with prices and whether their keys are set.
+    """List the built-in and configured LLMs, with prices and whether their keys are set.
 
     Args:
         config: See `generate`.
         settings: See `generate`.
 
     Raises:
-        ConfigError: An entry lacks something or contradicts itself.
+        ConfigError: An entry is incomplete or inconsistent.
 
     Example:
         >>> import llm_labeler

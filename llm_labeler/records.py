@@ -1,12 +1,12 @@
-"""What the stages of `label` pass to one another.
+"""Records that the stages of `label` exchange.
 
 ```
 Text ──prompts──► Ask ──dispatch──► StoredAnswer ──parsing──► Item ──filters──► Candidate (or why not)
                                                                                     │
           LabelledPair ◄──ensemble── JudgeVote ◄──judging── Ask, StoredAnswer ◄─────┘
 ```
-A text, an ask and a candidate are known by what they say, never by their place: whatever is missing, fails or
-comes late, rows stay with their text.
+Texts, asks and candidates are identified by content, never by position: rows stay with their text even if
+answers are missing, failed or late.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def digest(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence to label. Equal sentences are one text; `row` is where the first of them stands."""
+    """A sentence to label. Equal sentences are one text; `row` is the row of the first one."""
 
     text_id: str
     text: str
@@ -43,7 +43,7 @@ class Text:
 
     @classmethod
     def of(cls, text: str, row: int) -> Text:
-        """A text with its identity, which is a digest of what it says."""
+        """A text with its id, a digest of its content."""
         return cls(digest(text), text, row)
 
 
@@ -73,12 +73,12 @@ class Ask:
     key: AskKey
     messages: tuple[Message, ...]
     schema: dict[str, Any] | None = field(default=None, hash=False)  # JSON schema of the answer wanted
-    # what a provider that is no LLM works from
+    # input of providers that are not LLMs
     text: str = ""
     size: int = 0
     labelling: str = "papers"  # the labelling task, one of `settings.TASKS`
     changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
-    sample: int = 0  # how often the same was asked before it, of an LLM that samples
+    sample: int = 0  # index of the sample, for an LLM that samples
 
 
 # Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest
@@ -128,23 +128,23 @@ def ending_of(finish: str) -> Ending:
 
 @dataclass(frozen=True, slots=True)
 class LlmReply:
-    """What a provider brings back from one call, nothing interpreted."""
+    """What a provider brings back from one call, not yet interpreted."""
 
     raw: str
     finish: str = "stop"  # why it ended, in the server's word, see `ending_of`; empty: none given
-    usage: TokenUsage | None = None  # None: the server told none
+    usage: TokenUsage | None = None  # None: the server reported none
     model: str = ""  # as the server named it
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars per million tokens; None where it is not known."""
+    """US dollars per million tokens; None if unknown."""
 
     prompt: float | None
     completion: float | None
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """What so many tokens cost; None if that can't be known."""
+        """The cost of this usage in US dollars; None if a price is unknown."""
         if self.prompt is None or self.completion is None:
             return None
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
@@ -158,10 +158,10 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
 
     Attributes:
         reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.
-        detail: What the server said, for people; never a credential.
-        retry_after_s: The server's wish, if it told one.
+        detail: The server's message, for people; never a credential.
+        retry_after_s: Seconds to wait, if the server requested a time.
         retry: Whether asking again, now, may help.
-        final: Whether it is about this very question, so that asking it again never helps.
+        final: Whether the server rejected this very question, so that repeating it never helps.
         maybe_billed: Whether the server may have worked, and charged, for it.
     """
 
@@ -201,7 +201,7 @@ class Provider(Protocol):
         ...
 
     async def check(self) -> None:
-        """See that it can be asked at all, before anything is."""
+        """Check before any question that the LLM is available."""
         ...
 
     async def reply(self, ask: Ask) -> LlmReply:
@@ -209,7 +209,7 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections, threads and models."""
+        """Release connections, threads and models."""
         ...
 
 
@@ -220,7 +220,7 @@ class StoredAnswer:
     key: AskKey
     reply: LlmReply
     cost: float | None  # US dollars; None: the price is unknown
-    estimated: bool = False  # usage and cost are our upper bound, the server told none
+    estimated: bool = False  # usage and cost are upper bounds, as the server reported none
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class JudgeVote:
-    """What one LLM said of one candidate, not knowing who proposed it as what."""
+    """One LLM's verdict on one candidate, blind to its proposer and polarity."""
 
     candidate_id: str
     judge: str
@@ -287,7 +287,7 @@ class LabelledPair:
     """A labelled pair, or a candidate that the ensemble turned down (`reason`)."""
 
     candidate: Candidate
-    polarity: Polarity  # may differ from the candidate's where judges reversed it
+    polarity: Polarity  # differs from the candidate's if judges reversed it
     label: float  # in [0, 1]; 1 the same meaning
     votes: tuple[JudgeVote, ...] = ()
     reason: str | None = None

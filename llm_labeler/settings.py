@@ -32,7 +32,7 @@ class LabellingKind:
     is_judged: bool = False
 
 
-RULES = "wordnet"  # the kind that is no LLM
+RULES = "wordnet"  # rules over a dictionary, not an LLM
 LLM_KINDS = (
     *("openai", "openai_compatible", "glm", "anthropic", "gemini"),  # behind servers
     *("function", RULES),
@@ -109,20 +109,20 @@ Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
 
 
 class LlmSettings(Settings):
-    """One LLM, `[llm.NAME]`: how it is reached, what it costs, how hard it may be pressed."""
+    """One LLM, `[llm.NAME]`: its server, prices, limits and parameters."""
 
     kind: Annotated[
         str, _one_of(*LLM_KINDS)
     ]  # openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python
     model: str = ""  # the server's name for it
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
-    # the environment variable with the key; unset: its maker's at its maker's host, and no key elsewhere
+    # environment variable with the key; unset: the provider's usual one at its own host, no key elsewhere
     api_key_env: str | None = None
-    # it runs on this machine, so that no text leaves; what listens here may pass texts on
+    # the LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM
     local: bool = False
-    plain_http: bool = False  # send the key in clear to another machine
+    plain_http: bool = False  # send the key unencrypted to another machine
     ca_file: Path | None = None  # certificates (PEM) to trust; unset: SSL_CERT_FILE's, else the system's
-    must_be_listed: bool = True  # whether a list of models that the server gives has to name this one
+    must_be_listed: bool = True  # stop if the server's list of models lacks this one
     # US dollars per million tokens of prompts; unset: as published, 0 on a server of your own, else unknown
     price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
     # US dollars per million tokens of answers; unset: as price_in
@@ -132,21 +132,21 @@ class LlmSettings(Settings):
     tpm: int | None = Field(default=None, ge=1)  # tokens a minute
     timeout_s: float = Field(default=60.0, gt=0)  # for one answer
     attempts: int = Field(default=8, ge=1)  # tries of one question, the first one included
-    temperature: float | None = Field(default=None, ge=0)  # of sampling; unset: the server's own
-    top_p: float | None = Field(default=None, gt=0, le=1)  # of sampling; unset: the server's own
-    seed: int | None = None  # sent with each request where it is set
+    temperature: float | None = Field(default=None, ge=0)  # sampling temperature; unset: the server's default
+    top_p: float | None = Field(default=None, gt=0, le=1)  # nucleus sampling; unset: the server's default
+    seed: int | None = None  # sent with each request if set
     max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # tokens of an answer, at most
-    structured: Structured = "auto"  # whether to ask the server for JSON; the parser copes with either
+    structured: Structured = "auto"  # whether to request JSON; the parser reads any format
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
 
     def answer_parameters(self, name: str, url: str) -> str:
-        """What of the entry shapes the answers, as JSON; limits, prices and the like do not."""
+        """The parameters that affect answers, as JSON: without limits and prices."""
         values = {field: getattr(self, field) for field in _SHAPING} | {"base_url": url}
         try:
             return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ConfigError(
-                f"llm {name}: extra is no JSON ({error}); use texts, numbers, lists and tables in "
+                f"llm {name}: extra is not valid JSON ({error}); use texts, numbers, lists and tables in "
                 f"[llm.{name}.extra]"
             ) from error
 
@@ -157,24 +157,24 @@ class LlmSettings(Settings):
 
 
 class PromptSettings(Settings):
-    """What the LLMs are asked."""
+    """The prompts sent to the LLMs."""
 
     # hardened, paper, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
     template: str = "hardened"
     # positive: sentences of the same meaning; negative: of the opposite
     polarities: Polarities = Field(default=POLARITIES, min_length=1)
-    examples: Path | None = None  # few-shot examples that go along: pairs or triplets, as pairkit reads them
+    examples: Path | None = None  # file of few-shot examples: pairs or triplets
     # of the task triplet: what hard negatives may change
     changes: Changes = Field(default=CHANGES, min_length=1)
 
 
 class InputSettings(Settings):
-    """Which sentences are taken."""
+    """Selection of the sentences."""
 
     min_chars: int = Field(default=1, ge=1)  # shorter ones are dropped, and counted
     max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
-    limit: int | None = Field(default=None, ge=1)  # take only the first so many usable sentences
-    draw: int | None = Field(default=None, ge=1)  # take so many of these, drawn by the seed
+    limit: int | None = Field(default=None, ge=1)  # take only the first N usable sentences
+    draw: int | None = Field(default=None, ge=1)  # take a random sample of N of these, drawn by the seed
 
 
 class FilterSettings(Settings):
@@ -183,11 +183,11 @@ class FilterSettings(Settings):
     # characters of a candidate, as a share of its sentence's, at least
     min_length_ratio: float = Field(default=0.25, ge=0)
     max_length_ratio: float = Field(default=4.0, gt=0)  # the same, at most
-    same_script: bool = True  # a candidate has to be in the script that most of its sentence is in
+    same_script: bool = True  # a candidate must be in the main script of its sentence
     # share of content words that both have in common, at least; 0.2 also drops paraphrases in other words
     min_shared: float = Field(default=0.0, ge=0, le=1)
     same_kind: bool = True  # a positive of a question has to be a question
-    # words by which a negative differs at least; the first public code had 5
+    # least number of words by which a negative differs
     min_differing_words: int = Field(default=0, ge=0)
     # of the task triplet: share of content words that a negative keeps, at least
     min_kept: float = Field(default=0.5, ge=0, le=1)
@@ -196,9 +196,9 @@ class FilterSettings(Settings):
 
 
 class JudgeSettings(Settings):
-    """How candidates are judged, where the strategy wants that."""
+    """How candidates are judged, if the strategy needs judges."""
 
-    candidates_per_call: int = Field(default=8, ge=1)  # candidates that a judge sees at once
+    candidates_per_call: int = Field(default=8, ge=1)  # candidates in one question to a judge
     llms: Names = ()  # the judges; empty: the LLMs that propose
 
 
@@ -215,7 +215,7 @@ class EnsembleSettings(Settings):
 
 
 class BudgetSettings(Settings):
-    """What a run, its earlier sessions included, may spend; unset: no limit."""
+    """Limits on the spending of a run, earlier sessions included; unset: no limit."""
 
     max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
     max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions
@@ -223,11 +223,11 @@ class BudgetSettings(Settings):
 
 
 class BreakerSettings(Settings):
-    """When to stop asking a server that fails all the time."""
+    """When to stop calling a server that keeps failing."""
 
-    window: int = Field(default=50, ge=5)  # how many of the last attempts are looked at
-    max_failures: float = Field(default=0.8, gt=0, le=1)  # give an LLM up from this share of failures on
-    # give an LLM up after so many refusals in a row in the same words
+    window: int = Field(default=50, ge=5)  # number of recent attempts that are examined
+    max_failures: float = Field(default=0.8, gt=0, le=1)  # stop calling an LLM at this share of failures
+    # stop calling an LLM after this many consecutive refusals with the same text
     refusals: int = Field(default=10, ge=1)
 
 
@@ -341,7 +341,7 @@ class LabelSettings(Settings):
 
     @model_validator(mode="after")
     def _samples_differ(self) -> LabelSettings:
-        """See that an LLM that is asked several times samples its answers."""
+        """Check that no LLM with several samples has temperature 0."""
         for name in self.proposers if self.samples > 1 else ():
             if self.llm[name].temperature == 0:
                 raise ValueError(
@@ -368,7 +368,7 @@ class LabelSettings(Settings):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; none where the strategy asks for no judgement."""
+        """The LLMs that judge; empty if the strategy needs no judges."""
         if not STRATEGIES[self.ensemble.strategy].is_judged:
             return ()
         named = self.judge.llms or self.proposers

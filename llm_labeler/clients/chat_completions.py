@@ -35,7 +35,7 @@ class Form:
 
 
 class Dialect:
-    """The requests that one server is known to take; refusals teach it."""
+    """The request format that one server accepts, adapted after each refusal."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
         if found := sorted(_RESERVED & settings.extra.keys()):
@@ -195,7 +195,7 @@ def usage_of(value: Any) -> TokenUsage | None:
 
 
 def no_answer(missed: NoAnswer) -> CallFailed:
-    """What an exchange that broke off means."""
+    """The error for an interrupted exchange."""
     return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
@@ -227,12 +227,12 @@ def _text(content: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    """A name, or nothing where it is none."""
+    """A name, or an empty string if the value is not text."""
     return value[:_LONGEST_NAME] if isinstance(value, str) else ""
 
 
 def _list(value: Any) -> list[Any]:
-    """A list, or nothing where it is none."""
+    """A list; empty if the value is not a list."""
     return value if isinstance(value, list) else []
 
 
@@ -246,7 +246,7 @@ def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
 
 
 def _broken(what: str, found: Any) -> CallFailed:
-    """An answer that is none, whatever it is; it may have been paid for."""
+    """The error for an unusable response, which may have been billed."""
     if isinstance(found, dict):
         found = Refusal.from_value(200, found).message
     shown = found[: 4 * _SHOWN].decode("utf-8", "replace") if isinstance(found, bytes) else found

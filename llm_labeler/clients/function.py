@@ -1,4 +1,4 @@
-"""Somebody's own function as an LLM (`kind = "function"`): from the words of a prompt to an answer's."""
+"""A user's function as an LLM (`kind = "function"`): from a prompt to an answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FunctionProvider:
         return TokenUsage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
 
     async def check(self) -> None:
-        """Nothing to see to: it is there."""
+        """Nothing to check: a function is always available."""
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Call the function with the prompt."""

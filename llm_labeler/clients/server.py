@@ -84,7 +84,7 @@ def _published(settings: LlmSettings, address: Address) -> tuple[float, float] |
 
 
 def _is_own(settings: LlmSettings, address: Address) -> bool:
-    """Whether nobody sends a bill: who does wants a key, or is elsewhere."""
+    """Whether calls are free: a local server, or one in a private network without a key."""
     if settings.local:
         return True
     return key_variable(address.host, settings.api_key_env) is None and _is_near(address.host)
@@ -156,7 +156,7 @@ class ServerProvider:
         return TokenUsage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
-        """See that there is a key, that the server answers, and that it has the model if it lists models."""
+        """Check the key, that the server answers, and that its list of models, if any, has the model."""
         if self.address.host == ANTHROPIC_HOST:  # its list of models is of another protocol
             _ = self.channel
             return
@@ -178,7 +178,7 @@ class ServerProvider:
             raise self._no_such_model(models)
 
     async def reply(self, ask: Ask) -> LlmReply:
-        """Ask once; where the server does not take the form of the request, again in another at once."""
+        """Send the question; if the server refuses the form of the request, try another form at once."""
         if not can_be_sent(ask):
             raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
         while True:
@@ -194,7 +194,7 @@ class ServerProvider:
                     raise await self.explain(refused) from refused
 
     async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
-        """What follows from a refusal."""
+        """The error that a refusal means."""
         refusal = refused.refusal
         if refusal.is_exhausted:
             return outcome(self.name, refused)
@@ -228,7 +228,7 @@ class ServerProvider:
         return self._no_such_model(models, refusal)
 
     async def _list_models(self) -> list[str]:
-        """The server's models; none where the list can't be understood."""
+        """The server's models; empty if the list can't be read."""
         return models_of(await self.channel.get("/models"))
 
     def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:

@@ -145,7 +145,7 @@ class RateLimiter:
         self._freed.set()
 
     def answered(self, entered: Admission, tokens: int) -> None:
-        """The server answered and counted so many tokens."""
+        """Record an answer and the tokens that the server counted."""
         self._tokens.correct(tokens - entered.tokens)
         before = float(tokens) if self._expected is None else self._expected
         self._expected = before + _SMOOTHING * (tokens - before)

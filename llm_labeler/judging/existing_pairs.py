@@ -1,4 +1,4 @@
-"""Pairs that are there already, as judges are shown them: by first text, without their labels."""
+"""Existing pairs as judges see them: grouped by first text, without labels."""
 
 from __future__ import annotations
 
@@ -122,6 +122,6 @@ def _about(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ..
         for one, other in rows.select("text1", "text2").iter_rows():
             text = Text.of(one, 0)
             _, beside = found.setdefault(text.text_id, (text, {}))
-            # Every pair poses as a positive of nobody's: a judge is told neither.
+            # Each pair is stored as a positive without a proposer; judges see neither.
             beside.setdefault(other, Candidate(text.text_id, other, "positive", ()))
     return {text: tuple(beside.values()) for text, beside in found.values()}

@@ -126,9 +126,9 @@ class ScoreRow:
     Attributes:
         by: What `name` is.
         name: An LLM or a strategy.
-        polarity: `positive`: the pairs that it says mean the same; `negative`: those that it says don't.
-        n: How many it says that of.
-        precision: Share of them on which people agree.
+        polarity: `positive`: pairs labelled as the same meaning; `negative`: the other pairs.
+        n: Number of these pairs.
+        precision: Share of these pairs on which people agree.
         interval: Wilson's 95 % interval of `precision`.
         recall: Share found of those on which people say so; of an LLM among what it proposed itself, of a
             strategy among all candidates with a gold label, so that what it turned down counts as missed.
@@ -169,14 +169,14 @@ class ScoreReport(Printed):
     Attributes:
         rows: Two for each LLM and each strategy, one for each polarity.
         gold: Different gold pairs; those with several labels are not among them.
-        found: Those of them that at least one candidate matches.
-        not_found: The rest.
+        found: Gold pairs that match at least one candidate.
+        not_found: Gold pairs without a matching candidate.
         contradictory: Gold pairs with several labels, left out.
         repeated: Gold rows that repeat an earlier one, left out.
         graded: Whether people's labels are graded.
-        threshold: The least of them that counts as the same.
-        skipped: Strategies that could not be computed, each with why.
-        judges: What was estimated of the judges; None: there are no votes.
+        threshold: The lowest gold label that counts as the same meaning.
+        skipped: Strategies that could not be computed, with the reason.
+        judges: The judges' estimated accuracies; None without votes.
         labels: What was made of people's labels, and how many rows were left out by which.
     """
 

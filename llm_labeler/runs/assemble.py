@@ -1,4 +1,4 @@
-"""From stored answers to the dataset, without a call; and what a run came to."""
+"""Makes the dataset from stored answers, without a call, and the result of a run."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from pairkit.dataset.records import PairDataset
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What asking came to."""
+    """Calls, spending and failures of a session."""
 
     cached: int = 0
     spent: Spending = field(default_factory=Spending)
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, PairkitError] = field(default_factory=dict)
-    detail: str = ""  # what all that failed say, if they say the same
+    detail: str = ""  # the common message of all failures, if they have one
 
     def unanswered_counts(self) -> str:
         """How many questions got no answer, by reason."""
@@ -67,7 +67,7 @@ def judges_table(judges: Judges) -> ResultTable:
     alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
     why = f" ({judges.reason})" if judges.reason else ""
     caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
-    is_alone = len(judges.by_name) < 2  # no other votes to estimate its accuracy from
+    is_alone = len(judges.by_name) < 2  # its accuracy can't be estimated without other votes
     headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
     found = ResultTable(*headings, caption=caption, left=("agrees with",))
     for name, judge in sorted(judges.by_name.items()):
@@ -95,12 +95,12 @@ class RunResult(Printed):
 
     @cached_property
     def pairs(self) -> PairDataset:
-        """The dataset, read when it is asked for."""
+        """The dataset, read at the first use."""
         return read_pairs(self.out)
 
     @property
     def problem(self) -> RemoteError | None:
-        """What the dataset lacks; None where nothing failed."""
+        """What the dataset lacks; None if nothing failed."""
         return self.asked.problem(self.out)
 
     def tables(self) -> list[ResultTable]:
@@ -132,10 +132,10 @@ class Labelled(RunResult):
         out: The dataset's folder.
         work: The folder of the answers, for `show`, `report`, `score` and `parse`.
         statistics: As in the dataset's statistics.json.
-        dropped: Reason to what is no pair: rows of the input, proposals, candidates, questions.
-        judges: What is known of the judges; None without judges.
-        asked: What asking came to.
-        spent_in_all: The same of all sessions in `work`.
+        dropped: Number of input rows, proposals, candidates and questions that gave no pair, by reason.
+        judges: The judges' estimated accuracies; None without judges.
+        asked: Calls, spending and failures of this session.
+        spent_in_all: Spending of all sessions in `work`.
         seconds: Of this session.
         messages: What was reported during the run, a line each.
     """
@@ -160,7 +160,7 @@ class Labelled(RunResult):
 
     @property
     def cost(self) -> float | None:
-        """US dollars of this session; None where a price is unknown."""
+        """US dollars of this session; None if a price is unknown."""
         return self.spent.cost
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Labelled(RunResult):
         return sum(split[polarity] for split in self.statistics["splits"].values())
 
 
-_FEWEST = 3  # fewer tell nothing
+_FEWEST = 3  # fewer are not significant
 _LITTLE = 0.2  # shared content words; of true paraphrases 3 % have less
 
 

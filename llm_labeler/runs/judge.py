@@ -123,8 +123,8 @@ class JudgedPairs(RunResult):
         work: The folder of the answers; `judged.parquet` there has all pairs, also those left undecided.
         contradictions: A CSV file of the pairs whose given label the judges contradict, the surest first.
         statistics: As in the dataset's statistics.json.
-        judges: What is known of the judges.
-        asked: What asking came to.
+        judges: The judges' estimated accuracies.
+        asked: Calls, spending and failures of this session.
         spent_in_all: Calls, tokens and money of all sessions in `work`.
         seconds: Of this session.
     """

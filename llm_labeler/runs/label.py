@@ -155,7 +155,7 @@ async def _asking(
 
 
 def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bool) -> None:
-    """See that no question is asked beside a batch that holds it: both would be paid."""
+    """Refuse to ask questions that a pending batch holds: both would be paid."""
     waiting = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
     if waiting and not give_up:
         number, llms = sum(len(batch.keys) for batch in waiting), sorted({batch.llm for batch in waiting})
@@ -202,7 +202,7 @@ def generate(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """See `llm_labeler.generate`; notes are told at once only where `progress` is True."""
+    """See `llm_labeler.generate`; notes are printed at once only if `progress` is True."""
     start = time.monotonic()
     notes = Notes(progress)
     work = work or work_beside(out)
@@ -323,7 +323,7 @@ def prepare(
 
 
 def check_strategy_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
-    """See that the strategy can give a pair at all, before anything is paid for."""
+    """Check before any paid call that the strategy can yield a pair."""
     strategy = settings.ensemble.strategy
     proposers = [name for name in settings.proposers if name not in left_out]
     judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {*proposers}
@@ -348,7 +348,7 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
 
 
 def refuse_unanswered(asked: Asked, otherwise: str = "") -> None:
-    """See that no question failed."""
+    """Raise an error if a question failed."""
     if asked.unanswered:
         raise RemoteError(
             f"no answer to {asked.unanswered_counts()}; run the same command again to ask them{otherwise}"

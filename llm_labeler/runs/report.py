@@ -1,4 +1,4 @@
-"""What became of the answers: reasons, yield and cost by LLM, and all that is known of one sentence."""
+"""Reports of a run: drop reasons, yield and cost by LLM, and the details of one sentence."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Yield:
     """One LLM's part.
 
     Attributes:
-        proposals: Sentences it gave, usable or not.
-        kept: Those that became candidates.
+        proposals: Sentences that it proposed, usable or not.
+        kept: Proposals that became candidates.
         pairs: Its candidates that the ensemble let through.
         dropped: Reason to proposals.
     """
@@ -64,7 +64,7 @@ class Report(Printed):
         llms: Each LLM's part.
         turned_down: Candidates by the reason of the ensemble.
         failures: Questions without an answer, by reason.
-        warnings: What people should know before they use the pairs.
+        warnings: Warnings about the quality of the pairs.
     """
 
     texts: int
@@ -138,12 +138,12 @@ def report(work: Path) -> Report:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Shown:
-    """One sentence with all that is known of it.
+    """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:
         prompts: By polarity: the messages as they were sent, role and words.
         answers: All stored ones of the sentence, of earlier runs, too.
-        failures: Questions of it that have no answer.
+        failures: Its questions without an answer.
         gathered: What the present run makes of it; None where it has no answer yet.
         pairs: The candidates with their labels or why they were turned down.
     """
@@ -156,7 +156,7 @@ class Shown:
     pairs: tuple[LabelledPair, ...]
 
     def parts(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and what stands below each."""
+        """Titles with the lines below each."""
         for polarity, messages in self.prompts.items():
             yield f"prompt, {polarity}", [f"{role}: {words}" for role, words in messages]
         for answer in self.answers:
@@ -210,7 +210,7 @@ def show(work: Path, wanted: str) -> Shown:
 
 
 def find(texts: tuple[Text, ...], wanted: str, work: Path) -> Text:
-    """The one text that is meant."""
+    """The text with this id, row or content."""
     found = [text for text in texts if wanted in (text.text_id, text.text, f"row:{text.row}")]
     found = found or [text for text in texts if wanted and text.text_id.startswith(wanted)]
     if len(found) == 1:

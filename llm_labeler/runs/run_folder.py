@@ -49,7 +49,7 @@ _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What a run is made of; with its answers it makes its dataset."""
+    """Inputs of a run; with the stored answers they determine its dataset."""
 
     settings: LabelSettings
     template: Template
@@ -75,7 +75,7 @@ class RunRecord:
             del kept[section][name]
         kept["llms"] = [*settings.proposers]
         kept["prompt"]["template"] = Path(settings.prompt.template).name
-        # What is not used is not said, so that a dataset that was made before it was there is still the same.
+        # Unused settings are left out, so that datasets made before a setting existed still compare equal.
         if settings.samples == 1:
             del kept["samples"]
         if settings.input.draw is None:
@@ -106,7 +106,7 @@ class RunRecord:
 
 
 def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
-    """Write down what the run is about, for its owner alone: the sentences may be confidential."""
+    """Save the run's inputs, readable only by the owner: the sentences may be confidential."""
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
     frame = pl.DataFrame(columns, schema=_TEXTS)
     write_parquet(work / TEXTS_FILE, frame, private=True)
@@ -157,7 +157,7 @@ def _template(run: Mapping[str, Any]) -> Template:
 
 
 def read_private(path: Path) -> pl.DataFrame:
-    """Read a table of ours."""
+    """Read a table of the working folder."""
     if not path.exists():
         raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first")
     return read_parquet(path)

@@ -192,8 +192,8 @@ def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     ("extra", "says"),
     [
         *(({name: 1}, f"extra holds {name}") for name in ("model", "n", "stream", "max_tokens", "messages")),
-        ({"since": time}, "llm llama: extra is no JSON"),
-        ({"x": float("nan")}, "llm llama: extra is no JSON"),
+        ({"since": time}, "llm llama: extra is not valid JSON"),
+        ({"x": float("nan")}, "llm llama: extra is not valid JSON"),
     ],
 )
 def test_extra_changes_nothing_that_has_a_setting_or_a_price(extra: dict[str, Any], says: str) -> None:
