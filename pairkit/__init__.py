@@ -1,4 +1,4 @@
-"""Datasets of text pairs: read, check, describe, join, divide and share them, whoever made them.
+"""Read, check, describe, merge, split and share datasets of text pairs from any source.
 
 >>> import pairkit
 >>> pairs = pairkit.read("pairs.tsv")

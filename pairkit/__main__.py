@@ -53,7 +53,7 @@ def _review(
             panel="People",
             main=True,
             read=lambda names: [name.strip() for name in names.split(",")],
-            help="Who judges; each gets a link. [default: your login's name]",
+            help="Names of the reviewers; each gets a link. [default: your login's name]",
         ),
     ] = None,
     port: Annotated[
@@ -65,7 +65,7 @@ def _review(
     report: Annotated[
         bool, Flag(panel=OUTPUT, main=True, help="Print the results so far instead of serving the page.")
     ] = False,
-    card: Annotated[bool, Flag(panel=OUTPUT, help="Also put the report into the dataset's card.")] = False,
+    card: Annotated[bool, Flag(panel=OUTPUT, help="Also write the report into the dataset's card.")] = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -92,12 +92,12 @@ def _review(
 
 
 def application() -> Typer:
-    """The command line; its imports take time, so they are here."""
+    """The command line; its imports are slow, so they are inside."""
     from pairkit import api
     from pairkit.app.commands import add_command, application
 
     app = application(
-        "pairs", "Look at, check, join, divide and share datasets of text pairs, whoever made them."
+        "pairs", "Check, describe, review, merge, split and share datasets of text pairs from any source."
     )
     add_command(
         app,

@@ -1,4 +1,4 @@
-"""What `pairkit` does for a person in Python, and for the commands of `pairs`."""
+"""The public functions of `pairkit`, which are also the commands of `pairs`."""
 
 from __future__ import annotations
 
@@ -47,34 +47,34 @@ def read(
     bad_rows: BadRows = "error",
     split: str | None = None,
 ) -> PairDataset:
-    """Read pairs from wherever they are.
+    """Read pairs from a folder, a file, the Hub or memory.
 
     Args:
-        source: A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is one of ours, one of
-            `Dataset.save_to_disk`, or one of files named after their splits; a file may be packed; a Hub id
+        source: A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is a pair dataset, one of
+            `Dataset.save_to_disk`, or has files named after splits; a file may be gzipped; a Hub id
             is `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list
             of dicts, or a mapping of splits to any of these.
-        columns: Which column is which, such as text1=title,label=same; 1,2,3 without a header line. The roles
+        columns: Column names by role, such as text1=title,label=same; 1,2,3 without a header line. The roles
             are `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
-            `negative_2`, …; in Python a mapping of roles to names. By default usual names are recognised.
-        labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
-            "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
+            `negative_2`, …; in Python a mapping of roles to names. By default common names are recognised.
+        labels: The number for each label, such as 0=1,1=skip,2=0; skip leaves rows out. In Python also a
+            mapping, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
             Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
-        label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
+        label_range: The lowest and highest score, such as 0,100. They become 0 and 1. Needed if scores are
             neither from 0 to 1 nor from 0 to 5.
         bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
-            stderr; beside an output folder, FOLDER.bad-rows.jsonl has them, each with the reason.
-        split: Only this split.
+            stderr; FOLDER.bad-rows.jsonl, next to an output folder, lists them with their reasons.
+        split: Read only this split.
 
     Returns:
-        text1, text2, label and the source's other columns, by split. A triplet is a positive and a row for
-        each of its negatives.
+        text1, text2, label and the source's other columns, by split. A triplet becomes one positive row and
+        one row for each negative.
 
     Raises:
-        ConfigError: No such source, or a bad mapping.
-        DataError: Not readable, a missing column, an empty text or a label that can't be used, with file and
-            row.
-        RemoteError: The Hub could not be asked.
+        ConfigError: The source does not exist, or a mapping is invalid.
+        DataError: The source is not readable, a column or text is missing, or a label is not usable; with
+            file and row.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -92,10 +92,10 @@ def audit(
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
 ) -> AuditReport:
-    """Look for leaks between splits, contradictions, repeats, and rows that lack a text or label.
+    """Find leaks between splits, contradictory labels, repeats, and rows that lack a text or label.
 
     Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
-    with 3 if the dataset leaks, or has rows that other commands refuse.
+    with 3 if splits leak or unusable rows are not skipped.
 
     Args:
         source: As for `read`.
@@ -105,8 +105,8 @@ def audit(
         bad_rows: As for `read`.
 
     Returns:
-        What was found; `leaks` names what two splits share, `check()` raises it. Rows that lack a text or
-        label are left out and counted in `bad_rows`.
+        The findings. `leaks` lists what two splits share; `check()` raises an error for it. Rows that lack a
+        text or label are left out and counted in `bad_rows`.
 
     Raises:
         ConfigError: As `read`.
@@ -142,20 +142,20 @@ def report(
 
     Args:
         source: As for `read`.
-        out: The page. An earlier report there is replaced. Default: DATASET.report.html.
+        out: The HTML file. An earlier report there is replaced. Default: DATASET.report.html.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
-        seed: Decides which pairs are shown.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        seed: Random seed for the choice of sample pairs.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
-        The counts, and where the page is.
+        The counts and the path of the page.
 
     Raises:
-        ConfigError: As `read`; or `out` is something else or can't be written.
-        DataError: As `read`; or no rows.
+        ConfigError: As `read`; or `out` is not a report or can't be written.
+        DataError: As `read`; or there are no rows.
         RemoteError: As `read`.
 
     Example:
@@ -186,22 +186,22 @@ def review(
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
 ) -> Review:
-    """Have people judge a sample of pairs in a browser, blind; then estimate how right the labels are.
+    """Have people judge a sample of pairs blindly in a browser; then estimate the accuracy of the labels.
 
     Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
-    `llm_labeler.score` take its file. Arguments that choose pairs belong to a new review: later they may be
-    left out, but not changed.
+    `llm_labeler.score` read its file. Arguments that choose pairs are set when a review begins: later they
+    may be left out, but not changed.
 
     Args:
         source: As for `read`.
-        store: The review's file. It is also read as pairs with people's labels. Default: DATASET.review.
-        n: Number of pairs. Default: a tenth.
-        seed: Decides which pairs, and in which order. Default: 42.
-        strata: Columns to stratify by, such as label,split. Of label, evidence, llm, confidence, judges,
-            relation, source and split. Default: those that the dataset has and the sample is large enough
-            for.
-        each: Number of people who judge a pair. Default: all.
-        grades: Ask for grades of 0 to 5. Default: if labels are scores.
+        store: The review's file. `read` takes it as pairs with people's labels. Default: DATASET.review.
+        n: Number of pairs. Default: a tenth of the dataset.
+        seed: Random seed for the choice and order of pairs. Default: 42.
+        strata: Columns to stratify by, such as label,split. Possible are label, evidence, llm, confidence,
+            judges, relation, source and split. Default: the columns of the dataset for which the sample is
+            large enough.
+        each: Number of people who judge each pair. Default: all.
+        grades: Ask for grades from 0 to 5. Default: on if labels are scores.
         question: The question about each pair.
         columns: As for `read`.
         labels: As for `read`.
@@ -212,8 +212,8 @@ def review(
         The review.
 
     Raises:
-        ConfigError: As `read`; a bad setting, or one that an earlier review of that file does not have.
-        DataError: As `read`; the file is damaged, or a review of other pairs.
+        ConfigError: As `read`; a setting is invalid or differs from the review in that file.
+        DataError: As `read`; the file is damaged, or its review has other pairs.
         RemoteError: As `read`.
 
     Example:
@@ -230,7 +230,7 @@ def review(
     wanted = load_settings(Wanted, flags=given)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     if place is None and not isinstance(source, str | Path):
-        raise ConfigError("store = None: pairs that are in memory have no place of their own; give a file")
+        raise ConfigError("store = None: pairs in memory have no default file; give a file")
     return begin(pairs, place, wanted)
 
 
@@ -246,16 +246,16 @@ def apply(
     bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
-    """Make the dataset without the pairs whose label people rejected, or with people's labels.
+    """Make a dataset from a review: without the rejected pairs, or with people's labels.
 
-    Each row tells whether it was `reviewed`, by how many `reviewers`, and their `decision`. Rows that nobody
-    judged stay as they are.
+    The columns `reviewed`, `reviewers` (their number) and `decision` record the review of each row. Rows that
+    no one judged are unchanged.
 
     Args:
         source: As for `read`.
         out: The dataset's folder. None writes nothing.
         store: The review's file. Default: DATASET.review.
-        relabel: Keep pairs that people rejected, with people's labels.
+        relabel: Keep rejected pairs, with people's labels.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -263,12 +263,12 @@ def apply(
         fresh: Replace a dataset made with other settings.
 
     Returns:
-        The dataset, with what was left out.
+        The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: As `merge`; or there is no such review.
-        DataError: As `read`; nothing is judged yet, or no pair of the dataset.
-        LeakError: Two splits share something, as `audit` finds.
+        ConfigError: As `merge`; or the review does not exist.
+        DataError: As `read`; or no pair of the dataset is judged yet.
+        LeakError: Two splits share a text, issue or cluster, as in `audit`.
         RemoteError: As `read`.
     """
     from pairkit.reviews import apply_review, review_beside
@@ -294,8 +294,8 @@ def show(
 
     Args:
         source: As for `read`.
-        split: train, validation or test. Default: the last.
-        row: Number of the pair, from 0.
+        split: train, validation or test. Default: the last one of the dataset.
+        row: Number of the pair, counted from 0.
         label: Count only pairs with this label.
         columns: As for `read`.
         labels: As for `read`.
@@ -303,7 +303,7 @@ def show(
         bad_rows: As for `read`.
 
     Returns:
-        A pair that draws itself on a terminal and in a notebook.
+        A pair that is displayed on a terminal and in a notebook.
 
     Raises:
         ConfigError: As `read`; or there is no such split or row.
@@ -340,14 +340,14 @@ def export(
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
-    In CSV an apostrophe is put before a text that begins with = + - @, a tab or a line end, because a
-    spreadsheet would run it as a formula.
+    In CSV, a text that begins with = + - @, a tab or a line end gets an apostrophe before it, because a
+    spreadsheet would run the text as a formula.
 
     Args:
         source: As for `read`.
-        out: The folder for the files. Files of other content in it are not replaced.
+        out: The folder for the files. Existing files with other content are not replaced.
         file_format: jsonl or csv.
-        raw: CSV for programs, without the apostrophes.
+        raw: Write CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -357,8 +357,8 @@ def export(
         The files, in the order of the splits.
 
     Raises:
-        ConfigError: As `read`; another format; or a file would be replaced or can't be written.
-        DataError: As `read`; or a column holds bytes.
+        ConfigError: As `read`; the format is unknown; or a file would be replaced or can't be written.
+        DataError: As `read`; or a column contains bytes.
         RemoteError: As `read`.
 
     Example:
@@ -383,7 +383,7 @@ def write(
     bad_rows: BadRows = "error",
     fresh: Fresh = False,
 ) -> MadeDataset:
-    """Write pairs as a dataset's folder with a card, which `datasets.load_dataset` and the Hub take as it is.
+    """Write pairs as a dataset folder with a card, ready for `datasets.load_dataset` and the Hub.
 
     Args:
         source: As for `read`; its splits are kept.
@@ -398,7 +398,7 @@ def write(
         What was written.
 
     Raises:
-        ConfigError: As `read`; or `out` holds something else or can't be written.
+        ConfigError: As `read`; or `out` contains other files or can't be written.
         DataError: As `read`; or there are no pairs.
         RemoteError: As `read`.
 
@@ -433,17 +433,17 @@ def merge(
 ) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
-    Rows keep their splits. If two splits share a text, issue or cluster, it stays in test, or else in
-    validation, and the rows that would put it into another split are left out, each with a reason.
+    Rows keep their splits. If two splits share a text, issue or cluster, the rows of only one
+    split are kept (first test, then validation), and the others are left out with a reason.
 
     Args:
         sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
             to these. The column `source` has the name or path; other columns are kept.
         out: The dataset's folder. None writes nothing.
         conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
-        split: New splits: shares of train, validation and test.
+        split: Shares of train, validation and test for new splits.
         cut_negatives: See `split`.
-        seed: Decides every random choice.
+        seed: Random seed.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -451,10 +451,10 @@ def merge(
         fresh: Replace a dataset made with other settings.
 
     Returns:
-        The dataset, with what was left out.
+        The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: As `read`; a bad setting; or `out` holds something else or can't be written.
+        ConfigError: As `read`; a setting is invalid; or `out` contains other files or can't be written.
         DataError: As `read`; conflicting labels; labels joined with scores; or no pair is left.
         RemoteError: As `read`.
 
@@ -491,15 +491,15 @@ def split(
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
 
-    Rows that have a text in common, directly or through others, go to one split. So do near-identical texts.
+    Rows that share a text, directly or through other rows, are in one split. So are near-identical texts.
 
     Args:
         source: As for `read`. Its own splits are ignored.
         out: The dataset's folder. None writes nothing.
         split: Shares of train, validation and test.
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
-            connect all texts: only positives then decide which texts belong together.
-        seed: Decides every random choice.
+            connect all texts: only positives then group the texts.
+        seed: Random seed.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -507,11 +507,11 @@ def split(
         fresh: Replace a dataset made with other settings.
 
     Returns:
-        The dataset, with what was left out.
+        The dataset, with the rows that were left out.
 
     Raises:
         ConfigError: As `merge`.
-        DataError: As `read`; or too much hangs together for such shares.
+        DataError: As `read`; or a group of connected rows is too large for these shares.
         RemoteError: As `read`.
 
     Example:
@@ -541,34 +541,36 @@ def mine(
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
-    """Take pairs of texts that belong together out of documents, by their structure.
+    """Make positive pairs from the structure of documents.
 
-    Such pairs help a weak model and may cost a good one: train with --accept-on, which keeps the backbone
-    unless the model is better. No document is in two splits. A text that several others share, such as the
-    heading "Overview" or the link "here", makes no pair.
+    Such pairs help a weak model and may harm a good one: train with --accept-on, which keeps the backbone
+    unless the model is better. No document is in two splits. Texts that several others share, such as
+    the heading "Overview" or the link "here", are left out.
 
     Args:
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
             a question and an answer, or a long text.
         out: The dataset's folder. None writes nothing.
-        strategies: title-body, question-answer, section or links. `section` pairs a heading with what is
-            below it, and two paragraphs of a section; `links` a link's words with the document it leads to.
+        strategies: title-body, question-answer, section or links. `section` pairs a heading with the
+            paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its target.
             Default: all.
-        columns: Of a table: which column is title, body, question, answer or document. Several rows may be of
-            one document. By default usual names are recognised.
-        max_chars: Characters to which a text is cut, after a whole sentence or word.
+        columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
+            rows may belong to one document. By default common names are recognised.
+        max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
         split: Shares of train, validation and test.
-        seed: Decides every random choice.
+        seed: Random seed.
         fresh: Replace a dataset made with other settings.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
-        The dataset, with what was left out. Its folder has the columns anchor, positive, strategy, url1, url2
-        (the documents) and place.
+        The dataset, with the rows that were left out. Its folder has the columns anchor, positive,
+        strategy, url1, url2 (the documents) and place.
 
     Raises:
-        ConfigError: No such source; a bad setting; or `out` holds something else or can't be written.
-        DataError: Not readable; no documents; no pair is left; too much hangs together for such shares.
+        ConfigError: The source does not exist; a setting is invalid; or `out` contains other files or can't
+            be written.
+        DataError: The source is not readable or has no documents; no pair is left; or a group of connected
+            rows is too large for these shares.
         RemoteError: As `read`.
 
     Example:
@@ -624,18 +626,18 @@ def push(
     Args:
         folder: A dataset made by gis, label or pairs.
         repo: The repository on the Hub. It is created if it is missing.
-        public: Make it public. Without this, a new repository is private and a public one is refused.
+        public: Make the repository public. Otherwise a new one is private and a public one is refused.
         revision: Branch to commit to. It is created if it is missing. Default: main.
-        dry_run: List what would be sent, and send nothing.
+        dry_run: List the files without sending them.
 
     Returns:
-        What was sent, and the commit's address.
+        The files that were sent, and the URL of the commit.
 
     Raises:
-        ConfigError: `repo` is no repository's name, or is public.
-        DataError: `folder` is no such dataset, or holds a link.
+        ConfigError: `repo` is not the name of a repository, or is public.
+        DataError: `folder` is not such a dataset, or contains a symbolic link.
         AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
+        RemoteError: The Hub can't be reached or failed; nothing was changed, so call `push` again.
     """
     from pairkit.dataset.export import push_dataset
 

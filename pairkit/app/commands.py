@@ -21,7 +21,7 @@ from pairkit.app.terminal import out as stdout
 
 
 class Commands(TyperGroup):
-    """Typer's group of commands, but for how a run ends from outside."""
+    """Typer's group of commands, with our own exit on signals."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the arguments, and show help."""
@@ -31,7 +31,7 @@ class Commands(TyperGroup):
             raise Ended(INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -46,7 +46,7 @@ class _OnStderr(logging.Handler):
 
 
 def tell_details(package: str) -> None:
-    """Have what a package logs, and `pairkit` beneath it, told on stderr; else nobody is told."""
+    """Print the log of a package and of `pairkit` on stderr."""
     for name in {package, "pairkit"}:
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
@@ -196,7 +196,7 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
 
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
-    """A next command; if it reads what this one read, with the flags that said how."""
+    """A next command, with the input flags of this one if both read the same source."""
     data = given.get("source", given.get("data"))
     sources = [*data.values()] if isinstance(data, Mapping) else [data]
     if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
@@ -285,7 +285,7 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 
 
 def _as_words(value: Any) -> Any:
-    """A default as somebody would write it on a command line."""
+    """A default in the syntax of the command line."""
     if isinstance(value, tuple | list):
         return ",".join(str(item) for item in value) or None
     return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -6,9 +6,9 @@ PairkitError 1
 ├ DataError 3       a bad record, file or store
 │ └ LeakError       one issue, cluster or near-identical text in two splits
 └ RemoteError 4     a server failed; running the command again resumes
-  ├ RateLimited     says after how many seconds to ask again
+  ├ RateLimited     has the seconds to wait before the next request
   ├ AuthError       a missing, refused or too weak credential
-  └ BadReply        an answer that can't be understood
+  └ BadReply        a response that can't be parsed
 ```
 """
 
@@ -41,7 +41,7 @@ class DataError(PairkitError):
 
 
 class LeakError(DataError):
-    """Two splits of a dataset share what they must not share."""
+    """Two splits of a dataset share a text, issue or cluster."""
 
 
 class RemoteError(PairkitError):
@@ -50,8 +50,8 @@ class RemoteError(PairkitError):
     exit_code = 4
 
 
-class RateLimited(RemoteError):  # noqa: N818 - named after what the server says
-    """The server wants no further request before `retry_after_s` seconds have passed."""
+class RateLimited(RemoteError):  # noqa: N818 - named after the status
+    """A rate limit: the next request may be sent after `retry_after_s` seconds."""
 
     def __init__(self, message: str, retry_after_s: float) -> None:
         self.retry_after_s = retry_after_s
@@ -63,4 +63,4 @@ class AuthError(RemoteError):
 
 
 class BadReply(RemoteError):  # noqa: N818
-    """The server answered with something that is not an answer."""
+    """The response of a server can't be parsed."""

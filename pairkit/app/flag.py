@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Flag:
-    """What a shell needs to know of a parameter, beyond its name, type, default and docstring."""
+    """What a command line needs for a parameter, beyond its name, type, default and docstring."""
 
     names: str = ""  # such as `--data -d`; by default made from the parameter's
     metavar: str | None = None
@@ -63,7 +63,7 @@ class Parameter:
         return self.flag.required or self.default is inspect.Parameter.empty
 
     def read(self, words: Any) -> Any:
-        """The argument that words on the command line stand for."""
+        """The argument for these words on the command line."""
         return words if self.flag.read is None or words is None else self.flag.read(words)
 
     @property
@@ -113,7 +113,7 @@ def _members(annotation: Any) -> set[Any]:
 
 
 def _entry(function: Callable[..., Any], name: str) -> str:
-    """What a docstring says of a parameter, there or in the function that it refers to."""
+    """The docstring entry of a parameter, here or in the function that it refers to."""
     text = inspect.getdoc(function) or ""
     found = re.search(rf"^    {name}: (.+?)(?=^    \*{{0,2}}\w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
     entry = " ".join(found[1].split()) if found else ""

@@ -1,4 +1,4 @@
-"""How far a run is: told to a function, drawn as a bar on a terminal, or written as a line now and then."""
+"""Progress of a run: passed to a function, shown as a bar on a terminal, or printed as occasional lines."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LINE_S = 60.0  # and so often from then on
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where one stage of a run stands.
+    """Progress of one stage of a run.
 
     Attributes:
-        stage: What is being done, such as "train" or "rust-lang/rust: threads".
-        done: How many of its steps are done.
-        total: How many there are; None if that is unknown.
-        note: What else is worth watching, such as the loss or what was spent.
+        stage: The name of the stage, such as "train" or "rust-lang/rust: threads".
+        done: Number of finished steps.
+        total: Number of all steps; None if unknown.
+        note: Further text, such as the loss or the cost so far.
         ended: Whether the stage is over.
     """
 
@@ -43,14 +43,14 @@ Listener = Callable[[Progress], None]
 
 @contextmanager
 def stage(name: str, show: Listener) -> Iterator[None]:
-    """Tell that a stage without steps is under way, such as loading a model."""
+    """Report a stage without steps, such as loading a model."""
     show(Progress(name))
     yield
     show(Progress(name, ended=True))
 
 
 class Display:
-    """Shows a run's progress while it is open; takes what it is told from any thread."""
+    """Shows a run's progress while it is open; it may be called from any thread."""
 
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
         self._listener = progress if callable(progress) else None

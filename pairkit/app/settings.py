@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 
-_TOLD = 5  # mistakes that a message names
+_TOLD = 5  # invalid values that a message lists
 
 
 class Settings(BaseModel):
@@ -86,7 +86,7 @@ def merge(
 
 
 def argument(name: str, value: Any, kind: Any) -> Any:
-    """What was given for an argument that is no setting, as the kind of thing that it has to be."""
+    """The value of an argument that is not a setting, validated as its type."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

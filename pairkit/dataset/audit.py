@@ -1,4 +1,4 @@
-"""Leaks between splits, repeats and contradictions; issues are told apart by pages, else by texts."""
+"""Leaks between splits, repeats and contradictions; issues are identified by page, or else by text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SplitReport:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AuditReport(Printed):
-    """What was found; `leaks` decides whether the splits can be trusted."""
+    """The findings of an audit; if `leaks` is not empty, the splits can't be trusted."""
 
     source: str
     splits: Mapping[str, SplitReport]
@@ -59,14 +59,14 @@ class AuditReport(Printed):
     contradictory_pairs: AuditFinding = field(default_factory=AuditFinding)  # one pair with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
-    labels: LabelsRead | None = None  # what was made of the source's labels, and what was left out by them
+    labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
     # rows that lack a text or label, by reason, with the place of the first: other commands refuse them
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
 
     @property
     def leaks(self) -> list[str]:
-        """What two splits share, in words; empty if nothing."""
+        """Descriptions of what two splits share; empty if there is no leak."""
         found = {
             "shared issues" if self.issues_by == "page" else "shared texts": self.shared_issues,
             "shared clusters": self.shared_clusters,
@@ -131,7 +131,7 @@ class AuditReport(Printed):
 
 
 def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
-    """Check pairs in two passes: hashes first, then the rows whose hashes are where they should not be."""
+    """Check pairs in two passes: first hashes, then only the rows whose hashes show a problem."""
     first = FirstPass(pairs)
     with scratch_file(Path(gettempdir())) as scratch:
         second = SecondPass(pairs, first, scratch)
@@ -175,7 +175,7 @@ def _stacked(frame: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
 
 
 def _shared(values: pl.DataFrame) -> AuditFinding:
-    """Values that stand in more than one split."""
+    """Values that are in more than one split."""
     shared = (
         values.filter(pl.col("key").is_not_null() & (pl.col("key").str.strip_chars() != ""))
         .group_by("key", maintain_order=True)

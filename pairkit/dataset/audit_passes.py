@@ -1,4 +1,4 @@
-"""The two times that an audit reads a dataset: first as hashes, then the rows that these give away."""
+"""The two passes of an audit over a dataset: first its hashes, then the suspect rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SplitSums:
 
 
 class FirstPass:
-    """A hash of everything that must not stand in two splits, or twice."""
+    """A hash of everything that must not be in two splits, or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
@@ -90,7 +90,7 @@ class FirstPass:
 
 
 class SecondPass:
-    """The rows that may be at fault, and each different text."""
+    """The suspect rows, and each distinct text."""
 
     def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
@@ -131,7 +131,7 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _page(page: pl.Expr) -> pl.Expr:
-    """The page of an issue, null where a row tells none: in a merged dataset only some rows may."""
+    """The page of an issue, or null; in a merged dataset only some rows may have one."""
     return pl.when(page.str.strip_chars() != "").then(page)
 
 

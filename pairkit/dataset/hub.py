@@ -27,12 +27,12 @@ _UNWANTED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # of a model: oth
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pushed(Printed):
-    """What was sent, or would be.
+    """The files that were sent, or would be sent.
 
     Attributes:
         repo: `owner/name`.
         files: Each file's path in the repository and its bytes.
-        url: The commit's address; None where nothing was sent.
+        url: The URL of the commit; None if nothing was sent.
     """
 
     repo: str
@@ -49,7 +49,7 @@ class Pushed(Printed):
         return [self.table() if self.url is None else self.url]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to read it."""
+        """The command that reads the dataset."""
         return [] if self.url is None else [("read it from anywhere", ["pairs", "audit", self.repo])]
 
     def table(self) -> ResultTable:
@@ -111,7 +111,7 @@ def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called
 
 
 def listing(folder: Path, required: Collection[str], what: str) -> dict[str, int]:
-    """What would be sent: each file's path in the repository and its bytes. Hidden files stay here."""
+    """The files to send: the path in the repository and the size of each. Hidden files are not sent."""
     files = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)

@@ -1,4 +1,4 @@
-"""What people say of pairs: one SQLite file; judgements are only added, on disk before the answer."""
+"""Judgements of pairs in one SQLite file; they are only added, and saved before the server responds."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ReviewStore:
         absent = "no such review; `pairs review DATASET` begins one"
         self._connection = open_database(path, SCHEMA, create=create, absent=absent)
         self._connection.execute("PRAGMA foreign_keys = ON")
-        # What a person said is on disk before the page hears of it, whatever happens to the machine.
+        # A judgement is on disk before the page gets its response, even if the machine fails.
         self._connection.execute("PRAGMA synchronous = FULL")
         self._pairs: dict[str, JudgedPair] | None = None
         self._settings: ReviewSettings | None = None
@@ -201,11 +201,11 @@ class ReviewStore:
         return [person for person in self.people() if person.name in names]
 
     def judgements(self) -> list[ReviewJudgement]:
-        """All that stands, in the order in which it was said."""
+        """All judgements that were not undone, in their order."""
         return self._judgements("TRUE")
 
     def judgements_of(self, person: Person) -> list[ReviewJudgement]:
-        """What this person says."""
+        """The judgements of this person."""
         return self._judgements("person = ?", person.name)
 
     def add(self, judgement: ReviewJudgement) -> None:
@@ -253,7 +253,7 @@ def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
 
 
 def disputed(judgements: Iterable[ReviewJudgement]) -> set[str]:
-    """Pairs of which reviewers say different things: yes and no, or grades more than one apart."""
+    """Pairs on which reviewers disagree: yes and no, or grades more than one apart."""
     return {pair_id for pair_id, said in _by_pair(judgements).items() if _differ(said)}
 
 

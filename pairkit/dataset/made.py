@@ -1,4 +1,4 @@
-"""A dataset that `pairs` made: what is in it, what was left out, and its folder."""
+"""A dataset made by `pairs`: its rows, the rows left out, and its folder."""
 
 from __future__ import annotations
 
@@ -159,15 +159,15 @@ What this dataset is made of has licences of its own; check what they allow befo
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)  # as PairDataset
 class MadeDataset(Printed):
-    """A dataset made of others.
+    """A dataset made from other datasets or documents.
 
     Attributes:
         pairs: Its pairs.
-        dropped: The rows that were left out, each with `left_out`, the reason; of a merge `source_row`, too:
-            which row of its dataset's split it was, from 1. Rows that were skipped for their label, or for
-            lack of a text or label, are not among them.
+        dropped: The rows that were left out, with the reason in `left_out`; after a merge, `source_row` is
+            the number of the row in its dataset's split, from 1. Rows skipped by label, or for missing
+            values, are not included.
         statistics: Counts by split, source and reason.
-        out: Its folder; None where it was not written.
+        out: Its folder; None if it was not written.
     """
 
     pairs: PairDataset
@@ -193,7 +193,7 @@ class MadeDataset(Printed):
         return [("train on it", train)] if self.out else []
 
     def table(self) -> ResultTable:
-        """How many rows each split has, and below what was left out."""
+        """The rows of each split, followed by the rows left out."""
         counts = self.pairs.table()
         reasons = self.statistics["dropped_pairs"]
         if reasons:

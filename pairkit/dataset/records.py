@@ -1,4 +1,4 @@
-"""The pair dataset on disk: what the packages hand to one another.
+"""The pair dataset on disk, which the packages exchange.
 
 A folder that `datasets.load_dataset(folder)` loads as it is:
 
@@ -59,8 +59,8 @@ class PairDataset:
     """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
 
     `label_kind` is `binary` (whole numbers 0 and 1) or `graded` (floats in [0, 5]) for all splits alike.
-    `labels` says what was made of the source's labels, and which rows were left out by theirs; None where
-    the source had none. `bad_rows` are the rows that were left out because a text or the label is missing.
+    `labels` has the meaning of the source's labels and the counts of rows skipped by label; None if the
+    source had no labels. `bad_rows` are the rows left out because a text or the label is missing.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -80,14 +80,14 @@ class PairDataset:
     def rows(self) -> pl.DataFrame:
         """The rows of all splits as one DataFrame, with the column `split` first.
 
-        A column that is called so already becomes `source_split`.
+        An existing column of this name becomes `source_split`.
         """
         return pl.concat(
             [named_split(frame, name) for name, frame in self.splits.items()], how="diagonal_relaxed"
         )
 
     def table(self) -> ResultTable:
-        """How many rows each split has, and what their labels are."""
+        """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
         counts = ResultTable("split", "pairs", label, title=self.source, caption=worth_telling(self.labels))
         for name, frame in self.splits.items():
@@ -126,7 +126,7 @@ def mean_label(frame: pl.DataFrame) -> float:
 
 
 def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
-    """Where a split of a configuration, or one of its `count` shards, lies in the folder."""
+    """The path in the folder of a split of a configuration, or of one of its `count` shards."""
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
 

@@ -74,7 +74,7 @@ class Channel:
 
     @cached_property
     def _sdk(self) -> Sdk:
-        # Whoever asks pays for importing the SDK, half a second, and nobody else.
+        # The import of the SDK takes half a second, so it is done at first use.
         from pairkit.openai_api.request_guard import RequestGuard, Sdk
 
         guard = RequestGuard(
@@ -99,7 +99,7 @@ class Channel:
         url, sdk = self.address.join(path), self._sdk
         timeout_s = timeout_s or self._connection.timeout_s
         try:
-            # A limit on each read would never be met by a server that trickles.
+            # A limit on each read would not stop a server that sends a few bytes at a time.
             async with asyncio.timeout(timeout_s):
                 return await sdk.exchange(method, url, most_bytes, **request)
         except TimeoutError as error:

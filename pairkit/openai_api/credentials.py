@@ -56,7 +56,7 @@ def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -
 
 
 def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What the environment wants sent along to OpenAI: nothing to any other host."""
+    """The environment's extra headers for OpenAI; none for any other host."""
     if host != OPENAI_HOST:
         return {}
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}

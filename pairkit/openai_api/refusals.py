@@ -1,4 +1,4 @@
-"""What a server says instead of an answer, sorted by its words and status: gateways mix up statuses."""
+"""Error responses, classified by text and status, because gateways mix up statuses."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Refusal:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the account can't pay for more."""
+        """Whether the account has no quota or credit left."""
         return (
             self.status == 402
             or bool({self.code, self.kind} & _EXHAUSTED)
@@ -158,7 +158,7 @@ class RefusedCall(Exception):  # noqa: N818 - named after what happened
 
     @property
     def retry_after_s(self) -> float | None:
-        """The server's wish, if it told one."""
+        """Seconds to wait, if the server states them."""
         return retry_after_s(self.headers, time.time())
 
 
@@ -190,7 +190,7 @@ def _short(value: Any, most: int) -> str:
 
 
 _LONGEST = 64  # characters of a header that says how long; a longer one says nothing
-LONGEST_WAIT_S = 1e9  # thirty years: whoever wishes more means never
+LONGEST_WAIT_S = 1e9  # thirty years; more means never
 _PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
 _SPAN = re.compile(rf"(?:{_PART.pattern})+")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -251,17 +251,17 @@ BACKOFF_S = LONGEST_PAUSE_S = 60.0  # at most: between two tries, and when a ser
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float) -> T:
-    """What `call` brings, at the latest at the last try."""
+    """The result of `call`, which is retried after failures that may pass."""
     for tried in range(1, tries):
-        wish_s = 0.0
+        server_wait_s = 0.0
         try:
             return await call()
         except RefusedCall as refused:
-            wish_s = refused.retry_after_s or 0.0
-            if not refused.refusal.may_pass or wish_s > LONGEST_PAUSE_S:
+            server_wait_s = refused.retry_after_s or 0.0
+            if not refused.refusal.may_pass or server_wait_s > LONGEST_PAUSE_S:
                 raise
         except NoAnswer:
             pass
         backoff_s = pause_s * 2.0 ** (tried - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
-        await asyncio.sleep(max(wish_s, min(BACKOFF_S, backoff_s)))
+        await asyncio.sleep(max(server_wait_s, min(BACKOFF_S, backoff_s)))
     return await call()

@@ -88,7 +88,7 @@ class RequestGuard(httpx2.AsyncClient):
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Turn errors into `NoAnswer`, and leave their texts behind, which nobody has masked."""
+        """Turn errors into `NoAnswer`, without their texts, which are not masked."""
         try:
             yield
         except httpx2.TimeoutException as error:

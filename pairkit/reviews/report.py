@@ -1,4 +1,4 @@
-"""What a review found: how right labels are, how far people agree, how long it took; also for the card."""
+"""The report of a review: accuracy of the labels, agreement of reviewers, time spent; also for the card."""
 
 from __future__ import annotations
 
@@ -110,19 +110,18 @@ def _work(said: Sequence[ReviewJudgement]) -> ReviewerWork:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReviewReport(Printed):
-    """What a review found; shares and agreement with 95 % intervals.
+    """The results of a review; shares and agreement have 95 % intervals.
 
     Attributes:
-        settings: What it was begun with.
-        sample: How many pairs were drawn.
-        total: Of all of them: how right the labels are, weighted to the dataset.
+        settings: The settings of the review.
+        sample: Number of pairs drawn.
+        total: Accuracy of the labels over all pairs, weighted to the dataset.
         by: The same by facts (label, evidence, split, …) and their values.
-        unseen: Strata of which no pair is decided, and how many pairs each has: the figures say nothing of
-            them.
-        kappa: Cohen's kappa of each two reviewers, of pairs that both could tell.
-        alpha: Krippendorff's alpha of all of them.
-        disputed: Pairs on which reviewers differ.
-        people: What each reviewer did.
+        unseen: Number of pairs of each stratum without a decided pair; the figures do not cover these.
+        kappa: Cohen's kappa of each two reviewers, over pairs that both decided.
+        alpha: Krippendorff's alpha of all reviewers.
+        disputed: Number of pairs on which reviewers differ.
+        people: The work of each reviewer.
     """
 
     settings: ReviewSettings
@@ -160,7 +159,7 @@ class ReviewReport(Printed):
         return f"alpha {_format_figure(self.alpha)}" if self.kappa else ""
 
     def tables(self) -> list[ResultTable]:
-        """How right labels are by fact, how far people agree, and who did what."""
+        """Accuracy of the labels by fact, agreement, and the work of each reviewer."""
         shares = ResultTable(
             *("of", "judged", "unsure", "disputed", "right", "95 %"),
             title=f"{self.settings.dataset}: {self.words()}",
@@ -185,7 +184,7 @@ class ReviewReport(Printed):
         return [*found, people]
 
     def remarks(self) -> list[str]:
-        """What one has to know to read the figures."""
+        """Notes that are needed to read the figures."""
         judged = f"{self.total.judged:,} of {self.sample:,} drawn pairs are judged"
         told = [f"{judged}; the dataset has {self.settings.pairs:,}"]
         told.append("shares are weighted to the dataset")
@@ -199,7 +198,7 @@ class ReviewReport(Printed):
         return told
 
     def section(self) -> str:
-        """What a dataset's card says of the review, as Markdown."""
+        """The section on the review for the dataset card, as Markdown."""
         number = len(self.people)
         who = (
             "one person, who did not see the labels"
@@ -230,7 +229,7 @@ class ReviewReport(Printed):
         )
 
     def save_card(self, folder: str | Path) -> None:
-        """Put what was found into the card of a dataset's folder, in place of what stood there of a review.
+        """Write the results into the card of a dataset folder, in place of an earlier section on a review.
 
         Raises:
             ConfigError: There is no card, or it can't be written.
@@ -254,7 +253,7 @@ class ReviewReport(Printed):
 
 
 def make_review_report(store: ReviewStore) -> ReviewReport:
-    """The report of a review; each judged pair counts for as many as its stratum has for each decided one."""
+    """The report of a review; pairs are weighted by the size of their stratum."""
     settings, strata, pairs, judgements = store.settings, store.strata, store.pairs, store.judgements()
     judged = [(pairs[pair_id], decision) for pair_id, decision in decide(judgements).items()]
     if not judged:
@@ -280,7 +279,7 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         settings=settings,
         sample=len(pairs),
         total=estimate(judged),
-        by={  # what is the same of all pairs tells nothing
+        by={  # a fact with one value in all pairs adds nothing
             fact: values
             for fact, values in by.items()
             if fact == "label" or (values and next(iter(values.values())).judged < len(judged))

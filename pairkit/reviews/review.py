@@ -51,8 +51,8 @@ class Review:
         """Start the page's server at 127.0.0.1, and return it running; use it as a context manager.
 
         Args:
-            reviewers: Who judges; each gets a link of their own, which stays the same. By default whoever has
-                one, else the name of the login.
+            reviewers: Names of the reviewers; each gets a permanent link. By default all who have a link, or
+                else the name of the login.
             port: The port; by default 8750, or any free one if that is taken.
 
         Raises:
@@ -71,13 +71,13 @@ class Review:
             raise
 
     def judgements(self) -> pl.DataFrame:
-        """All that was said and not taken back, a row each, in the order in which it was said."""
+        """All judgements that were not undone, one per row, in their order."""
         with ReviewStore(self.path) as store:
             rows = store.judgements()
         return pl.DataFrame(rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None)
 
     def report(self) -> ReviewReport:
-        """How right the labels are, and how far people agree.
+        """The accuracy of the labels, and the agreement of reviewers.
 
         Raises:
             DataError: Nothing was judged yet.

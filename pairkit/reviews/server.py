@@ -70,8 +70,8 @@ class ReviewServer:
     """A running server, in a thread of its own. Use it as a context manager, or `close` it.
 
     Attributes:
-        url: Where it is.
-        links: Each person's own link, by name.
+        url: The address of the server.
+        links: The link of each person, by name.
     """
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:

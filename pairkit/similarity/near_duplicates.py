@@ -1,4 +1,4 @@
-"""Texts that are nearly the same: MinHash proposes families, exact Jaccard similarity decides.
+"""Near-duplicates: MinHash finds candidate families, and exact Jaccard similarity decides.
 
 The similarity of two texts is |A and B| / |A or B| over their sets of three words in a row (lower case; a
 text of fewer words is one unit). Texts whose sketches agree in a band are of one family, and so are theirs;
