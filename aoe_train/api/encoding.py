@@ -1,4 +1,4 @@
-"""Vectors of texts and files, as `aoe encode` makes them."""
+"""Encode texts and files: the function behind `aoe encode`."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def encode(
 ) -> np.ndarray | Encoded:
     """Write the vector of each text, in order. Run it again to continue.
 
-    To continue with a pipe, send the same texts again; those that are done are not encoded twice. In Python,
-    texts give an array; a file, with `out`, gives a file.
+    To continue with a pipe, send the same texts again; finished ones are not encoded twice. In Python, texts
+    return an array; a file needs `out` and writes a file.
 
     Args:
         texts: A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe. In Python
@@ -112,9 +112,9 @@ def encode(
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: .npy, or .parquet with the input's columns and `vector`.
         text_column: A table's column. Default: text, or the only one.
-        prompt_name: A prompt that the model knows, such as query. Default: its default one.
+        prompt_name: Name of one of the model's prompts, such as query. Default: its default prompt.
         prompt: Words before each text, or around {text}, instead; '' for none.
-        normalize: Vectors of length 1. Default: as the model says.
+        normalize: Scale vectors to length 1. Default: the model's setting.
         layers: Use the first N layers of the model. For a model trained with `layers`. Default: all.
         dim: Keep the first N numbers of each vector. For a model trained with `dims`. Default: all.
         quantize: float32, int8, binary or ubinary (bits). int8 takes a byte for each number, binary or
@@ -128,24 +128,24 @@ def encode(
             Default: the best.
         batch_tokens: Tokens of a batch; fewer need less memory.
         workers: Processes that encode a file together. They take turns on `device`, or share the threads of a
-            CPU. The vectors are those of one. A script that asks for them needs `if __name__ == "__main__":`.
-            On a cluster these are its actors, one for each GPU if there is any. Default: one a device, or a
-            cluster's machine.
+            CPU, and give the same vectors as one process. A script that starts workers needs `if __name__ ==
+            "__main__":`. On a cluster they are Ray actors, one for each GPU if there is any. Default: one for
+            each device, or each machine of a cluster.
         engine: local, or ray for a file to be encoded on a Ray cluster.
         address: Address of the Ray cluster, such as 10.0.0.1:6379.
-        fresh: Replace `out`, and drop what an earlier run began.
+        fresh: Replace `out`, and discard an unfinished earlier run.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
-        float32 (text, dim), or what `quantize` says; of a file, what was written. Beside it, `OUT.run.json`
-        says `dim`, `quantize` and the `ranges` of int8.
+        An array (text, dim), float32 unless quantised; for a file, a summary of the output. `OUT.run.json`
+        next to it records `dim`, `quantize` and the `ranges` of int8.
 
     Raises:
         ConfigError: No such model, device, prompt or size; int8 of one text without calibration; `out` can't
-            be written, or was begun or made otherwise; a file without `out`; a worker was killed; no cluster
-            can be joined.
+            be written, or belongs to a run with other settings; a file without `out`; a worker was killed; no
+            cluster can be joined.
         DataError: A damaged model, a row without a text, a file that can't be read.
-        RemoteError: The Hub could not be reached, or a cluster no more.
+        RemoteError: The Hub could not be reached, or the cluster was lost.
 
     Example:
         >>> import aoe_train
@@ -231,7 +231,7 @@ def _embedder(
     show: Listener,
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
-    """A model, or workers that have it, here or on a cluster; the orders' model is filled in."""
+    """A loaded model, or workers that load it, here or on a cluster; fills in the model of `orders`."""
     from aoe_train.encoding.on_ray import ActorPool
     from aoe_train.encoding.workers import WorkerPool, model_info
     from pairkit.app.errors import ConfigError
@@ -248,7 +248,7 @@ def _embedder(
         whose = "--engine ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{whose}: each loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
-    # A folder is called the same on all machines, wherever they work.
+    # An absolute path, which is valid on all machines whatever their working folder is.
     path = str(Path(model).absolute()) if cluster and Path(model).exists() else str(model)
     orders = replace(orders, model=path)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""How good models are, as `aoe evaluate` tells it."""
+"""Evaluate models: the function behind `aoe evaluate`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def evaluate(
     """Measure how good a model is, on pairs of your own or on STS test sets.
 
     In Python also on tasks of your own. Tables show figures times 100, as papers do, with 95 % bootstrap
-    intervals in brackets. The JSON object has them as they are: {task: {spearman, pearson, n, ci95,
+    intervals in brackets. The JSON object has unscaled figures: {task: {spearman, pearson, n, ci95,
     overlap}}, with the parts of a task under `subsets` and the other model's figures under `against`. With
     --data and --against a last line says whether to ship the model: ship, not shown or worse (`gain` in the
     JSON). With --layers, --dim or --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]},
@@ -92,7 +92,8 @@ def evaluate(
             sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Only this task, such as STS-B; repeatable. In Python a list of them, or tasks of your own, see
             `aoe_train.tasks`.
-        data: Pairs of your own instead: a folder, a file or a Hub id. In Python also rows in memory.
+        data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
+            memory.
         reports: All reports of the tracker, for --suite duplicates: a table.
         columns: See `train`. Beside `reports` they are duplicate and canonical.
         labels: See `train`.
@@ -101,9 +102,9 @@ def evaluate(
         against: Another model, to test the difference. For `data`, `gains` then says whether to ship `model`
             in its place.
         endpoint: A server with OpenAI's /embeddings that has --model.
-        api_key_env: Environment variable with its key. Default: OPENAI_API_KEY at OpenAI.
-        against_endpoint: The same for --against.
-        against_api_key_env: The same for --against.
+        api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
+        against_endpoint: Like --endpoint, for --against.
+        against_api_key_env: Like --api-key-env, for --against.
         plain_http: Send keys to other machines unencrypted.
         prompt_name: See `encode`. Not for `against`.
         prompt: See `encode`.
@@ -119,9 +120,9 @@ def evaluate(
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
-        ConfigError: No such model, suite or task, or options that contradict each other.
-        DataError: Data that are damaged or not there, or vectors that allow no figure.
-        RemoteError: The Hub or an endpoint could not be asked.
+        ConfigError: Unknown model, suite or task, or contradictory options.
+        DataError: Missing or damaged data, or vectors on which no metric is defined.
+        RemoteError: The Hub or an endpoint failed or could not be reached.
 
     Example:
         >>> import aoe_train
@@ -229,7 +230,7 @@ def evaluate(
 
 @contextmanager
 def _named(key: str | None) -> Iterator[None]:
-    """Say at which size vectors allow no figure."""
+    """Name the size in errors about its vectors."""
     from pairkit.app.errors import DataError
 
     try:
@@ -245,7 +246,7 @@ def _sizes(
     dim: int | Sequence[int] | str | None,
     quantize: str | Sequence[str] | None,
 ) -> tuple[list[int | None], list[int | None], list[Quantize]]:
-    """The depths, sizes and precisions that are asked for, of which there is one each in any case."""
+    """The requested depths, sizes and precisions, at least one of each."""
     from pydantic import PositiveInt
 
     from aoe_train.evaluation.embedders.embedder import check_sizes
@@ -263,7 +264,7 @@ def _sizes(
 
 
 def _check_models(models: Sequence[Any], *, against: object, here: bool, there: bool) -> None:
-    """Refuse what several models can't have, and a model that isn't here before the first one is judged."""
+    """Refuse options for one model only, and missing models, before the first model is evaluated."""
     from aoe_train.model.backbones.load import check_name, find_folder
     from pairkit.app.errors import ConfigError
 

@@ -43,20 +43,20 @@ def export(
             fastembed load it, or `onnx/model_qint8.onnx`. What int8 loses is measured, and the card has the
             figures.
         dtype: Store weights as fp32, bf16 or fp16. Graphs are fp32 or int8 by their format.
-        layers: Use the first N layers of the model. The export is then checked against the model that has no
-            more. Default: all.
+        layers: Use the first N layers of the model. The export is then checked against the model cut to
+            these. Default: all.
         weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). Above 0 (WiSE-FT).
             Several exports of one model show which weight suits best. Default: 1.
-        backbone: The backbone that the model was trained from, for averaging. Default: as its record says.
+        backbone: The backbone that the model was trained from, for averaging. Default: the recorded one.
         data: Pairs with labels to measure int8's loss on: a folder, a file or a Hub id. In Python also rows
-            in memory. Of several splits test is taken. Without pairs the cosines of sentences are compared.
-            Default: built-in sentences.
+            in memory. Of several splits, test is used. Default: none; cosines of built-in sentences are
+            compared.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
-        ConfigError: `out` exists, or the model can't be exported so.
-        DataError: The export's vectors are not the model's, or in int8 too far from them; nothing is written.
-        RemoteError: The Hub could not be asked.
+        ConfigError: `out` exists, or the model can't be exported in this form.
+        DataError: The export's vectors differ from the model's (int8: by too much); nothing is written.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import aoe_train
@@ -71,7 +71,7 @@ def export(
 
     use_case.check(Path(out), format, dtype, measured=data is not None)
     if backbone is not None and weight_mix is None:
-        raise ConfigError("--backbone: says what --weight-mix mixes the model with; give it too")
+        raise ConfigError("--backbone: is only used with --weight-mix; give that too")
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
@@ -105,23 +105,23 @@ def distill(
 ) -> Distilled:
     """Distil a model into a static one, which has a vector for each token and runs no network.
 
-    A text's vector is the mean of its tokens', so it is made hundreds of times faster, and order of words is
-    lost. The tokens' vectors are those whose means come nearest to the model's vectors of the texts, by least
-    squares; what begins it is Model2Vec's way (each token alone, weighted by how rare it is). No labels are
-    needed, and no accelerator. sentence-transformers loads the folder, and so does `evaluate`. The model's
-    vectors are kept below `$AOE_CACHE/vectors`, so that a killed call continues.
+    A text's vector is the mean of its token vectors: hundreds of times faster, but without word order. The
+    token vectors are fitted by least squares to the model's vectors of the texts, starting from Model2Vec's
+    (each token encoded alone, weighted by its rarity). Neither labels nor an accelerator are needed.
+    sentence-transformers loads the folder, and so does `evaluate`. The model's vectors are cached in
+    `$AOE_CACHE/vectors`, so a killed call continues.
 
     Args:
         texts: Texts without labels: a file, a folder or a Hub id. In Python also rows in memory. They should
-            be of the kind that the static model is for; of rows with several texts, all are used. Some 20,000
-            make a good model; more make a better one.
+            resemble the texts that the static model is for; all texts of a row are used. About 20,000 make a
+            good model; more make a better one.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: A folder that doesn't exist yet.
         dim: Size of a vector. Fewer numbers are the principal axes. Default: the model's.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
-        What it was made from, and how near it comes to the model on texts that were held out.
+        Counts, and the similarity to the model's vectors on held-out texts.
 
     Raises:
         ConfigError: `out` exists, or the model can't be distilled, or has fewer numbers than `dim`.
@@ -182,8 +182,8 @@ def push(
         What was sent, and the commit's address.
 
     Raises:
-        ConfigError: `repo` is no repository's name, or is public.
-        DataError: `model` is no such folder, or holds a link.
+        ConfigError: `repo` is not a valid repository name, or is public.
+        DataError: `model` is not such a folder, or contains a link.
         AuthError: There is no token, or it lacks the right to write there.
         RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
     """

@@ -1,4 +1,4 @@
-"""Hard negatives, as `aoe mine` finds them."""
+"""Mine hard negatives: the function behind `aoe mine`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # frames have no one truth to be equal by
+@dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
 class Mined(Printed):
     """Rows with hard negatives.
 
@@ -29,7 +29,7 @@ class Mined(Printed):
         splits: By split anchor, positive, negative_1 to negative_n (null where a row has fewer), and perhaps
             scores: of the positive, then of each negative. A mapping that `train` takes.
         statistics: What statistics.json holds: counts by split and reason.
-        out: The folder; None where nothing was written.
+        out: The folder; None if nothing was written.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -38,10 +38,10 @@ class Mined(Printed):
 
     @property
     def false_negatives(self) -> float | None:
-        """An estimate: the share of mined texts that the dataset's labels know to be positives.
+        """The estimated share of false negatives: mined texts that the labels mark as positives.
 
-        Each row is mined for as if its two texts were all that is known, and what is found is looked up. A
-        lower bound, as not every positive is marked; None where nothing would be mined.
+        Each row is mined as if its own positive were the only one known; the hits are then looked up in the
+        labels. A lower bound, because not every positive is marked; None if nothing would be mined.
         """
         found: float | None = self.statistics.get("false_negatives", {}).get("share")
         return found
@@ -51,7 +51,7 @@ class Mined(Printed):
         return {"out": None if self.out is None else str(self.out), **self.statistics}
 
     def table(self) -> ResultTable:
-        """Rows and negatives by split; below what was left out, and how many negatives may be false."""
+        """Rows and negatives by split, then what was left out and the estimate of false negatives."""
         from pairkit.app.result_table import ResultTable
         from pairkit.dataset.records import in_split_order
 
@@ -151,10 +151,10 @@ def mine(
 ) -> Mined:
     """Find hard negatives: similar texts that are not positives. Run it again to continue.
 
-    Writes rows of anchor, positive, negative_1 to negative_n, which `aoe train` takes. What is equal or
-    near-identical to an anchor or to one of its known positives is never taken, nor is a text of another
-    split. The estimate of false negatives uses the labels: how many would be positives, had each row been all
-    that is known.
+    Writes rows of anchor, positive, negative_1 to negative_n, which `aoe train` takes. Near-duplicates of an
+    anchor or of its known positives are never taken, nor are texts of another split. False negatives are
+    estimated from the labels: the share of negatives that are known positives when each row is mined as if
+    its own positive were the only one known.
 
     Of bare texts (a .txt file; in Python a list of them) it draws up to 400 pairs for people to judge
     instead, text1 and text2: the nearest and less near ones by the mean cosine of all --model, so that a
@@ -164,18 +164,18 @@ def mine(
         data: A dataset's folder, a file or a Hub id. Positives, or pairs with labels of which those with 1
             are positives; or a text file. In Python whatever `train` takes.
         model: Ranks texts: a folder, a Hub id, minilm or smollm2; repeatable for a text file. In Python also
-            an `Encoder`. Anchors get its prompt for queries, candidates that for documents, if it has such.
+            an `Encoder`. Anchors get its query prompt and candidates its document prompt, if it has them.
         out: A dataset's folder. None leaves the rows in memory.
-        by: bm25, model or both, in turns. Default: model with --model, else bm25.
+        by: bm25, model or both (alternating). Default: model with --model, else bm25.
         negatives: Maximum number of negatives of each row. Default: 5.
         rank_range: Number of candidates to skip, and the last to look at, such as 10,50. Known positives have
             no rank. Default: 0,10N.
-        sampling: top takes the nearest that are left, random any of them. Default: top.
+        sampling: top takes the nearest remaining candidates, random any of them. Default: top.
         margin: How far below the positive's score negatives have to be.
         relative_margin: How far below the positive's score, as a share of that score, such as 0.05. That is
             NV-Retriever's 95 %.
-        max_score: No score above it: a cosine, or BM25's without --model.
-        min_score: No score below it.
+        max_score: Maximum score of a negative: a cosine, or BM25's without --model.
+        min_score: Minimum score of a negative.
         corpus: Texts to choose from: a text file, or a table. Default: those of the same split.
         text_column: The corpus's column. Default: the only one.
         candidates: all texts, or positives: the second ones. Default: all if pairs have labels, else
@@ -190,13 +190,13 @@ def mine(
         precision: See `serve`.
         seed: Decides every random choice. Default: 42.
         work: A folder that keeps vectors for runs with other rules. Default: OUT.work, until the end.
-        fresh: Replace what another run left.
+        fresh: Replace the output of another run.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
-        ConfigError: No such source or model, bad settings, or `out` holds something else.
+        ConfigError: No such source or model, bad settings, or `out` contains other files.
         DataError: Data that can't be read, without positives, or in which no row gets a negative.
-        RemoteError: The Hub could not be asked.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import aoe_train

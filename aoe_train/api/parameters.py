@@ -39,7 +39,7 @@ IndexModel = Annotated["str | Path | Encoder | None", Flag("--model -m", metavar
 
 def named_sources(given: list[str]) -> Any:
     """One source, or several by name; None if nothing was given."""
-    from pairkit.dataset.named_sources import named_words  # brings polars, which help does without
+    from pairkit.dataset.named_sources import named_words  # imports polars, which --help must not load
 
     return named_words(given) if given else None
 
@@ -50,7 +50,7 @@ def one_or_several(names: list[str]) -> Any:
 
 
 def column_prompts(given: list[str]) -> str | dict[str, str] | None:
-    """One prompt for all texts, or `column=prompt` words as a table; None if nothing was given."""
+    """One prompt for all texts, or a mapping from `column=prompt` items; None if nothing was given."""
     found = [(text, _OF_COLUMN.fullmatch(text)) for text in given]
     by_column = {match[1]: match[2] for _, match in found if match is not None}
     if len(by_column) == len(found):
@@ -72,7 +72,7 @@ def loaded(
     *,
     layers: int | None = None,
 ) -> Encoder:
-    """An encoder as it is; else one that is loaded, for encoding only."""
+    """The given encoder, or one that is loaded for encoding only."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
     from aoe_train.settings.training import named_precision
@@ -99,7 +99,7 @@ def loaded(
 
 
 def notes(progress: bool | Listener) -> Callable[[str], None]:
-    """Where notes go: to stderr where progress is shown there, else nowhere."""
+    """A function that prints notes to stderr if progress is shown there, else does nothing."""
     from pairkit.app.terminal import say
 
     return lambda message: say(message, quiet=progress is not True)

@@ -1,4 +1,4 @@
-"""Indexes of texts, as `aoe index`, `aoe search` and `aoe duplicates` use them."""
+"""Index and search texts: the functions behind `aoe index`, `aoe search` and `aoe duplicates`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def index(
 ) -> Indexed:
     """Make texts searchable. Run it again to add new texts: known texts are not encoded twice.
 
-    The index is a folder with the texts' rows, vectors and words. A killed call continues with the vectors
-    that the cache has.
+    The index is a folder with the texts' rows, vectors and words. A killed call continues with the cached
+    vectors.
 
     Args:
         texts: Texts: a txt, csv, tsv, jsonl or parquet file, or a folder. Also a Hub id; in Python also rows
@@ -44,17 +44,17 @@ def index(
         model: A folder, a Hub id, minilm or smollm2. A static model too; in Python also an `Encoder`.
         out: The index's folder.
         text_column: A table's column, or a,b for several. Default: text, or title and body, or the only one.
-        kind: flat or hnsw. flat looks at every vector; hnsw looks at some, by faiss. Default: flat; hnsw from
+        kind: flat or hnsw. flat compares every vector; hnsw is approximate (faiss). Default: flat; hnsw from
             200,000 texts on.
         quantize: Store vectors as float32 or int8. int8 takes a quarter of the bytes.
-        cache: Keep vectors on disk, so that a killed run continues. They are below `$AOE_CACHE/vectors`.
+        cache: Keep vectors on disk, so that a killed run continues. They are in `$AOE_CACHE/vectors`.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
         What was indexed, with the recall of the kind.
 
     Raises:
-        ConfigError: `out` is no index, no such model or kind, or faiss is missing.
+        ConfigError: `out` is not an index, unknown model or kind, or faiss is missing.
         DataError: No such column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
@@ -85,8 +85,8 @@ def open_index(
 
     Args:
         folder: What `index` made.
-        model: The model that made its vectors; by default where it was then.
-        words_only: Open it without its model, to search by words.
+        model: The model that made its vectors. Default: the recorded one.
+        words_only: Search by words only, without loading the model.
 
     Raises:
         ConfigError: No index, no such model, or another model than that of its vectors.
@@ -131,13 +131,13 @@ def search(
             `{"state": "open"}`.
         before: Only rows with a smaller value, such as created_at=2015; repeatable. In Python a mapping. With
             --every a column only: smaller than the text's own value.
-        by: both, model or words. That is by vectors and BM25, or by one of them.
+        by: both, model or words. model is by vectors, words is by BM25.
         weight: Weight of vectors beside words, from 0 to 1. Default: 0.65.
-        model: The model that made the index. Default: as the index says.
+        model: The model that made the index. Default: the one that the index records.
 
     Raises:
-        ConfigError: No index, column or way; or see `open_index`.
-        DataError: A text of blanks, or a damaged index.
+        ConfigError: No such index or column, an unknown `by`; or see `open_index`.
+        DataError: A blank text, or a damaged index.
     """
     opened = open_index(folder, model=model, words_only=by == "words")
     return opened.search(text, top=top, where=where, before=before, by=by, weight=weight)
@@ -155,20 +155,20 @@ def search_every(
 ) -> BatchSearch:
     """Search for every text of an index in the index itself, by the vectors that it has.
 
-    Only a model with a prompt of its own for what is searched for has to be given, and encodes texts anew.
+    `model` is only needed if it has a separate query prompt; the texts are then encoded again with it.
 
     Args:
         folder: What `index` made.
         before: A column, such as `created_at`: a text finds only rows with a smaller value, so that the
             search is the one that was possible when the text was written. By default all other rows.
         top: Hits of each text, at most.
-        by: both: vectors and BM25; or model, or words alone.
-        weight: How much vectors count beside words, from 0 to 1.
-        model: One with such a prompt; by default none is loaded.
+        by: both (vectors and BM25), model or words.
+        weight: Weight of vectors beside words, from 0 to 1.
+        model: The index's model, to apply its query prompt. Default: none is loaded.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
-        ConfigError: No index, column or way, or a number out of its range.
+        ConfigError: No such index or column, an unknown `by`, or a number out of range.
         DataError: A damaged index.
     """
     opened = open_index(folder, model=model, words_only=model is None)
@@ -183,13 +183,13 @@ def duplicates(
     neighbours: Annotated[int | None, Number] = None,
     progress: bool | Listener = True,
 ) -> NearDuplicates:
-    """Find near-duplicates in an index: pairs of texts with near vectors, and the groups they make.
+    """Find near-duplicates in an index: pairs of texts with similar vectors, and the groups they form.
 
     Args:
         folder: What `aoe index` made.
         least: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
-        against: Look for the texts of this index instead of its own. It is of the same model.
-        neighbours: Number of near texts to keep of each text, the nearest. Default: 50.
+        against: Look for the texts of this index instead of its own. It must have the same model.
+        neighbours: Number of nearest texts to keep for each text. Default: 50.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Raises:
@@ -212,7 +212,7 @@ def duplicates(
     whole = SearchIndex(argument("folder", folder, Path), None)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
     if other is not None and not same_model(read_probe(whole.folder), read_probe(other.folder)):
-        raise ConfigError(f"{other.folder}: its vectors are another model's than those of {whole.folder}")
+        raise ConfigError(f"{other.folder}: made with another model than {whole.folder}")
     with Display(progress) as show:
         found, full = alike(
             whole.vectors,

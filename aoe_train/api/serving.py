@@ -1,4 +1,4 @@
-"""A model behind HTTP, as `aoe serve` runs it."""
+"""Serve a model over HTTP: the function behind `aoe serve`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def serve(
 ) -> EmbeddingServer:
     """Serve a model as OpenAI's /v1/embeddings, with /search and /health.
 
-    In Python the server runs in a thread. Requests that come while the model runs are encoded together next.
-    On SIGTERM or Ctrl-C `aoe serve` finishes what it works on.
+    In Python the server runs in a thread. Requests that arrive while the model runs form the next batch. On
+    SIGTERM or Ctrl-C `aoe serve` finishes the requests in progress.
 
     Args:
         model: A folder, a Hub id, minilm or smollm2. A static model too; in Python also an `Encoder`.
@@ -43,15 +43,15 @@ def serve(
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         name: What clients call the model. Default: its own name.
-        key_env: Environment variable with the only key it accepts.
+        key_env: Environment variable with the key that clients must send.
         no_key: Listen on another host than 127.0.0.1 without a key.
         precision: fp32, bf16, fp16, int8 or auto: bf16 on a GPU that has it. int8 is for a CPU. Default:
             auto.
         layers: Use the first N layers of the model. Default: all.
         batch_tokens: Tokens of a batch; fewer need less memory, and small requests wait less. Default: 8192.
-        max_texts: Texts of a request. Default: 2048.
-        max_queue: Texts that wait or run; requests beyond them get 429. Default: 16384.
-        max_body: Size of a request, in MiB. Default: 8.
+        max_texts: Maximum number of texts of a request. Default: 2048.
+        max_queue: Maximum number of texts in progress or waiting; further requests get 429. Default: 16384.
+        max_body: Maximum size of a request, in MiB. Default: 8.
         progress: Whether a precision that is slow here is reported on stderr.
 
     Raises:

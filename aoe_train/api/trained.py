@@ -33,8 +33,8 @@ class Trained:
 
     Attributes:
         out: The model's folder.
-        record: What run.json holds: settings, hashes of what went in, history, versions.
-        is_main: Whether this process is the one that wrote the folder; under torchrun the others did not.
+        record: What run.json holds: settings, hashes of the inputs, history, versions.
+        is_main: Whether this process wrote the folder; under torchrun only one does.
     """
 
     out: Path
@@ -48,17 +48,17 @@ class Trained:
 
     @property
     def pairs(self) -> int:
-        """Rows that were trained on, repeats counted."""
+        """Rows that were trained on, including repeats."""
         return int(self.record["result"]["pairs"])
 
     @property
     def seconds(self) -> float:
-        """Time of the training steps alone."""
+        """Time of the training steps only."""
         return float(self.record["result"]["seconds"])
 
     @property
     def dev(self) -> float | None:
-        """The best figure on held-out rows; None where there were none."""
+        """The best figure on held-out rows; None without such rows."""
         found: float | None = self.record["result"]["dev"]
         return found
 
@@ -70,7 +70,7 @@ class Trained:
 
     @property
     def dev_metric(self) -> str | None:
-        """What that figure is: `spearman`, `triplet_accuracy` or `mrr`; of several dev sets, their `mean`."""
+        """The metric: `spearman`, `triplet_accuracy` or `mrr`; `mean` if there are several dev sets."""
         found: str | None = self.record["result"]["dev_metric"]
         return found
 
@@ -81,7 +81,7 @@ class Trained:
 
     @property
     def gain(self) -> Gain | None:
-        """How far the trained weights are ahead of the backbone's on judged pairs; None without such."""
+        """The gain of the trained weights over the backbone's on judged pairs; None without such pairs."""
         from aoe_train.evaluation.gain import Gain
 
         told = self.record["result"].get("judged")
@@ -204,11 +204,11 @@ class Plan(Printed):
         return dict(self.record)
 
     def table(self) -> ResultTable:
-        """The same for people."""
+        """The estimate as readable lines."""
         from aoe_train.training.plan import plan_table
 
         return plan_table(self.record)
 
     def next_steps(self) -> list[tuple[str, str]]:
-        """How to begin."""
+        """The command that starts the training."""
         return [("train", "the same command without --dry-run")]

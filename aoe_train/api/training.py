@@ -1,4 +1,4 @@
-"""Training from Python, as `aoe train` does it."""
+"""Train models: the functions behind `aoe train`."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def train(
         backbone: A folder, a Hub id, minilm or smollm2. minilm is all-MiniLM-L6-v2 from the package index,
             smollm2 SmolLM2-135M-Instruct.
         out: The model's folder.
-        preset: angle, aoe, cosent, sbert or simcse; angle-paper: all as the papers have it; domain: for
-            triplets of `label`. Also a baseline for texts without labels, such as ct. Default: by kind of
-            rows.
-        dims: Sizes that vectors may be cut to, such as 384,128,32. The whole size is one of them: the
-            objective is learnt at each (Matryoshka). Default: none.
-        layers: Earlier layers that learn too, such as 2,4, or all. The model may then be cut to so many (2D
-            Matryoshka, Espresso). Default: none.
+        preset: angle, aoe, cosent, sbert or simcse; angle-paper: with the paper's other settings, too;
+            domain: for triplets of `label`. Also a baseline for texts without labels, such as ct. Default: by
+            kind of rows.
+        dims: Sizes that vectors may be cut to, such as 384,128,32. They include the full size; the
+            model is trained at each (Matryoshka). Default: none.
+        layers: Earlier layers to train as outputs, such as 2,4, or all. The model may then be cut to these
+            depths (2D Matryoshka, Espresso). Default: none.
         top_layers: Train the last N layers only. The others and the embeddings stay as they are. Default:
             all.
         weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). The smaller, the
@@ -118,23 +118,23 @@ def train(
         dev_data: Held-out rows that choose the weights; repeatable. Or several dev sets, given as `data`. The
             setting `mix.dev` says which of them chooses, by default their mean. Default: the validation
             split.
-        accept_on: Pairs on which the model must beat its backbone, such as of `label judge`. None of them is
-            to train on. If the model is not shown to be better, the backbone's weights are saved and the run
-            reports it.
+        accept_on: Pairs on which the model must beat its backbone, such as those of `label judge`. They must
+            not be in the training data. If the model is not shown to be better, the backbone's weights are
+            saved and the run reports it.
         if_not_better: backbone or model: whose weights are saved if the model is not shown to be better on
             --accept-on.
-        columns: Which column is which, such as text1=title,label=same or anchor=q,negative=n; 1,2,3 without a
+        columns: Roles of columns, such as text1=title,label=same or anchor=q,negative=n; 1,2,3 without a
             header line. In Python a mapping of roles to names, such as `{"text1": "title", "text2": "body",
             "label": "same"}`.
-        labels: What labels count as, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
+        labels: Values of labels, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
             "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
             Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
         label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
             neither from 0 to 1 nor from 0 to 5.
         bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
-            stderr; they are in OUT.bad-rows.jsonl, each with the reason. Default: error.
-        conflicts: keep, drop, first or error: for rows of a pair whose labels differ. first keeps those that
-            agree with the first. Such rows are counted and reported in any case.
+            stderr; OUT.bad-rows.jsonl lists them with their reasons. Default: error.
+        conflicts: keep, drop, first or error: for rows of one pair with different labels. first keeps rows
+            that agree with the first one. Such rows are always counted and reported.
         epochs: Number of times that each row is seen. Default: by number of rows.
         batch_size: Rows of each process. Default: 16.
         lr: Highest learning rate. Default: by rows and backbone.
@@ -142,15 +142,15 @@ def train(
         pooling: cls, avg, max, last, cls-avg, first-last-avg, weighted-mean or mask. Default: the backbone's.
         prompts: Words before each text, or around {text}; of one column as anchor='query: ', repeatable. In
             Python one prompt, or a mapping of columns to prompts, such as `{"anchor": "query: ", "positive":
-            "passage: "}`. The model then has them by name: the one for all is its default, those of columns
-            are `query`, `document` and so on.
+            "passage: "}`. The model stores them by name: a prompt for all texts is its default, those of
+            columns are `query`, `document` and so on.
         lora: Train low-rank adapters only, or all weights. See the settings `lora.*`. Default: on for
             decoders.
         precision: fp32, bf16, fp16 or auto: bf16 on a GPU that has it.
         guide: A model that filters likely false negatives (GISTEmbed). See the settings `guide.*` and
             `objective.guide_margin`.
         teacher: A model yours should imitate, or a file of its vectors. A folder, a Hub id, minilm, smollm2,
-            or a file of texts and vectors as `aoe encode` writes it. What is learnt of it are the parts
+            or a file of texts and vectors as `aoe encode` writes it. The loss parts that use it are
             `embed_distill`, `score_distill` and `margin_mse`.
         teacher_scores: A file of the rows with a teacher's scores. They are in a column `teacher_scores`, or
             the file has pairs with scores, from a cross-encoder for instance; `score_distill` and
@@ -159,16 +159,16 @@ def train(
         revision: The backbone's commit on the Hub.
         trust_remote_code: Run the backbone's code; needs --revision.
         objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
-            vectors (row, column, dim) of the whole batch and labels (row,), or None for rows without. A
-            negative that a row lacks is a vector of zeros. A module learns too. Or a `TextObjective`, which
-            is given the model and the tokens. Or one for some of several datasets, by name.
+            vectors (row, column, dim) of the whole batch and labels (row,), or None if there are none.
+            A missing negative is a vector of zeros. A module's own weights are trained, too. Or a
+            `TextObjective`, which gets the model and the tokens. Or a mapping of datasets to objectives.
         dev_metric: A function of the encoder that chooses the best weights, in place of the dev data's
             metric. Larger is better. It is called before training and at each evaluation.
         callbacks: Callbacks of transformers (`TrainerCallback`), called at each event of the training.
-        config: Settings in TOML. Those that it lacks have their defaults.
+        config: A TOML file of settings. Others have their defaults.
         settings: One setting, such as objective.tau.angle=0.05; repeatable. In Python also a mapping of
-            dotted keys to values. They go over `config`, and the arguments above go over them.
-        fresh: Begin anew; replace what another run left.
+            dotted keys to values. They override `config`, and the arguments above override them.
+        fresh: Start again; replace the output of another run.
         progress: Whether to show progress on stderr, or a function to be told of it.
 
     Returns:
@@ -176,9 +176,9 @@ def train(
 
     Raises:
         ConfigError: Settings, data and backbone don't go together, memory is short, another run is in the
-            way, or training diverged: the line names the learning rate, and where the best weights are.
-        DataError: Rows that can't be used, or a first loss that is not finite.
-        RemoteError: The Hub could not be asked.
+            way, or training diverged: the message has the learning rate and the path of the best weights.
+        DataError: Unusable rows, or a first loss that is not finite.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import aoe_train
@@ -225,7 +225,7 @@ def train(
 
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
-    """Estimate what `train` would take, by a few steps on a model that is thrown away; nothing is written.
+    """Estimate the memory and time of `train` from a few steps on a temporary model; nothing is written.
 
     It takes the arguments of `train`.
 
@@ -246,7 +246,7 @@ def plan(given: dict[str, Any]) -> Plan:
 
 
 def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
-    """What a run is made from, and where its model goes: what was given, over what the settings name."""
+    """Inputs and output of a run: the arguments, which override the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.app.errors import ConfigError
     from pairkit.app.settings import argument
@@ -287,7 +287,7 @@ def _check_inputs(sources: Sources, settings: TrainSettings, own: Mapping[str, O
 
 
 def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:
-    """The loss of one's own of each dataset that has one."""
+    """The user's own loss of each dataset that has one."""
     from pairkit.app.errors import ConfigError
 
     if objective is None:
@@ -300,7 +300,7 @@ def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:
 
 
 def settings_of(function: Callable[..., Any], given: Mapping[str, Any]) -> TrainSettings:
-    """The settings that the arguments of a function make, by its flags."""
+    """The settings that result from the arguments of a function."""
     from aoe_train.settings.training import LoraSettings, TrainSettings
     from pairkit.app.settings import merge
 

@@ -39,7 +39,7 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
 
 
 def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
-    """How many batches of two rows or more hold a single label."""
+    """Number of batches of at least two rows that have a single label."""
     return sum(_one_label(labels[rows]) for rows in batches)
 
 

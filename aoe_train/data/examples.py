@@ -25,7 +25,7 @@ _BLOCK = 1 << 16  # rows of a round
 
 
 def silent(_: str) -> None:
-    """A `Say` that tells nobody."""
+    """A `Say` that discards messages."""
 
 
 def read_examples(

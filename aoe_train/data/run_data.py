@@ -338,7 +338,7 @@ def run_prompts(
     train: Mapping[str, Examples],
     dev: Mapping[str, Examples],
 ) -> RunPrompts:
-    """Find out what the prompts of all datasets mean."""
+    """Resolve the prompts of all datasets."""
     found = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
     kept, own = found.kept, {}
     for name, section in settings.datasets.items():
@@ -356,7 +356,7 @@ def column_prompts(
     *,
     dataset: str = "",
 ) -> ColumnPrompts:
-    """Find out what a run's prompts mean."""
+    """Resolve the prompts of a run."""
     own = encoder.named_prompts
     if not given:
         if given is not None:

@@ -1,4 +1,4 @@
-"""What a test set shares with what a model was trained on, by exact text.
+"""The overlap of a test set with the training texts of a model, by exact text.
 
 A model folder holds a 64-bit digest of each training text, sorted: enough to ask whether a text that one has
 was among them, and too little to read one from. Letter case and runs of white space make no difference.

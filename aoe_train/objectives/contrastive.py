@@ -1,9 +1,9 @@
-"""Losses that tell a text's partner from the other texts of the batch, perhaps with a guide.
+"""Contrastive losses with in-batch negatives, optionally filtered by a guide.
 
 In-batch negatives: arXiv Eq. 2 and ACL Eq. 4. Equal texts are known by their numbers, not by their vectors,
 which dropout may tell apart. A guide is a model whose similarities filter likely false negatives: GISTEmbed
 (Solatorio, 2024, arXiv 2402.16829). In-batch negatives are chosen by chance, so some of them mean what the
-anchor means. A candidate that the guide finds nearer to the anchor than its positive is no negative.
+anchor means. A candidate that the guide finds nearer to the anchor than its positive is not a negative.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses that bring a model near to its teacher.
+"""Distillation losses, which make a model imitate its teacher.
 
 Shapes of a teacher's vectors say `teacher`, those of the model that is trained `dim`.
 """

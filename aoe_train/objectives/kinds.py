@@ -10,7 +10,7 @@
 | score_distill | scores of each row's first text with the second texts of all rows; where the rows bring scores, these | the same | the same, with positives and negatives | as binary | of each text with all others of the batch |
 | margin_mse | – | – | by how much a row's positive is above each of its negatives | – | – |
 
-`–` is a ConfigError: without a negative there is nothing to rank or tell apart. Further conditions: `angle`
+`–` is a ConfigError: without negatives there is nothing to rank or contrast. Further conditions: `angle`
 needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
 labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
 label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
@@ -43,7 +43,7 @@ class TeacherSample:
 
 @dataclass(frozen=True)
 class Advisers:
-    """What is known of a run's advisers before the first batch."""
+    """What the run's guide and teacher provide, before the first batch."""
 
     guide: bool = False
     teacher_dim: int | None = None
@@ -62,7 +62,7 @@ LabelRange = tuple[float, float]
 def check_objective(
     settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
 ) -> None:
-    """Refuse what the table above has no meaning for."""
+    """Refuse combinations that the table above marks with –."""
     wanted = settings.weights.wanted
     ranked = sorted(RANKED & wanted.keys())
     if ranked and kind in ("positive", "single"):
@@ -103,7 +103,7 @@ def check_objective(
 
 
 def check_advisers(settings: ObjectiveSettings, *, dim: int, kind: Kind, advisers: Advisers) -> None:
-    """Refuse advisers that no part listens to, and parts that have none to listen to."""
+    """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
     wanted = settings.weights.wanted
     taught = [part for part in wanted if part in TAUGHT]
     teacher = advisers.teacher_dim is not None

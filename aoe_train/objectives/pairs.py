@@ -13,7 +13,7 @@ from aoe_train.records import ABSENT
 
 
 class Advice(NamedTuple):
-    """What advisers say of a batch; their vectors have sizes of their own."""
+    """Vectors and scores of guide and teacher for a batch; vector sizes differ from the model's."""
 
     guide: Float[Tensor, "row column guide"] | None = None
     teacher: Float[Tensor, "row column teacher"] | None = None

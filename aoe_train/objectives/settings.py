@@ -72,7 +72,7 @@ RANKED, IN_BATCH, TAUGHT = (_that_learn_from(what) for what in ("ranking", "batc
 
 
 class _Weights(Settings):
-    """What each part counts in the sum; a part of weight 0 is not computed."""
+    """The weight of each part in the sum; a part of weight 0 is not computed."""
 
     @model_validator(mode="after")
     def _any(self) -> _Weights:
@@ -117,7 +117,7 @@ else:
 
 
 def _numbers(value: object) -> object:
-    """On a command line with commas between them, or one alone."""
+    """One number or several; separated by commas on a command line."""
     return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
@@ -130,48 +130,48 @@ class ObjectiveSettings(Settings):
 
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
-    # how much the cosines of the highest and the lowest label differ at least; labels between in proportion
+    # minimum difference of cosine between the highest and the lowest label; others in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
-    positive_from: float | None = None  # graded labels: the lowest that is a positive for ibn, contrastive
+    positive_from: float | None = None  # graded: lowest label of a positive in ibn, contrastive
     hard_negatives: bool = True  # contrastive: put negative texts among the candidates
     symmetric: bool = False  # contrastive: also compare the second text with the first ones
-    # ibn, contrastive: the other rows' first texts are candidates too, and are to differ from the first text
+    # ibn, contrastive: other rows' first texts are negatives of the first text, too
     contrast_anchors: bool = False
-    # ibn, contrastive: the other positives are also to differ from the positive itself
+    # ibn, contrastive: other positives are negatives of the positive, too
     contrast_positives: bool = False
-    # how far below its similarity of a positive a guide has to put a candidate that counts as a negative
+    # a negative's similarity by the guide must be below its positive's by this margin
     guide_margin: float = Field(default=0.0, ge=-2, le=2)
-    # whether this is a difference (absolute) or a share of the positive's similarity (relative)
+    # the margin is a difference (absolute) or a share of the positive's similarity (relative)
     guide_margin_strategy: Literal["absolute", "relative"] = "absolute"
     # embed_distill: 1 - cosine with the teacher's vector, or the mean square of their differences
     embed_form: Literal["cosine", "mse"] = "cosine"
-    # embed_distill, where sizes differ: a linear map to the teacher's vectors that learns, too; or the
-    # teacher's vectors on their principal axes (fixed), so that they are compared without one
+    # embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce the
+    # teacher's vectors to their principal axes (principal)
     projection: Literal["learned", "principal"] = "learned"
     # score_distill: the mean square of the differences, or a ranking as by graded labels
     score_form: Literal["mse", "ranking"] = "mse"
-    # sizes that vectors may be cut to, the whole one among them: the same losses of the first so many numbers
-    # are added up (Matryoshka); unset: the whole vectors alone
+    # sizes that vectors may be cut to, including the full one; losses are summed over sizes (Matryoshka);
+    # unset: the full size only
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
-    # what the loss of each of `dims` counts in the sum; unset: 1
+    # weight of each of `dims` in the sum; unset: 1
     dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
-    # numbers of earlier layers, from 1, whose vectors learn by the same losses (2D Matryoshka, Espresso), so
-    # that the model may be cut to so many; all: each of them
+    # earlier layers, counted from 1, that are trained with the same losses so that the model may be cut there
+    # (2D Matryoshka, Espresso); all: every layer
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
     ] = ()
-    # what the loss of each of `layers` counts: falling (layer n: 1 / (1 + ln n)), equal (1), or a number each
+    # weight of the loss of each of `layers`: falling (layer n: 1 / (1 + ln n)), equal (1), or one number each
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
         BeforeValidator(_numbers_or_word),
     ] = "falling"
-    align: float = Field(default=0.0, ge=0)  # what the divergence of `layers` from the last one counts
-    align_tau: float = Field(default=0.3, gt=0)  # its temperature: numbers of vectors are divided by it
+    align: float = Field(default=0.0, ge=0)  # weight of the divergence of `layers` from the last layer
+    align_tau: float = Field(default=0.3, gt=0)  # temperature of that divergence
 
     @model_validator(mode="after")
     def _layers(self) -> ObjectiveSettings:
         if len(set(self.layers)) < len(self.layers) and self.layers != "all":
-            raise ValueError(f"layers: one is given twice among {', '.join(map(str, self.layers))}")
+            raise ValueError(f"layers: a duplicate in {', '.join(map(str, self.layers))}")
         if self.align and not self.layers:
             raise ValueError(
                 "align: there are no layers to draw to the last one; give layers, or leave it out"
@@ -181,7 +181,7 @@ class ObjectiveSettings(Settings):
     @model_validator(mode="after")
     def _sizes(self) -> ObjectiveSettings:
         if len(set(self.dims)) < len(self.dims):
-            raise ValueError(f"dims: one size is given twice among {', '.join(map(str, self.dims))}")
+            raise ValueError(f"dims: a duplicate in {', '.join(map(str, self.dims))}")
         if self.dim_weights and len(self.dim_weights) != len(self.dims):
             raise ValueError(
                 f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"

@@ -57,16 +57,16 @@ _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"
 
 
 class DataSettings(Settings):
-    """What rows say, where that is not certain; of the held-out rows too."""
+    """How to interpret labels and unusable rows, in training and held-out data."""
 
-    # what labels count as, a number or "skip": {entailment = 1, neutral = "skip"}; unset: as recognised
+    # values of labels, numbers or "skip": {entailment = 1, neutral = "skip"}; unset: as recognised
     labels: LabelValues | None = None
     # the lowest and the highest score, which become 0 and 1; unset: 0 to 1 or 0 to 5, as recognised
     label_range: LabelRange | None = None
     # rows that lack a text or label: error, or skip to leave them out
     bad_rows: OnBadRows = "error"
-    # what to do with rows that say different things of one pair: keep, drop, first (keep what agrees with the
-    # first of them) or error
+    # for rows of one pair with different labels: keep, drop, first (keep rows that agree with the first one)
+    # or error
     conflicts: Conflicts = "keep"
     # who wrote the rows: rules, or people who wrote each positive and negative by hand; unset: rules if the
     # dataset's run.json has it so, else unknown. The preset domain trains further on rows by people
@@ -96,14 +96,14 @@ class DenseSettings(Settings):
     backbone's folder has them.
     """
 
-    size: int = Field(ge=1, le=1 << 20)  # numbers that come out
-    activation: Activation = "identity"  # what is done to each of them
-    bias: bool = True  # whether there is a b
-    residual: bool = False  # add what came in, through a matrix of its own where the sizes differ
+    size: int = Field(ge=1, le=1 << 20)  # output size
+    activation: Activation = "identity"  # activation function of the output
+    bias: bool = True  # add a bias b
+    residual: bool = False  # add the input, through a learnt matrix if the sizes differ
 
 
 def _layers(value: object) -> object:
-    """A size stands for a layer of that size; on a command line with commas between them, or one alone."""
+    """Layers from sizes: one or several, separated by commas on a command line."""
     given = [value] if isinstance(value, int) else split_at_commas(value)
     if not isinstance(given, list | tuple):
         return given
@@ -113,17 +113,17 @@ def _layers(value: object) -> object:
 class MixSettings(Settings):
     """How the batches of several datasets follow each other; all rows of a batch are of one dataset.
 
-    A dataset's weight stands in its own section, `datasets.NAME.weight`.
+    A dataset's weight is set in its own section, `datasets.NAME.weight`.
     """
 
     # proportional: in random order, each dataset in proportion to weight * rows^(1 / temperature);
     # round-robin: in turns, each dataset in proportion to its weight
     order: Literal["proportional", "round-robin"] = "proportional"
-    # of proportional: 1 shows all rows equally often; the larger, the more a small dataset counts
+    # of proportional: at 1 all rows are seen equally often; higher values favour small datasets
     temperature: float = Field(default=1.0, gt=0)
-    # once: each row once; shortest: until one dataset is through, the others going on in the next epoch;
-    # longest: until all are through, the others beginning anew; unset: longest for proportional, which for
-    # equal weights at temperature 1 is each row once, and shortest for round-robin
+    # once: each row once; shortest: until one dataset was seen once, the others continue in the next epoch;
+    # longest: until each dataset was seen once, shorter ones repeat; unset: longest for proportional (with
+    # equal weights at temperature 1 each row once), shortest for round-robin
     epoch: Literal["once", "shortest", "longest"] | None = None
     dev: str | None = None  # the dev set that chooses the best weights; unset: the mean over all
 
@@ -136,30 +136,30 @@ class MixSettings(Settings):
     def _meant(self) -> MixSettings:
         if self.order == "round-robin" and self.temperature != 1:
             raise ValueError(
-                f"mix.temperature = {self.temperature:g}: datasets take turns by their weights alone in"
+                f"mix.temperature = {self.temperature:g}: only the weights decide the turns in"
                 " round-robin; leave it out, or order = proportional"
             )
         if self.until == "once" and self.temperature != 1:
             raise ValueError(
-                f"mix.temperature = {self.temperature:g}: has no say where each row is seen once an epoch;"
+                f"mix.temperature = {self.temperature:g}: has no effect if each row is seen once an epoch;"
                 " leave it out, or epoch = longest"
             )
         return self
 
 
 class EncoderSettings(Settings):
-    """How a text becomes a vector; a model folder remembers it in `aoe.json`."""
+    """How a text becomes a vector; stored in `aoe.json` of the model folder."""
 
-    # auto: as the backbone's folder says, else cls for encoders and last for decoders
+    # auto: as the backbone's folder specifies, else cls for encoders and last for decoders
     pooling: Pooling = "auto"
-    # tokens of a text, prompt included; unset: what the backbone reads
+    # maximum tokens of a text with its prompt; unset: the backbone's limit
     max_length: int | None = Field(default=None, ge=4)
-    long_text: LongText = "truncate"  # what is read of a text longer than max_length
+    long_text: LongText = "truncate"  # what to use of a text longer than max_length
     overlap: int = Field(default=0, ge=0)  # tokens that neighbouring chunks share, half of one at most
     # words before a text, or around {text}, by name, such as {query = "query: ", document = "passage: "}
     prompts: dict[str, str] = Field(default_factory=dict)
-    default_prompt_name: str | None = None  # the prompt of texts for which none is asked
-    include_prompt: bool = True  # whether pooling takes in the tokens of prompts
+    default_prompt_name: str | None = None  # name of the prompt that is used by default
+    include_prompt: bool = True  # include the prompt's tokens in pooling
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
     layers: int | None = Field(default=None, ge=1)  # of the backbone, the first ones; unset: all
     # numbers of a vector that are kept, the first ones; unset: all. sentence-transformers' truncate_dim
@@ -195,7 +195,7 @@ class LoraSettings(Settings):
     Attributes:
         rank: Inner size of B A.
         alpha: What the product is scaled by, times 1 / rank.
-        dropout: Share of the inputs of A that is zeroed in training.
+        dropout: Share of the inputs of A that are zeroed in training.
         targets: Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone's.
         four_bit: Keep the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.
     """
@@ -208,19 +208,19 @@ class LoraSettings(Settings):
 
 
 def _lora(value: object) -> object:
-    """True is for adapters with their defaults, false for none."""
+    """True: adapters with default settings; false: none."""
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
 class BatchSettings(Settings):
     """Which rows train together; see `aoe_train.data.batches`."""
 
-    # shuffle: rows by chance; length: rows of like length; tokens: as many as fit max_tokens
+    # shuffle: in random order; length: rows of similar length; tokens: as many as fit max_tokens
     strategy: Literal["shuffle", "length", "tokens"] = "length"
     # tokens of a batch over all processes; for the strategy `tokens` only
     max_tokens: int | None = Field(default=None, ge=1)
     drop_last: bool = False  # leave a smaller last batch out
-    dedup: bool = True  # encode a text that a batch has several times once
+    dedup: bool = True  # encode a repeated text of a batch only once
 
 
 class OptimSettings(Settings):
@@ -230,7 +230,7 @@ class OptimSettings(Settings):
     `batch_size`, `lr`, `scheduler` and `average` is chosen by rows and backbone; see `_defaults`.
     """
 
-    epochs: float = Field(default=1.0, gt=0)  # times that each row is seen
+    epochs: float = Field(default=1.0, gt=0)  # number of times that each row is seen
     # rows of each process; in-batch negatives come from all processes
     batch_size: int = Field(default=32, ge=2)
     accumulation: int = Field(default=1, ge=1)  # batches of a step; rows are compared within their batch only
@@ -243,23 +243,23 @@ class OptimSettings(Settings):
     max_grad_norm: float = Field(default=1.0, ge=0)  # clip gradients to this norm; 0: no clipping
     # keep the mean of the weights over this last share of the run; 0: the last weights
     average: float = Field(default=0.0, ge=0, le=1)
-    # train the last so many layers, and leave the others and the embeddings as they are; unset: all
+    # train only the last N layers; the others and the embeddings stay unchanged; unset: all
     top_layers: int | None = Field(default=None, ge=1)
     # weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone
     weight_mix: float = Field(default=1.0, ge=0, le=1)
     # whose weights are saved if the model is not shown to be better on judged pairs (--accept-on)
     if_not_better: Literal["backbone", "model"] = "backbone"
     evaluations: int = Field(default=4, ge=1)  # evaluations on the dev data in each epoch
-    patience: int | None = Field(default=None, ge=1)  # stop after so many evaluations without a better one
+    patience: int | None = Field(default=None, ge=1)  # evaluations without improvement before stopping
 
 
 class RunSettings(Settings):
-    """How the same work is done: changes rounding and speed, but not what is trained."""
+    """How the training is computed: affects rounding and speed only."""
 
     precision: Precision = "auto"  # auto: bf16 on a GPU that has it, else fp32, on every processor
     packing: bool = True  # no padding where the backbone's attention allows it; false: padded batches
     compile: bool = False  # use torch.compile; pays on long runs on a GPU
-    chunk: int | None = Field(default=None, ge=1)  # texts embedded at a time, for batches larger than memory
+    chunk: int | None = Field(default=None, ge=1)  # texts embedded at once, for batches larger than memory
     shard: bool = False  # let several processes share weights, gradients and optimiser state (FSDP)
     gradient_checkpointing: bool = False  # recompute each layer in the backward pass instead of keeping it
     deterministic: bool = False  # only deterministic kernels; slower on a GPU, and no different on a CPU
@@ -267,13 +267,13 @@ class RunSettings(Settings):
 
 
 class LogSettings(Settings):
-    """What a run tells and keeps on its way; changes nothing about its result."""
+    """Logs and checkpoints of a run; no effect on the result."""
 
     steps: int = Field(default=10, ge=1)  # steps between entries of the log
     report_to: Names = ()  # also report to tensorboard, wandb, …
     checkpoint_minutes: float = Field(default=5.0, ge=0)  # minutes between checkpoints
     checkpoint_steps: int | None = Field(default=None, ge=1)  # steps between checkpoints, instead of minutes
-    # keep a digest of each training text, by which `aoe evaluate` finds shared texts
+    # store hashes of the training texts, so that `aoe evaluate` finds overlaps
     training_texts: bool = True
 
 
@@ -288,15 +288,15 @@ class AdviserSettings(Settings):
 
 
 class GuideSettings(AdviserSettings):
-    """A model by whose cosines in-batch candidates are left out that may belong to the anchor (GISTEmbed).
+    """A model whose cosines filter likely false negatives of a batch (GISTEmbed).
 
-    Its vectors of the texts are made once, before training; `objective.guide_margin` says how near is too
-    near.
+    Its vectors of the texts are made once, before training; `objective.guide_margin` is the
+    threshold.
     """
 
 
 class TeacherSettings(AdviserSettings):
-    """A model to come near to, by the parts `embed_distill`, `score_distill` and `margin_mse`.
+    """A model to imitate, by the parts `embed_distill`, `score_distill` and `margin_mse`.
 
     Its vectors of the texts are made once, before training. Scores of pairs may come from elsewhere.
     """
@@ -308,11 +308,11 @@ class TeacherSettings(AdviserSettings):
 
 
 class CardSettings(Settings):
-    """What the model's card says that nobody can know from the run."""
+    """Entries of the model's card that a run cannot determine."""
 
     license: str = "unknown"  # as the Hub names it, such as apache-2.0
     language: Names = ()  # codes such as en
-    base_model: str | None = None  # the backbone's Hub id, where it is a folder here
+    base_model: str | None = None  # the backbone's Hub id, if it is a local folder
 
 
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
@@ -341,21 +341,21 @@ PRESETS: Mapping[str, Tree] = {
 
 
 class DatasetSettings(Settings):
-    """One dataset or dev set by its name: where it differs from what the run says for all."""
+    """Settings of one dataset or dev set that differ from the run's."""
 
     data: str | None = None  # its rows to train on, as in `--data NAME=…`
     dev_data: str | None = None  # its held-out rows, as in `--dev-data NAME=…`
-    # which column is which, such as {anchor = "question", positive = "answer"}; unset: as `--columns`
+    # roles of columns, such as {anchor = "question", positive = "answer"}; unset: as `--columns`
     columns: dict[str, str] | None = None
-    labels: LabelValues | None = None  # what labels count as; unset: as data.labels
+    labels: LabelValues | None = None  # values of labels; unset: as data.labels
     label_range: LabelRange | None = None  # the lowest and the highest score; unset: as data.label_range
-    conflicts: Conflicts | None = None  # rows that say different things; unset: as data.conflicts
-    # how often its rows are seen, against those of the others; see `mix`
+    conflicts: Conflicts | None = None  # rows with different labels; unset: as data.conflicts
+    # relative frequency of its rows; see `mix`
     weight: float = Field(default=1.0, gt=0)
     batch_size: int | None = Field(default=None, ge=2)  # rows of each process; unset: optim.batch_size
     prompts: str | dict[str, str] | None = None  # as the run's `prompts`; of its dev set too
     preset: str | None = None  # its objective by name; unset: as the run's `preset`
-    # its objective, what is not given as in the run's `objective`
+    # its objective; missing keys are the run's
     objective: ObjectiveSettings = ObjectiveSettings()
 
     @field_validator("preset")
@@ -370,8 +370,8 @@ class TrainSettings(Settings):
     # words before texts, or around {text}: one prompt for all, or columns to prompts, such as
     # {anchor = "query: ", positive = "passage: "}; they become prompts of the model
     prompts: str | dict[str, str] | None = None
-    # a mix of objectives by name: angle, aoe, cosent, sbert or simcse; with -paper behind it all is as the
-    # papers have it; auto: by the kind of rows
+    # a mix of objectives by name: angle, aoe, cosent, sbert or simcse; with the suffix -paper also the
+    # paper's other settings; auto: by the kind of rows
     preset: str = AUTO
     seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
     data: DataSettings = DataSettings()
@@ -413,11 +413,11 @@ class TrainSettings(Settings):
         return self
 
     def section(self, dataset: str) -> DatasetSettings:
-        """A dataset's own section, which may say nothing."""
+        """A dataset's own section, which may be empty."""
         return self.datasets.get(dataset, DatasetSettings())
 
     def of(self, dataset: str) -> TrainSettings:
-        """What holds for one dataset or dev set: what its own section gives, over the rest."""
+        """The settings of one dataset or dev set: the run's, with those of its own section."""
         if not self.datasets:
             return self
         own = self.section(dataset).model_dump(exclude_unset=True)

@@ -163,7 +163,7 @@ class FunctionEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class VectorSize:
-    """What a model's vectors were made."""
+    """Layers, size and precision of a model's vectors."""
 
     model: str
     dim: int
