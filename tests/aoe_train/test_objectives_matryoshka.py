@@ -109,12 +109,12 @@ def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tm
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"layers": (2, 2)}, "given twice among 2, 2"),
+        ({"layers": (2, 2)}, "a duplicate in 2, 2"),
         ({"layers": (0,)}, "greater than or equal to 1"),
         ({"layers": "some"}, "all"),
         ({"align": 1}, "align: there are no layers"),
         ({"layer_weights": "rising"}, "falling"),
-        ({"dims": (4, 4)}, "given twice among 4, 4"),
+        ({"dims": (4, 4)}, "a duplicate in 4, 4"),
         ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
         ({"dims": (0,)}, "greater than or equal to 1"),
         ({"dims": (4,), "dim_weights": (0,)}, "greater than 0"),

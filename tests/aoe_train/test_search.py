@@ -336,7 +336,7 @@ def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, other_ber
     assert found.groups == []
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
-        ({"against": tmp_path / "theirs"}, "another model's"),
+        ({"against": tmp_path / "theirs"}, "another model than"),
         ({"least": 3}, "is from -1 to 1"),
     ):
         with pytest.raises(ConfigError, match=words):
