@@ -23,7 +23,7 @@ JUDGE_ALL = ("--yes-no", "--n", "400")
 
 
 def compare(model: str, other: str, judged: str) -> list[str]:
-    """The command that compares two models by what people say of pairs."""
+    """The command that compares two models on judged pairs."""
     return ["aoe", "evaluate", "--model", model, "--against", other, "--data", f"{judged}.review"]
 
 

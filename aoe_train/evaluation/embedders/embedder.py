@@ -84,7 +84,7 @@ def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None
 
 
 def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
-    """Some texts at a time: so many at most, of so many characters together; one long text goes alone."""
+    """Batches within both limits; a text over `most_characters` is a batch of its own."""
     batch, characters = list[str](), 0
     for text in texts:
         if batch and (len(batch) == most_texts or characters + len(text) > most_characters):

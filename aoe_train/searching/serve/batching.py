@@ -85,9 +85,8 @@ class Batcher:
         came = loop.time()
         try:
             lengths: list[int] = []
-            for part in in_batches(
-                texts, len(texts), _CHARACTERS_READ
-            ):  # one by one, so that other requests come in between
+            # One by one, so that other requests come in between.
+            for part in in_batches(texts, len(texts), _CHARACTERS_READ):
                 found = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
                 lengths += found.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
