@@ -151,20 +151,21 @@ def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
 
 
-def test_the_table_of_the_llm_benchmark_has_a_row_for_each_llm(
+def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
-    table = importlib.import_module("domain_llm")
-    ledger = table.Ledger(tmp_path)
-    entries = [
-        ("as it comes", 0, 60, 82.0),
-        ("team", 0, 60, 83.0),
-        ("team", 1, 60, 84.0),
-        ("team", 0, 9, 1.0),
-    ]
-    for name, seed, texts, figure in entries:
-        run = {"name": name, "domain": "banking", "seed": seed, "texts": texts}
-        ledger.once(run, lambda _, figure=figure: {"figures": {"P@1": figure}})
-    rows = ["| rows by | banking: P@1 |", "|---|---|", "| as it comes | 82.00 |", "| team | 83.50 ± 0.71 |"]
-    assert table.lines(ledger, ["banking"], 60) == rows
+    domain = importlib.import_module("domain")
+    ledger = domain.Ledger(tmp_path)
+    for llm, seed, texts, figure in [
+        ("", 0, 60, 82),
+        ("team", 0, 60, 83),
+        ("team", 1, 60, 84),
+        ("team", 0, 9, 1),
+    ]:
+        run = {"name": "domain", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
+        figures = {"figures": {"P@1": figure}, "centred": {"P@1": figure}, "cpu_s": 3}
+        ledger.once(run, lambda _, figures=figures: figures)
+    lines = domain.table_lines(ledger, "banking", 60)
+    assert lines[0] == "| banking | rows by | seeds | P@1 | CPU s |"
+    assert lines[2::2] == ["| domain |  | 1 | 82.00 | 3 |", "| domain | team | 2 | 83.50 ± 0.71 | 3 |"]
