@@ -67,9 +67,9 @@ def sample(
     data: Annotated[Source, Data],
     *,
     model: Annotated[
-        str | Path | Encoder | Sequence[str | Path | Encoder],
+        str | Path | Encoder | Sequence[str | Path | Encoder] | None,
         Flag("--model -m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
-    ] = "minilm",
+    ] = None,
     out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     precision: Precision = None,
     seed: Annotated[int, Seed] = 42,
@@ -84,7 +84,7 @@ def sample(
     Args:
         data: Texts: a text file with one per line, or a table. In Python also a list of texts.
         model: The models to be compared: a folder, a Hub id, minilm or smollm2; repeatable. In Python also
-            an `Encoder`.
+            an `Encoder`. Default: minilm.
         out: The dataset's folder. None leaves the pairs in memory.
         precision: See `serve`.
         seed: Decides every random choice. Default: 42.
@@ -101,6 +101,8 @@ def sample(
     from pairkit.app.settings import argument
 
     folder = argument("out", out, Path | None)
+    if model is None:
+        model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
