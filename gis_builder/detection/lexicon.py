@@ -1,8 +1,7 @@
-"""The codes that words stand for, so that a sentence becomes a string; and phrases with their codes.
+"""Codes of words and phrases, which turn a sentence into a string of codes.
 
-Phrases are tried before single words, in this order. A blank in a phrase stands for any
-run of blanks and at most a line break. A phrase matches whole words only; phrases of scripts that write
-without blanks are in a table of their own.
+Phrases are tried before single words, in this order, and match whole words. A blank in a phrase matches a run
+of blanks with at most one line break. Phrases of scripts without blanks have their own table.
 """
 
 from __future__ import annotations
@@ -12,62 +11,62 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What a token stands for; one letter each, so that patterns over a sentence are regular expressions."""
+    """The meaning of a token, in one letter, so that regular expressions can match sentences of codes."""
 
     REFERENCE = "R"  # #12, a link to an issue, "issue 12"
     DUPLICATE = "D"  # the noun: dup, dupe, /duplicate, duplikat
     DUPLICATES = "d"  # the verb in the present, the plural: duplicates, dupes
     DUPLICATED = "Z"  # the verb in the past: duplicated
-    HAS_DUPLICATES = "n"  # others duplicate it: has many duplicates
-    FAVOUR = "F"  # another is preferred: in favour of, superseded by, continued in
-    MOVED = "m"  # moved to another: merged into, moved to
-    COVERS = "f"  # another takes this in: supersedes, covers, tracks
-    TRACKED = "K"  # known elsewhere: tracked in, covered by
-    PART_OF = "P"  # a part of another: part of, subsection of
-    REPORTED = "A"  # known already: already reported, reported as
-    SAME_AS = "S"  # like another: same issue as, identical to
+    HAS_DUPLICATES = "n"  # has many duplicates
+    FAVOUR = "F"  # in favour of, superseded by, continued in
+    MOVED = "m"  # merged into, moved to
+    COVERS = "f"  # supersedes, covers, tracks
+    TRACKED = "K"  # tracked in, covered by
+    PART_OF = "P"  # part of, subsection of
+    REPORTED = "A"  # already reported, reported as
+    SAME_AS = "S"  # same issue as, identical to
     SAME = "s"  # the same issue
-    SIMILAR_TO = "l"  # much like another: very similar to
+    SIMILAR_TO = "l"  # very similar to
     THIS = "T"  # this issue: this, it, that's
-    THAT_ONE = "O"  # the issue just named: that one, the above, ^
+    THAT_ONE = "O"  # an issue named before: that one, the above, ^
     CORRECTION = "c"  # I meant, make that
     IS = "V"  # is, was, becomes
     NOT = "N"  # isn't, don't, never
     MAYBE = "H"  # seems, I think, looks like
-    IF = "I"  # on a condition, a request: if, whether, please
+    IF = "I"  # a condition or request: if, whether, please
     UNDECIDED = "Q"  # hard to tell, who knows
     YES = "Y"  # indeed, agreed, you're right
     NO = "B"  # no, as an answer: nope, no it isn't
-    THANKS = "y"  # surprise, thanks, regret: oh, thanks, sorry
+    THANKS = "y"  # surprise, thanks or regret: oh, thanks, sorry
     CLOSE = "C"  # closing, closed
     REOPEN = "U"  # reopening
-    KEEP_OPEN = "k"  # not to close: leave this open, won't close
-    JOKE = "j"  # not meant: just kidding, /s
-    FIXED = "X"  # fixed, or no bug: fixed, works now, by design
+    KEEP_OPEN = "k"  # leave this open, won't close
+    JOKE = "j"  # just kidding, /s
+    FIXED = "X"  # fixed or not a bug: works now, by design
     RELATED = "L"  # similar, linked
     DIFFERENT = "E"  # unrelated, has nothing to do with
     SEARCH = "G"  # find, looked
     ALSO = "M"  # additionally
-    WHICH = "W"  # a relative: which, whose
+    WHICH = "W"  # relative pronouns: which, whose
     SEE = "e"  # cf, check, per
     OF = "o"  # of, to, with
     BY = "b"  # by, in, at
     AS = "a"  # as, als
     ARTICLE = "x"  # a, the, one
-    ISSUE = "i"  # a noun for an issue: issue, bug, report
-    FILLER = "J"  # a word that adds nothing: just, basically, now
+    ISSUE = "i"  # issue, bug, report
+    FILLER = "J"  # words without meaning here: just, basically, now
     AND = "&"  # and, or, plus, +
-    COMMA = ","  # a lesser break: comma, colon, bracket, line break
+    COMMA = ","  # comma, colon, bracket, line break
     QUESTION = "?"  # ?
-    WORD = "w"  # any other word: window
-    STOP = "."  # between the sentences of a text
+    WORD = "w"  # any other word
+    STOP = "."  # between sentences
 
 
 _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 
 def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
-    """Compile a regular expression over codes that is written with their names and with blanks."""
+    """Compile a regular expression written with names of codes and blanks between them."""
     return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
 
 
@@ -171,7 +170,7 @@ _BAD_NAME = r"(?:key|entry|entries|symbol|constraint|column|row|record|index|pri
 _MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|definition)"
 
 PHRASES: tuple[tuple[Code, str], ...] = (
-    # not what it sounds like
+    # exceptions: "duplicate key", jokes, issues that stay open
     (Code.WORD, rf"(?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))"),
     (Code.WORD, rf"(?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))"),
     (
@@ -321,7 +320,7 @@ PHRASES: tuple[tuple[Code, str], ...] = (
     (Code.SAME_AS, r"(?:an? |the )?(?:re-?post|repeat|subset) of"),
     (Code.SAME, rf"{_SAME} {_THING}"),
     (Code.SAME, r"one and the same"),
-    # the issue just named
+    # an issue named before
     (Code.THAT_ONE, rf"{_EARLIER} (?:one|issue|bug|ticket|report|thread)"),
     (
         Code.THAT_ONE,
@@ -368,7 +367,7 @@ PHRASES: tuple[tuple[Code, str], ...] = (
         r"(?= (?:for |to |that )?(?:\w+ ){0,3}clos)",
     ),
     (Code.MAYBE, r"may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be"),
-    # fixed, or no bug
+    # fixed or not a bug
     (
         Code.FIXED,
         r"works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)"

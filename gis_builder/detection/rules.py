@@ -1,13 +1,13 @@
-"""The patterns over strings of codes, each with a sentence that it reads.
+"""The rules: patterns over strings of codes, each with an example sentence.
 
-A pattern is a regular expression in which the names of `lexicon.Code` stand for tokens; `.` is any token.
-The grammar takes these groups from a match:
+A pattern is a regular expression in which names of `lexicon.Code` match tokens; `.` is any token. Its groups:
 
-- `marker`: the words that decide; of overlapping markers the earlier rule's counts
-- `targets`: the references that the marker points at; `subject`: other issues that it is said of
-- `reversed`: the words by which this issue is the canonical one: "#1 is a dup of *this*"
+- `marker`: the words of the claim; if markers overlap, the earlier rule wins
+- `targets`: the references to the claimed originals
+- `subject`: references to the claimed duplicates, if the claim isn't about this issue
+- `reversed`: the words that make this issue the original: "#1 is a dup of *this*"
 
-Every pattern spans a bounded number of tokens, so that it reads a sentence in linear time.
+Every pattern spans a bounded number of tokens, so that matching takes linear time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gis_builder.detection.lexicon import code_pattern
 
 
 class ClaimKind(StrEnum):
-    """How a claim says that two issues are one."""
+    """The kind of relation that a claim states."""
 
     DUPLICATE = "duplicate"  # "dup of #1"
     FAVOUR = "favour"  # "in favour of #1", "superseded by #1"
@@ -29,18 +29,18 @@ class ClaimKind(StrEnum):
 
 
 class ClaimRule(NamedTuple):
-    """One way of claiming something."""
+    """One pattern that makes a claim."""
 
     example: str
     pattern: str
     points_back: bool = False  # "dup of that one"
     opens_list: bool = False  # "a dup of these issues:"
     corrects: bool = False  # "I meant #2"
-    must_close: bool = False  # counts only beside a closing: "very similar to #1, closing"
+    must_close: bool = False  # counts only beside words of closing: "very similar to #1, closing"
     is_open_question: bool = False  # "how does this differ from #1?"
 
 
-# What patterns have in common, by name.
+# Shared parts of patterns, by name.
 _SHORTHANDS = {
     "TARGETS": "(?P<targets>REFERENCE)",
     "SUBJECT": "(?P<subject>REFERENCE)",
@@ -48,14 +48,14 @@ _SHORTHANDS = {
         "(?:[IS FILLER ALSO MAYBE AS ARTICLE WORD SEE CLOSE COMMA]{0,4} IS "
         "[IS FILLER ALSO MAYBE AS ARTICLE WORD CLOSE]{0,5})"
     ),
-    "NOT_BY_THE_WAY": (  # "unrelated to #1, dup of #2" says nothing of #1
+    "NOT_BY_THE_WAY": (  # "unrelated to #1, dup of #2" has no claim about #1
         "(?<![DIFFERENT RELATED SIMILAR_TO FIXED])(?<![DIFFERENT RELATED SIMILAR_TO FIXED] [OF BY])"
     ),
 }
 _SHORTHAND = re.compile("|".join(_SHORTHANDS))
 
 _DUPLICATES = (
-    # The target stands before the marker.
+    # The target comes before the marker.
     ClaimRule(
         "That is #1, of which this is a dup.",
         r"TARGETS COMMA{0,4} OF WHICH COMMA? THIS? [^REFERENCE DUPLICATE FAVOUR QUESTION]{0,5}? "
@@ -112,7 +112,7 @@ _DUPLICATES = (
         "Duplicates: #1",
         r"(?P<marker>DUPLICATES) COMMA{1,2} SUBJECT",
     ),
-    # The target stands after the marker.
+    # The target comes after the marker.
     ClaimRule(
         "A dup of the old bug #1.",
         r"(?P<marker>DUPLICATE) ISSUE? [FILLER DIFFERENT]? COMMA? OF [^DUPLICATE FAVOUR SAME_AS "
@@ -167,7 +167,7 @@ _DUPLICATES = (
         r"$",
         opens_list=True,
     ),
-    # No target beside the marker; not "duplicate code", "the duplicate symbol", "disallow duplicate keys".
+    # No target near the marker; excludes "duplicate code", "the duplicate symbol", "disallow duplicate keys".
     ClaimRule(
         "Looks like a dupe, thanks.",
         r"(?:^ | (?<=[ARTICLE AS IS FILLER THIS CLOSE YES AND ALSO COMMA MAYBE NOT WORD OF ISSUE "
@@ -277,7 +277,7 @@ _LIKENESSES = (
         r"(?P<marker>DIFFERENT) [OF WORD BY]{1,2} (?:THIS AND)? TARGETS (?=.{0,4} QUESTION)",
         is_open_question=True,
     ),
-    # And nothing after it that would make it "this is #1's fault".
+    # The end of the pattern excludes "this is #1's fault".
     ClaimRule(
         "Whoops, this is #1.",
         r"(?:^ | (?<=[COMMA FILLER])) (?:MAYBE (?=THIS))? [THIS THAT_ONE]? [MAYBE FILLER]{0,2} "
@@ -331,5 +331,5 @@ RULES = {
 
 
 def compile_rule(rule: ClaimRule) -> re.Pattern[str]:
-    """The rule's pattern, with its shorthands written out."""
+    """Compile the rule's pattern with its shorthands expanded."""
     return code_pattern(_SHORTHAND.sub(lambda name: _SHORTHANDS[name[0]], rule.pattern))

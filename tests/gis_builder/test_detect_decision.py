@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detection import Rules, decide, statements
+from gis_builder.detection import Rules, claim_tracker, decide
 from gis_builder.detection.claim_tracker import track_claims
 from gis_builder.detection.statements import read_marks
 from gis_builder.store.records import Comment, Event, Thread, VerdictOutcome
@@ -278,7 +278,7 @@ def test_every_verdict_says_whence() -> None:
 def test_of_a_thread_beyond_what_is_read_no_statement_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = thread(said("mia", "Duplicate of #1"))  # weighs 2: a claim and what it names
     for most, read in ((2, 2), (1, 0)):  # the body, the comment
-        monkeypatch.setattr(statements, "MOST_CLAIMS", most)
+        monkeypatch.setattr(claim_tracker, "MAX_CLAIMS", most)
         tracker = track_claims(talk, read_marks(talk), kind_of, Rules())
         assert len(tracker.statements) == read
 

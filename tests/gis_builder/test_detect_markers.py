@@ -255,12 +255,12 @@ def test_the_remarks_of_a_text() -> None:
     assert read("I don't believe so.", HERE).disagrees
     assert read("Hm, actually, no.", HERE).disagrees
     assert read("I take that back.", HERE).disagrees
-    assert not read("It isn't fixed yet.", HERE).says_otherwise
-    assert read("I don't think this is a bug.", HERE).says_otherwise
+    assert not read("It isn't fixed yet.", HERE).gives_other_reason
+    assert read("I don't think this is a bug.", HERE).gives_other_reason
     assert read("Thanks, I missed that.", HERE).thanks
     assert read("That's a different bug.", HERE).says_different
     assert not read("I use a different machine.", HERE).says_different
-    assert read("Works for me on 2.0", HERE).says_otherwise
+    assert read("Works for me on 2.0", HERE).gives_other_reason
     assert read("Reopening, it is back.", HERE).reopens
     assert not read("Please reopen if it comes back.", HERE).reopens
     assert read("I meant #2", HERE).claims[0].corrects

@@ -52,17 +52,17 @@ def test_evidence_in_order_of_time_and_the_reason() -> None:
     )
     text = explain(talk, decide(talk, kind_of), kind_of)
     order = [
-        "bob (other) asks",
+        "bob (other) asks about",
         "disputed",
         "ann (author) denies",
-        "max (maintainer) speaks of other",
+        "max (maintainer) refers to other",
         "mia (closer)",
     ]
     places = [
         text.index(part) for part in [*order, "event closed as completed", "verdict: duplicate of o/n#1"]
     ]
     assert places == sorted(places)
-    assert "counts 0.98" in text
+    assert "weight 0.98" in text
     assert "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]" in text
 
 
@@ -86,7 +86,7 @@ def test_every_reason_has_words() -> None:
 
 def test_a_reason_given_by_others_is_explained_too() -> None:
     verdict = Verdict(ref(100), VerdictOutcome.UNCERTAIN, (ref(1),), 0.4, "below_min_confidence")
-    assert "less confidence" in explain(thread(), verdict, kind_of)
+    assert "below the minimum confidence" in explain(thread(), verdict, kind_of)
 
 
 def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:

@@ -13,7 +13,7 @@ import pytest
 from gis_builder.detection import decide, explain
 from gis_builder.detection.lexicon import PHRASES
 from gis_builder.detection.reading import read
-from gis_builder.detection.statements import MOST_CHARACTERS
+from gis_builder.detection.statements import MAX_CHARACTERS
 from gis_builder.pairing.text import clean
 from gis_builder.store.records import Thread, VerdictOutcome
 from tests.support.linear import assert_linear, repeated
@@ -97,7 +97,7 @@ def test_a_list_of_references_is_read_whole() -> None:
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".", 2), None),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2), "too_many_claims"),
-        (said("bob", "dup of #1 " + "x" * MOST_CHARACTERS, 2), "too_much_text"),
+        (said("bob", "dup of #1 " + "x" * MAX_CHARACTERS, 2), "too_much_text"),
     ],
     ids=["claims", "within", "references", "text"],
 )
@@ -118,7 +118,7 @@ def test_what_the_tracker_itself_says_has_no_limit() -> None:
 
 def test_what_counts_is_the_text_of_the_whole_thread() -> None:
     plain: Thread = thread(said("mia", "dup of #1"))
-    long = replace(plain, issue=replace(plain.issue, body="x" * MOST_CHARACTERS))
+    long = replace(plain, issue=replace(plain.issue, body="x" * MAX_CHARACTERS))
     assert decide(long, kind_of).reason == "too_much_text"
 
 

@@ -11,7 +11,7 @@ from gis_builder.detection.detector import (
     KEPT_FILE,
     Detector,
     KeptVerdict,
-    KeptVerdicts,
+    VerdictCache,
     count_verdicts,
     detect,
     explain_thread,
@@ -46,7 +46,7 @@ def verdict(number: int, outcome: VerdictOutcome, *targets: IssueRef) -> Verdict
 
 
 def write(path: Path, *verdicts: Verdict) -> None:
-    kept = KeptVerdicts(path.with_name(KEPT_FILE))
+    kept = VerdictCache(path.with_name(KEPT_FILE))
     for written in verdicts:
         kept.add(KeptVerdict(written, "", ()))
     write_parquet(path, kept.write({"a/b"}))
