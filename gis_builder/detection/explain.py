@@ -90,8 +90,8 @@ def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[st
         for tracked in claims:
             state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
             how = " (inferred from an earlier statement)" if tracked.is_inferred else ""
-            claim = f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
-            yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim}; {state}"
+            what = f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
+            yield statement.when, f"{head} {_STANCES[tracked.stance]} {what}; {state}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in counted:

@@ -60,7 +60,7 @@ def test_another_file_is_not_replaced_and_the_same_rows_may_come_again(tmp_path:
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     file = tmp_path / "issues.parquet"
     file.write_text("mine")
-    with pytest.raises(ConfigError, match="already exists, with other rows"):
+    with pytest.raises(ConfigError, match="already exists with other rows"):
         gis_builder.render(tmp_path / "work", file, progress=False)
     assert file.read_text() == "mine"
     file.unlink()
