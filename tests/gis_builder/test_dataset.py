@@ -134,7 +134,7 @@ def test_without_positives_there_is_no_dataset(tmp_path: Path) -> None:
 
 def test_where_every_duplicate_was_left_out_it_says_why(tmp_path: Path) -> None:
     counts = {"rejected_issues": {"text_empty": 2}, "dropped_positives": {"identical": 1}}
-    with pytest.raises(DataError, match=r"left out \(text_empty 2, identical 1; dropped.parquet"):
+    with pytest.raises(DataError, match=r"rejected \(text_empty 2, identical 1; dropped.parquet"):
         write_gis(tmp_path / "out", {"train": []}, {}, {}, seed=0, statistics=counts, run={})
 
 

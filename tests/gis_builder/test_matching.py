@@ -106,7 +106,7 @@ def test_wanted_gaps_are_spread_as_the_positives(gaps: list[int], count: int) ->
     if count == len(gaps):
         assert sorted(wanted.hardest_first()) == sorted(gaps)
     for gap in wanted.hardest_first():
-        assert wanted.most_like(gap) == gap
+        assert wanted.nearest(gap) == gap
         wanted.take(gap)
     assert not wanted
-    assert wanted.most_like(1.0) is None
+    assert wanted.nearest(1.0) is None

@@ -93,7 +93,7 @@ def test_clusters_that_do_not_fit_are_trimmed_or_refused() -> None:
     found = split([big], [ref(n) for n in range(1, 12)], "8,0,0")
     assert sizes_of(found) == {"train": 4}
     assert len(found.dropped) == 6
-    with pytest.raises(ConfigError, match="whole clusters leave"):
+    with pytest.raises(ConfigError, match="whole clusters give"):
         split([big], [ref(n) for n in range(1, 12)], "6,2,2")
 
 
