@@ -1,4 +1,4 @@
-"""Small threads for the tests of detection: an issue of ann's that mia, a member, closed at noon."""
+"""Small threads for the tests of detection: an issue by ann, closed by mia, who is a member."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ref(number: int, repo: str = REPO) -> IssueRef:
 
 
 def at(hours: float) -> str:
-    """The time so many hours before the closing; negative for after it."""
+    """The time this many hours before the closing; negative for later."""
     moment = datetime.fromisoformat(CLOSED_AT) - timedelta(hours=hours)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -31,12 +31,21 @@ def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = Fals
     return Comment(int(1e6 - hours * 100), who, association, at(hours), body, is_bot)
 
 
+def talk(*lines: str) -> list[Comment]:
+    """Comments from lines such as `bob 30: dup of #1`, said 30 hours before the closing; default: 0.01."""
+    heads_and_bodies = (line.split(": ", 1) for line in lines)
+    return [
+        said(who, body, float(hours or 0.01))
+        for (who, _, hours), body in ((head.partition(" "), body) for head, body in heads_and_bodies)
+    ]
+
+
 def event(kind: str, hours: float, target: int | None = None, **fields: Any) -> Event:
     return Event(kind, "mia", at(hours), None if target is None else ref(target), **fields)
 
 
 def thread(*parts: Comment | Event, **fields: Any) -> Thread:
-    """A closed issue number 100 with these comments and events; `fields` say what is otherwise."""
+    """Closed issue number 100 with these comments and events, and other `fields` than usual."""
     issue = Issue(
         repo=REPO,
         number=100,
@@ -57,7 +66,7 @@ def thread(*parts: Comment | Event, **fields: Any) -> Thread:
 
 
 def kind_of(target: IssueRef) -> Kind:
-    """Below 500 are issues, below 600 pull requests, below 700 not fetched; the rest are missing."""
+    """Numbers below 500 are issues, below 600 pull requests, below 700 not fetched; others are missing."""
     if target.number < 500:
         return Kind.ISSUE
     return Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
@@ -68,6 +77,6 @@ def decided(*parts: Comment | Event, **fields: Any) -> Verdict:
 
 
 def call(*parts: Comment | Event, **fields: Any) -> tuple[VerdictOutcome, list[int]]:
-    """What a thread of these parts is called, and of what numbers."""
+    """The outcome and the numbers of the targets."""
     verdict = decided(*parts, **fields)
     return verdict.outcome, [target.number for target in verdict.targets]

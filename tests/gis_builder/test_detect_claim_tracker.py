@@ -1,4 +1,4 @@
-"""What becomes of a claim: answered, taken up, filled in, disputed, by whom and how soon after."""
+"""How later statements change a claim: who may confirm, complete or dispute it, and how soon after."""
 
 from __future__ import annotations
 
@@ -28,48 +28,44 @@ def test_a_yes_answers_one_of_the_two_comments_before_it() -> None:
     assert call(ASKED, said("max", HM, 100), said("max", HM, 99), yes)[0] is not DUPLICATE
 
 
-def test_a_bystander_answers_at_once_and_in_few_words() -> None:
+def test_a_bystanders_answer_must_be_next_and_short() -> None:
     assert call(ASKED, said("eve", "Yes.", 1)) == (DUPLICATE, [1])
     assert call(ASKED, said("max", HM, 100), said("eve", "Yes.", 1))[0] is not DUPLICATE
     assert call(ASKED, said("eve", f"Yes. {words(29)}", 1)) == (DUPLICATE, [1])
     assert call(ASKED, said("eve", f"Yes. {words(30)}", 1))[0] is not DUPLICATE
 
 
-def test_yes_it_works_now_is_no_yes_to_a_likeness() -> None:
+def test_yes_it_works_now_does_not_confirm_a_likeness() -> None:
     fixed = said("mia", "Yes, it works now.")
     assert call(said("bob", "Is this the same as #1?", 5), fixed)[0] is not DUPLICATE
     assert call(said("bob", "Is this a dup of #1?", 5), fixed) == (DUPLICATE, [1])
 
 
 @pytest.mark.parametrize("who", ["mia", "max", "ann"])
-def test_thanks_of_whom_it_concerns_accept_a_claim(who: str) -> None:
+def test_thanks_of_someone_with_authority_accept_a_claim(who: str) -> None:
     assert call(ASKED, said(who, "Oh, thanks!", 0.5)) == (DUPLICATE, [1])
     assert call(ASKED, said("eve", "Oh, thanks!", 0.5))[0] is not DUPLICATE
 
 
-def test_thanks_are_short_or_name_the_issue_and_not_for_a_fix() -> None:
+def test_accepting_thanks_are_short_or_name_the_issue_and_not_for_a_fix() -> None:
     assert call(ASKED, said("ann", f"Thanks. {words(29)}", 0.5)) == (DUPLICATE, [1])
     assert call(ASKED, said("ann", f"Thanks. {words(30)}", 0.5))[0] is not DUPLICATE
     assert call(ASKED, said("ann", f"Thanks. {words(30)} #1", 0.5)) == (DUPLICATE, [1])
     assert call(ASKED, said("max", "It is fixed.", 100), said("ann", "Oh, thanks!", 0.5))[0] is not DUPLICATE
-    assert (
-        call(ASKED, said("max", HM, 100), said("max", HM, 99), said("ann", "Thanks!", 0.5))[0]
-        is not DUPLICATE
-    )
+    far = (ASKED, said("max", HM, 100), said("max", HM, 99))
+    assert call(*far, said("ann", "Thanks!", 0.5))[0] is not DUPLICATE
 
 
-def test_who_called_it_a_duplicate_may_ask_to_close_it() -> None:
+def test_the_claimant_may_confirm_by_asking_to_close() -> None:
     claim = said("bob", "Perhaps a dup of #1", 200)
     assert call(claim, said("bob", f"Please close. {words(10)}", 0.5)) == (DUPLICATE, [1])
     assert call(claim, said("bob", f"Please close. {words(11)}", 0.5))[0] is not DUPLICATE
     assert call(claim, said("eve", "Please close.", 0.5))[0] is not DUPLICATE
-    assert (
-        call(said("bob", "Perhaps the same as #1", 200), said("bob", "Please close.", 0.5))[0]
-        is not DUPLICATE
-    )
+    same = said("bob", "Perhaps the same as #1", 200)
+    assert call(same, said("bob", "Please close.", 0.5))[0] is not DUPLICATE
 
 
-def test_a_short_answer_says_of_what_it_is_a_duplicate() -> None:
+def test_a_short_answer_fills_in_the_target() -> None:
     open_end = said("bob", "A dup, but I can't find of what.", 30)
     yes = said("mia", "Yes.")
     assert call(open_end, said("eve", "#1", 29), yes) == (DUPLICATE, [1])
@@ -78,7 +74,7 @@ def test_a_short_answer_says_of_what_it_is_a_duplicate() -> None:
     assert call(open_end, said("eve", f"#1 {words(30)}", 29))[0] is not DUPLICATE
 
 
-def test_a_claim_without_a_number_means_what_was_named_last_and_not_denied() -> None:
+def test_a_claim_without_a_number_means_the_last_issue_that_was_not_denied() -> None:
     dup = said("mia", "Closing as a duplicate.")
     assert call(said("bob", "See #2 and #1", 5), dup) == (DUPLICATE, [1])
     denied = (said("bob", "See #1", 6), said("bob", "A dup of #2", 5), said("ann", "Not a dup of #2", 4))
@@ -87,7 +83,7 @@ def test_a_claim_without_a_number_means_what_was_named_last_and_not_denied() -> 
     assert call(said("bob", "#1, or #550", 5), dup) == (DUPLICATE, [1])  # a pull request
 
 
-def test_a_no_disputes_what_was_said_just_before() -> None:
+def test_a_no_disputes_a_recent_claim() -> None:
     claim = said("bob", "dup of #1", 5)
     assert reason(claim, said("ann", "No, it's not.", 4)) == "disputed"
     assert reason(claim, said("ann", "That's a different bug.", 4)) == "disputed"
@@ -105,25 +101,27 @@ def test_after_the_closing_only_those_with_authority_dispute() -> None:
     assert reason(claim, said("eve", "This is not a dup of #1.", 0)) == "disputed"
 
 
-def test_a_fix_before_the_closing_is_what_it_was_closed_for() -> None:
+def test_the_closers_fix_before_the_closing_revokes_a_claim() -> None:
     claim = said("bob", "dup of #1", 5)
     assert reason(claim, said("mia", "Fixed.", 0.5)) == "fixed"
     assert call(claim, said("max", "Fixed.", 0.5)) == (DUPLICATE, [1])
     assert call(claim, said("mia", "Fixed.", -0.5)) == (DUPLICATE, [1])
 
 
-def test_only_closer_and_maintainers_take_up_what_was_disputed() -> None:
+def test_only_closer_and_maintainers_restore_a_disputed_claim() -> None:
     disputed = (said("bob", "dup of #1", 5), said("ann", "It's a different bug", 4))
     assert call(*disputed, said("mia", "It is a dup.")) == (DUPLICATE, [1])
     assert call(*disputed, said("max", "It is a dup.")) == (DUPLICATE, [1])
     assert call(*disputed, said("eve", "It is a dup."))[0] is not DUPLICATE
 
 
-def test_a_bots_word_counts_as_a_command_or_a_closing_only() -> None:
+def test_a_bots_claim_must_be_a_command_or_a_closing() -> None:
     assert call(said("bot", "Possible duplicate of #1", is_bot=True))[0] is not DUPLICATE
     assert call(said("bot", "Perhaps closing as a duplicate of #1", is_bot=True))[0] is not DUPLICATE
     assert call(said("bot", "Closed as the same as #1", is_bot=True))[0] is not DUPLICATE
     assert call(said("bot", "Closing as a duplicate of #1", is_bot=True)) == (DUPLICATE, [1])
+    assert call(said("bot", "/dup #1", 0.1, is_bot=True)) == (DUPLICATE, [1])
+    assert call(ASKED, said("bot", "Yes.", is_bot=True))[0] is not DUPLICATE
 
 
 def test_a_correction_needs_something_to_correct() -> None:
@@ -132,33 +130,29 @@ def test_a_correction_needs_something_to_correct() -> None:
     assert call(said("mia", "I meant #1"))[0] is not DUPLICATE
 
 
-def test_a_second_voice_makes_a_guess_firm_the_same_voice_does_not() -> None:
+def test_another_speakers_guess_makes_a_guess_firm() -> None:
     guess = said("max", "Perhaps a dup of #1", 100)
     assert call(guess, said("eve", "It seems to be a dup.", 1)) == (DUPLICATE, [1])
     assert call(guess, said("max", "It seems to be a dup.", 80))[0] is not DUPLICATE
 
 
-def test_a_part_of_another_is_the_closers_to_say() -> None:
+def test_only_the_closer_can_claim_a_part_of_another_issue() -> None:
     assert call(said("mia", "This is part of #1.", 0)) == (DUPLICATE, [1])
     assert call(said("max", "This is part of #1.", 0))[0] is not DUPLICATE
 
 
-def test_a_bot_answers_nobody() -> None:
-    assert call(ASKED, said("bot", "Yes.", is_bot=True))[0] is not DUPLICATE
-
-
-def test_who_asked_and_then_supposes_it_supposes_it() -> None:
+def test_a_question_becomes_a_guess_if_its_speaker_repeats_it() -> None:
     verdict = decide(thread(ASKED, said("bob", "It seems to be a dup.", 1)), kind_of)
     assert verdict.confidence == 0.757  # 0.88 x 0.86
 
 
-def test_of_issues_at_home_and_elsewhere_those_at_home_are_meant() -> None:
+def test_issues_of_the_same_repository_are_preferred() -> None:
     dup = said("mia", "Closing as a duplicate.")
     assert call(said("bob", "See #1 and a/b#5.", 5), dup) == (DUPLICATE, [1])
     assert reason(said("bob", "See a/b#5.", 5), dup) == "cross_repository"
 
 
-def test_your_problem_is_that_of_the_bystander_who_spoke_last() -> None:
+def test_your_problem_means_the_last_bystanders() -> None:
     bob, ann = said("bob", "It flickers here.", 9), said("ann", "I see.", 8)
     eve, yours = said("eve", "Mine crashes.", 7), said("mia", "Your problem is a dup of #1.")
     assert call(bob, ann, eve, yours)[0] is not DUPLICATE

@@ -1,4 +1,4 @@
-"""A duplicate that was only supposed, and what was said of the issue between that and its closing."""
+"""A guess that is followed by another explanation before the closing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gis_builder.detection.reading import accepts_explanation, explains
 
 from .detect_threads import DUPLICATE, call, event, kind_of, ref, said, thread
 
-SUPPOSED = said("mia", "This could be a dup of #1, but I want to look closer.", 5)
+GUESS = said("mia", "This could be a dup of #1, but I want to look closer.", 5)
 DONE = said("mia", "Closing.")
 REASONS = [
     "Actually, this is a bug in the Cairo bindings.",
@@ -46,9 +46,9 @@ def page(text: str) -> PreparedText:
 
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize("who", ["mia", "ann"])
-def test_a_guess_gives_way_to_another_reason(reason: str, who: str) -> None:
-    assert call(SUPPOSED, DONE) == (DUPLICATE, [1])
-    assert call(SUPPOSED, said(who, reason, 1), DONE)[0] is not DUPLICATE
+def test_another_explanation_revokes_a_guess(reason: str, who: str) -> None:
+    assert call(GUESS, DONE) == (DUPLICATE, [1])
+    assert call(GUESS, said(who, reason, 1), DONE)[0] is not DUPLICATE
     assert explains(page(reason))
 
 
@@ -70,38 +70,36 @@ def test_a_guess_gives_way_to_another_reason(reason: str, who: str) -> None:
         "Thanks for the log!",
     ],
 )
-def test_chatter_leaves_a_guess_as_it_is(chatter: str) -> None:
-    assert call(SUPPOSED, said("ann", chatter, 1), DONE) == (DUPLICATE, [1])
+def test_other_comments_leave_a_guess_valid(chatter: str) -> None:
+    assert call(GUESS, said("ann", chatter, 1), DONE) == (DUPLICATE, [1])
     assert not explains(page(chatter))
 
 
-def test_a_firm_word_is_not_explained_away_by_its_author() -> None:
+def test_an_assertion_is_not_explained_away() -> None:
     firm = said("mia", "This is a dup of #1.", 5)
     assert call(firm, said("ann", "It's due to the compositor.", 1), DONE) == (DUPLICATE, [1])
 
 
-def test_an_explicit_yes_confirms_after_and_beside_an_explanation() -> None:
+def test_an_explicit_yes_confirms_despite_an_explanation() -> None:
     reason = said("ann", "It turns out that the driver draws twice.", 2)
-    assert call(SUPPOSED, reason, said("mia", "+1, closing as dup.")) == (DUPLICATE, [1])
-    assert call(SUPPOSED, reason, said("mia", "Right, that's #1.")) == (DUPLICATE, [1])
-    assert call(SUPPOSED, reason, said("mia", "Thanks, I'll put it down to #1 then.")) == (DUPLICATE, [1])
+    assert call(GUESS, reason, said("mia", "+1, closing as dup.")) == (DUPLICATE, [1])
+    assert call(GUESS, reason, said("mia", "Right, that's #1.")) == (DUPLICATE, [1])
+    assert call(GUESS, reason, said("mia", "Thanks, I'll put it down to #1 then.")) == (DUPLICATE, [1])
     asked = said("bob", "Is this a dup of #1?", 5)
     assert call(asked, said("mia", "Yes. It's due to the driver drawing twice.")) == (DUPLICATE, [1])
 
 
-def test_a_yes_answers_the_explanation_not_the_guess_before_it() -> None:
+def test_a_yes_answers_the_last_explanation() -> None:
     asked = said("bob", "Maybe a dup of #1?", 5)
     design = said("eve", "I think this is by design, see the talk in #1.", 3)
     for answer in ("That makes sense, thanks! Closing.", "Yes, indeed.", "Oh, thanks."):
         assert call(asked, said("ann", answer, 0.5)) == (DUPLICATE, [1])
         assert call(asked, design, said("ann", answer, 0.5))[0] is not DUPLICATE
-    assert (
-        call(asked, said("eve", "Builds for me as expected, is it gone?", 3), said("mia", "Right, works."))[0]
-        is not DUPLICATE
-    )
+    fixed = said("eve", "Builds for me as expected, is it gone?", 3)
+    assert call(asked, fixed, said("mia", "Right, works."))[0] is not DUPLICATE
 
 
-def test_makes_sense_takes_a_long_explanation_in_whatever_words() -> None:
+def test_makes_sense_accepts_a_long_comment_as_explanation() -> None:
     long = said(
         "eve",
         "A frame is only handed on once both halves were drawn, and the second half waits for the clock "
@@ -109,30 +107,30 @@ def test_makes_sense_takes_a_long_explanation_in_whatever_words() -> None:
         3,
     )
     makes_sense = said("mia", "Ok, that makes sense. Closing.")
-    assert call(SUPPOSED, long, makes_sense)[0] is not DUPLICATE
-    assert call(SUPPOSED, said("eve", "Looks so.", 3), makes_sense) == (DUPLICATE, [1])
+    assert call(GUESS, long, makes_sense)[0] is not DUPLICATE
+    assert call(GUESS, said("eve", "Looks so.", 3), makes_sense) == (DUPLICATE, [1])
     also = said("eve", f"{long.body} So it is what #1 describes.", 3)
-    assert call(SUPPOSED, also, makes_sense) == (DUPLICATE, [1])
+    assert call(GUESS, also, makes_sense) == (DUPLICATE, [1])
     assert accepts_explanation(page("Thanks for the explanation"))
 
 
-def test_a_bystanders_explanation_alone_changes_nothing() -> None:
-    assert call(SUPPOSED, said("eve", "This is by design.", 1), DONE) == (DUPLICATE, [1])
+def test_a_bystanders_explanation_changes_nothing() -> None:
+    assert call(GUESS, said("eve", "This is by design.", 1), DONE) == (DUPLICATE, [1])
 
 
-def test_what_is_explained_long_after_the_closing_was_not_the_reason() -> None:
-    assert call(SUPPOSED, said("ann", "It was my own mistake.", -5)) == (DUPLICATE, [1])
-    assert call(SUPPOSED, said("ann", "It was my own mistake.", -0.005))[0] is not DUPLICATE
+def test_an_explanation_after_the_closing_was_not_the_reason() -> None:
+    assert call(GUESS, said("ann", "It was my own mistake.", -5)) == (DUPLICATE, [1])
+    assert call(GUESS, said("ann", "It was my own mistake.", -0.005))[0] is not DUPLICATE
 
 
-def test_the_authors_note_in_the_body_explains_too() -> None:
+def test_an_authors_note_in_the_body_can_explain() -> None:
     body = "It flickers. Possibly this is a dup of #1.\n\nEdit: it was my own mistake."
     assert decide(thread(body=body, closed_by="ann"), kind_of).outcome is not DUPLICATE
 
 
-def test_a_mark_of_the_tracker_is_firmer_than_any_explanation() -> None:
+def test_marks_outweigh_explanations() -> None:
     explained = said("mia", "This is by design.", 1)
-    labelled = thread(SUPPOSED, explained, labels=("duplicate",))
+    labelled = thread(GUESS, explained, labels=("duplicate",))
     assert decide(labelled, kind_of).outcome is DUPLICATE
-    marked = thread(SUPPOSED, explained, event("marked_as_duplicate", 0, 1))
+    marked = thread(GUESS, explained, event("marked_as_duplicate", 0, 1))
     assert decide(marked, kind_of).outcome is DUPLICATE
