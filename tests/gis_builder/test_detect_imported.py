@@ -1,4 +1,4 @@
-"""What importers wrote of another tracker's record counts whatever the date of the closing."""
+"""Duplicate marks that importers copied into comments; they count whenever the issue was closed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NOT, UNCERTAIN = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN
 
 
 @pytest.mark.parametrize(
-    ("body", "numbers"),
+    "body",
     [
-        ("Comment 6:\n\n_Status changed to **Duplicate**._\n\n_Merged into issue #21._", [21]),
-        ("*** This bug has been marked as a duplicate of #21 ***", [21]),
-        ("Closing.\n\n\\*\\*\\* This issue has been marked as a duplicate of issue #21. \\*\\*\\*", [21]),
-        ("*** This bug is a duplicate of https://github.com/o/n/issues/21 ***", [21]),
+        "Comment 6:\n\n_Status changed to **Duplicate**._\n\n_Merged into issue #21._",
+        "*** This bug has been marked as a duplicate of #21 ***",
+        "Closing.\n\n\\*\\*\\* This issue has been marked as a duplicate of issue #21. \\*\\*\\*",
+        "*** This bug is a duplicate of https://github.com/o/n/issues/21 ***",
     ],
 )
-def test_a_recorded_target(body: str, numbers: list[int]) -> None:
-    assert call(said("zoe", body, YEARS)) == (DUPLICATE, numbers)
+def test_a_recorded_target(body: str) -> None:
+    assert call(said("zoe", body, YEARS)) == (DUPLICATE, [21])
     verdict = decided(said("zoe", body, YEARS))
     assert (verdict.reason, verdict.confidence) == ("imported_mark", 0.99)
 
@@ -36,7 +36,7 @@ def test_a_recorded_target(body: str, numbers: list[int]) -> None:
         "Updated **resolution** to **duplicate**",
     ],
 )
-def test_a_recorded_status_takes_the_only_issue_that_is_named(line: str) -> None:
+def test_a_recorded_status_with_the_only_named_issue(line: str) -> None:
     assert call(said("zoe", f"See #21.\n\n{line}", YEARS)) == (DUPLICATE, [21])
     assert call(said("zoe", line, YEARS)) == (UNCERTAIN, [])
 
@@ -45,19 +45,15 @@ def test_a_recorded_status_takes_the_only_issue_that_is_named(line: str) -> None
     "later",
     ["_Status changed to **Fixed**._", "_Status changed to **Fixed**._\n\n_Merged into issue #-21._"],
 )
-def test_a_later_status_undoes_the_record(later: str) -> None:
+def test_a_later_status_replaces_the_mark(later: str) -> None:
     merged = said("zoe", "_Status changed to **Duplicate**._\n\n_Merged into issue #21._", YEARS)
     assert call(merged, said("zoe", later, YEARS - 1))[0] is not DUPLICATE
 
 
-def test_a_mark_of_this_tracker_comes_before_the_record() -> None:
+def test_marks_and_reopenings_of_this_tracker_outweigh_the_imported_mark() -> None:
     merged = said("zoe", "_Merged into issue #21._", YEARS)
     verdict = decided(merged, event("marked_as_duplicate", 1, 7))
     assert ([target.number for target in verdict.targets], verdict.reason) == ([7], "marked_event")
-
-
-def test_a_reopening_undoes_the_record() -> None:
-    merged = said("zoe", "_Merged into issue #21._", YEARS)
     assert call(merged, event("reopened", 40))[0] is not DUPLICATE
 
 
@@ -71,6 +67,6 @@ def test_a_reopening_undoes_the_record() -> None:
         "The status of the duplicate entry in the table is wrong.",
     ],
 )
-def test_what_is_no_record(body: str) -> None:
+def test_other_texts(body: str) -> None:
     assert decided(said("zoe", body, YEARS)).reason != "imported_mark"
     assert call(said("zoe", body, YEARS))[0] is not DUPLICATE
