@@ -87,31 +87,23 @@ def find_references(text: str, home: str, former_names: Collection[str] = ()) ->
 def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
     start, end = match.span()
     if match["url_repo"]:
-        ref = IssueRef(
-            _same_home(match["url_repo"].removesuffix(".git"), home, homes), int(match["url_number"])
-        )
-        rest = match["url_rest"]
+        repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
+        rest, is_pull = match["url_rest"], match["url_kind"].lower() == "pull"
         is_anchored = "#" in rest and not rest.endswith("#issue")
-        return Reference(ref, start, end, is_anchored, match["url_kind"].lower() == "pull")
+        return Reference(IssueRef(repo, int(match["url_number"])), start, end, is_anchored, is_pull)
     if match["repo"]:
-        return Reference(
-            IssueRef(_same_home(match["repo"], home, homes), int(match["repo_number"])), start, end
-        )
+        repo = _same_home(match["repo"], home, homes)
+        return Reference(IssueRef(repo, int(match["repo_number"])), start, end)
     if match["number"]:
-        if _OTHER_REGISTER.search(match.string, max(0, start - 24), start):
+        text = match.string
+        if _OTHER_REGISTER.search(text, max(0, start - 24), start):
             return None
+        is_pull = bool(_PULL_BEFORE.search(text, max(0, start - 16), start) or _LANDED_AFTER.match(text, end))
         ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
-        return Reference(ref, start, end, is_pull=_is_called_pull(match.string, start, end))
-    for group in ("gh_number", "spoken", "bare"):
-        if match[group]:
-            # Only the number is the reference: the rules need the words of "dup of 12".
-            return Reference(IssueRef(home, int(match[group])), match.start(group), end)
-    return None
-
-
-def _is_called_pull(text: str, start: int, end: int) -> bool:
-    is_named = _PULL_BEFORE.search(text, max(0, start - 16), start) is not None
-    return is_named or _LANDED_AFTER.match(text, end) is not None
+        return Reference(ref, start, end, is_pull=is_pull)
+    group = next(group for group in ("gh_number", "spoken", "bare") if match[group])
+    # Only the number is the reference: the rules need the words of "dup of 12".
+    return Reference(IssueRef(home, int(match[group])), match.start(group), end)
 
 
 def _named(name: str | None, home: str, homes: set[str]) -> str:

@@ -24,44 +24,6 @@ _WORD = re.compile(r"\w+")
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
 
 
-class NegativeFilter:
-    """Excludes pairs of issues that may be duplicates, each with a reason code.
-
-    `same_cluster`, `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
-    mentions the other. `same_title`: equal except for case and punctuation. `too_similar`: the BM25 score of
-    one for the other is at least `limit` of its score for itself.
-    """
-
-    def __init__(
-        self,
-        *,
-        cluster: Mapping[IssueRef, str],
-        group: Mapping[IssueRef, IssueRef],
-        titles: Mapping[IssueRef, str],
-        linked: Collection[Link],
-        share: Callable[[IssueRef, IssueRef], float],
-        limit: float,
-    ) -> None:
-        self._cluster, self._group, self._titles = cluster, group, titles
-        self._linked, self._share, self._limit = linked, share, limit
-
-    def why_not(self, one: IssueRef, other: IssueRef) -> str | None:
-        """The reason code if the pair can't be a negative; the cheapest checks come first."""
-        if one == other or (one in self._cluster and self._cluster[one] == self._cluster.get(other)):
-            return "same_cluster"
-        if self._group.get(one, one) == self._group.get(other, other):
-            return "near_identical"
-        if frozenset((one, other)) in self._linked:
-            return "linked"
-        if self._titles[one] and self._titles[one] == self._titles[other]:
-            return "same_title"
-        return "too_similar" if self._share(one, other) >= self._limit else None
-
-
-def _title_words(text: str) -> str:
-    return " ".join(_WORD.findall(text.partition("\n")[0].lower()))
-
-
 @dataclass(slots=True)
 class Negatives:
     """The negatives of each split, the dropped pairs, and the number of missing negatives."""
@@ -144,6 +106,9 @@ def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
 class _RepoNegatives:
     """Draws the negatives of one repository and split."""
 
+    _retriever: Retriever | None
+    _ranking: Callable[[int], Iterable[int]] | None
+
     def __init__(self, pairs: Sequence[IssuePair], issues: Sequence[IssueRef], inputs: _Inputs) -> None:
         self.positives = len(pairs)
         self._positives = pairs
@@ -153,15 +118,9 @@ class _RepoNegatives:
         self._settings = inputs.settings
         self._strategy = strategy_of(self._settings.negatives)
         self._set_candidates(sorted(self._paired))
-        self._filter = NegativeFilter(
-            cluster=inputs.cluster,
-            group=inputs.group,
-            titles={ref: _title_words(inputs.texts[ref].text) for ref in issues},
-            linked=inputs.linked,
-            share=self._share,
-            limit=self._settings.guard_share,
-        )
-        self.sampler = NegativeSampler(pairs, self._filter.why_not, inputs.seed)
+        titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
+        self._titles = {ref: _WORD.findall(title.lower()) for ref, title in titles.items()}
+        self.sampler = NegativeSampler(pairs, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:
         """Draw up to `count` more negatives and return their number."""
@@ -201,11 +160,29 @@ class _RepoNegatives:
             pair.first not in self._paired or pair.second not in self._paired for pair in self.sampler.pairs
         )
 
+    def _why_not(self, one: IssueRef, other: IssueRef) -> str | None:
+        """The reason code if two issues may be duplicates; the cheapest checks come first.
+
+        `same_cluster`, `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
+        mentions the other. `same_title`: equal except for case and punctuation. `too_similar`: the BM25 score
+        of one for the other is at least `guard_share` of its score for itself.
+        """
+        cluster, group = self._inputs.cluster, self._inputs.group
+        if one == other or (one in cluster and cluster[one] == cluster.get(other)):
+            return "same_cluster"
+        if group.get(one, one) == group.get(other, other):
+            return "near_identical"
+        if frozenset((one, other)) in self._inputs.linked:
+            return "linked"
+        if self._titles[one] and self._titles[one] == self._titles[other]:
+            return "same_title"
+        share = self._bm25().share(self._index_of[one], self._index_of[other])
+        return "too_similar" if share >= self._settings.guard_share else None
+
     def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
         self._refs = refs
         self._index_of = {ref: index for index, ref in enumerate(refs)}
-        self._retriever: Retriever | None = None
-        self._ranking: Callable[[int], Iterable[int]] | None = None
+        self._retriever = self._ranking = None
 
     def _use_all_issues(self) -> None:
         if len(self._refs) < len(self._issues):
@@ -218,9 +195,6 @@ class _RepoNegatives:
 
     def _texts(self) -> list[str]:
         return [self._inputs.texts[ref].text for ref in self._refs]
-
-    def _share(self, one: IssueRef, other: IssueRef) -> float:
-        return self._bm25().share(self._index_of[one], self._index_of[other])
 
     def _candidates(self, ref: IssueRef) -> list[IssueRef]:
         """The partners that the strategy proposes for an issue, best first."""
