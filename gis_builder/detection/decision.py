@@ -241,7 +241,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     page, imported, confidence = issue.ref.page(site), marks.imported, _MARKED
     if issue.duplicate_of is not None:
-        # A ticket can have several links of the same time; of GitHub's marks only the last counts.
+        # A ticket can have several links at one time; of GitHub's marks only the last counts.
         last = {
             event.target: None for event in marks.marked if event.created_at == marks.marked[-1].created_at
         }

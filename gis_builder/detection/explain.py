@@ -55,7 +55,7 @@ def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DE
     tracker = track_claims(thread, read_marks(thread), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
     closed = (
-        f"closed {issue.closed_at} by {issue.closed_by or 'somebody'} as {issue.state_reason or 'completed'}"
+        f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
     )
     lines = [f"{issue.ref} {issue.title}", f"{closed if issue.closed_at else issue.state}{labels}", ""]
     lines += [text for _, text in sorted([*_event_lines(thread.events), *_statement_lines(thread, tracker)])]
@@ -78,14 +78,14 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
     for event in events:
         target = f" {event.target}" if event.target else ""
         reason = f" as {event.state_reason}" if event.state_reason else ""
-        text = f"{event.created_at}  {event.actor or 'somebody'}: event {event.kind}{target}{reason}"
+        text = f"{event.created_at}  {event.actor or 'someone'}: event {event.kind}{target}{reason}"
         yield event.created_at, text
 
 
 def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
     closing = closing_of(thread.issue, tracker.statements, tracker.claims)
     for index, statement in enumerate(tracker.statements):
-        head = f"{statement.when}  {statement.who or 'somebody'} ({statement.role})"
+        head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
             state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)

@@ -170,7 +170,7 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     return addressed["who"] if addressed else None, _YOURS.search(text, start, marker) is not None
 
 
-_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")  # the references of such a sentence are no targets
+_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")  # references in such sentences aren't targets
 _PARTIAL = re.compile(
     r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
     r"|part of (?:this|it|the)|second|half)\b"

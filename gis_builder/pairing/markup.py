@@ -10,24 +10,22 @@ from gis_builder.detection.page import fences
 from gis_builder.detection.tokens import Span
 
 # Words without meaning if the reference after them is removed.
-_JOINTS = frozenset((
-    "about", "and", "as", "at", "because", "between", "by", "cf", "due", "for", "from", "in", "into",
-    "like", "nor", "of", "off", "on", "or", "per", "see", "since", "such", "than", "through", "to", "under",
-    "until", "upon", "via", "vs", "with",
-))  # fmt: skip
+_JOINT_WORDS = """
+    about and as at because between by cf due for from in into like nor of off on or per see since such than
+    through to under until upon via vs with
+"""
+_JOINTS = frozenset(_JOINT_WORDS.split())
 _NOUNS = frozenset(("bug", "bugs", "issue", "issues", "pr", "ticket", "tickets"))
-# If a clause has only these words and a reference, all of it is removed.
-_LEADS = _JOINTS | frozenset((
-    "a", "again", "already", "also", "are", "based", "be", "blocked", "blocker", "blocks", "bug", "bugs",
-    "caused", "closely", "could", "depends", "described", "discovered", "discussed", "discussion",
-    "encountered", "extracted", "few", "fixed", "fixes", "follow-up", "followup", "found", "further", "i",
-    "introduced", "is", "issue", "issues", "it", "it's", "likely", "linked", "loosely", "may", "maybe",
-    "mentioned", "might", "more", "moved", "noticed", "original", "originally", "other", "parent", "part",
-    "perhaps", "possibly", "potentially", "pr", "presumably", "previous", "previously", "probably", "re",
-    "ref", "reference", "references", "refs", "regressed", "related", "relates", "relevant", "reported",
-    "same", "seems", "separated", "similar", "somewhat", "spawned", "split", "spun", "that", "the",
-    "these", "this", "ticket", "tickets", "tracked", "tracking", "was", "were", "which",
-))  # fmt: skip
+# If a clause has only these words, joints and a reference, all of it is removed.
+_LEAD_WORDS = """
+    a again already also are based be blocked blocker blocks bug bugs caused closely could depends described
+    discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
+    introduced is issue issues it it's likely linked loosely may maybe mentioned might more moved noticed
+    original originally other parent part perhaps possibly potentially pr presumably previous previously
+    probably re ref reference references refs regressed related relates relevant reported same seems separated
+    similar somewhat spawned split spun that the these this ticket tickets tracked tracking was were which
+"""
+_LEADS = _JOINTS.union(_LEAD_WORDS.split())
 _WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
 _ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
 _MAX_WORDS = 6
