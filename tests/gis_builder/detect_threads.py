@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from textwrap import dedent
 from typing import Any
+
+import pytest
 
 from gis_builder.detection import decide
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
@@ -35,9 +39,30 @@ def talk(*lines: str) -> list[Comment]:
     """Comments from lines such as `bob 30: dup of #1`, said 30 hours before the closing; default: 0.01."""
     heads_and_bodies = (line.split(": ", 1) for line in lines)
     return [
-        said(who, body, float(hours or 0.01))
+        said(who, body, float(hours or 0.01), is_bot=who == "bot")
         for (who, _, hours), body in ((head.partition(" "), body) for head, body in heads_and_bodies)
     ]
+
+
+def cases(table: str) -> list[Any]:
+    """Parameters for `check` from lines such as `#1 bob: dup of #1 | mia: Yes.` below a rule."""
+    params, rule = [], ""
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            expected, _, lines = line.strip().replace("\\n", "\n").partition(" ")
+            params.append(pytest.param(expected, lines.split(" | "), id=f"{rule}: {lines}"))
+        else:
+            rule = line
+    return params
+
+
+def check(expected: str, lines: Sequence[str]) -> None:
+    """Expect a duplicate of `#1` or of `#1,#2`, or a verdict with a reason code, or `no` duplicate."""
+    verdict = decided(*talk(*lines))
+    if verdict.outcome is DUPLICATE:
+        assert expected == ",".join(f"#{target.number}" for target in verdict.targets)
+    else:
+        assert expected in ("no", verdict.reason)
 
 
 def event(kind: str, hours: float, target: int | None = None, **fields: Any) -> Event:
