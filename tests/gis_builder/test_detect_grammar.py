@@ -79,12 +79,6 @@ def test_masking_keeps_positions_and_lines(text: str) -> None:
     assert all(m in (c, " ") for m, c in zip(masked, text, strict=True))
 
 
-@given(st.text(alphabet="a `~>-[]x<!\n", max_size=80))
-def test_masking_is_idempotent_for_plain_references(text: str) -> None:
-    masked = mask(f"{text}\n\nplain #1")
-    assert mask(masked).count("#1") == masked.count("#1")
-
-
 HOME = "rocket/launcher"
 
 

@@ -30,7 +30,6 @@ from .detect_threads import cases, check
             #1 mia: #1 is probably a better description of this problem.
             #1 mia: #1 should replace this.
             #1 mia: I opened #1 to cover this.
-            #1 mia: A dup of (or rather, a consequence of) #1.
             #1 mia: https://github.com/o/n/issues/1 と重複しているようです
             #1 mia: 重複です。#1 を参照してください。
             #1 mia: #1 と同じ問題です。
@@ -60,8 +59,6 @@ from .detect_threads import cases, check
             no mia: #1 has many duplicates.
             no mia: Fixed on main. It was very similar to #1.
             no mia: How does this differ from #1?
-            no mia: There's already support for it.
-            no mia: Let's move on.
         A claim about another person's problem is ignored
             no bob 2: Mine flickers too. | mia 1: @bob your problem is a dup of #1 | mia: Done.
             no bob 2: Mine flickers too. | mia 1: @bob Your crash looks like a duplicate of #1 | mia: Done.
@@ -88,7 +85,6 @@ from .detect_threads import cases, check
             #1 bob 3: What's the difference to #1? | mia: Ah, same bug. Closing.
         A known issue may be named in the next sentence
             #1 mia: Known issue; see #1.
-            #1 mia: Thanks! It's a known bug; see #1
             #1 mia: It's a known problem. See #1.
             no bob 30: Known issue; see #1.
             no mia: It's no known issue; see #1 for the talk.
