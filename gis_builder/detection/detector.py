@@ -148,10 +148,10 @@ class Detector:
 
     def judge(self, repo: str) -> Iterator[KeptVerdict]:
         """Judge every complete thread of a repository, with one thread in memory at a time."""
-        kept, rules_digest = self._kept.of(repo), self._rules_digest(repo)
+        kept, rules_hash = self._kept.of(repo), self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, rules_digest, kept.get(stored.number))
+            yield self._judge(stored, rules_hash, kept.get(stored.number))
 
     def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
@@ -163,7 +163,7 @@ class Detector:
         for ref in refs:
             stored = self._store.stored_thread(ref)
             if stored is not None:
-                yield self._judge(stored, self._rules_digest(ref.repo), None)
+                yield self._judge(stored, self._rules_hash(ref.repo), None)
 
     def keep(self) -> pl.DataFrame:
         """Save all verdicts for later runs and return those of the judged repositories."""
@@ -174,22 +174,20 @@ class Detector:
         inputs = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
-    def _judge(self, stored: StoredThread, rules_digest: bytes, kept: KeptVerdict | None) -> KeptVerdict:
-        digest = stored.digest(rules_digest)
-        if (
-            kept is not None
-            and kept.digest == digest
-            and all(self.kind_of(ref) is kind for ref, kind in kept.asked)
-        ):
+    def _judge(self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None) -> KeptVerdict:
+        input_hash = stored.digest(rules_hash)
+        if kept is not None and kept.input_hash != input_hash:
+            kept = None
+        if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.asked):
             judged, how = kept, "reused"
         else:
-            judged, how = self._judge_anew(stored.read(), digest), "judged"
+            judged, how = self._judge_anew(stored.read(), input_hash), "judged"
         verdict = judged.verdict
         _LOG.info("%s: %s: %s (%s)", verdict.ref, how, verdict.outcome, verdict.reason)
         self._kept.add(judged)
         return judged
 
-    def _judge_anew(self, thread: Thread, digest: str) -> KeptVerdict:
+    def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
         asked: dict[IssueRef, Kind] = {}
 
         def kind_of(ref: IssueRef) -> Kind:
@@ -197,7 +195,7 @@ class Detector:
             return asked[ref]
 
         self.judged_anew += 1
-        return KeptVerdict(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
+        return KeptVerdict(self.decide(thread, kind_of), input_hash, tuple(sorted(asked.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -223,7 +221,7 @@ class Detector:
             return Kind.UNKNOWN if kind is Kind.MISSING else kind
         return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
 
-    def _rules_digest(self, repo: str) -> bytes:
+    def _rules_hash(self, repo: str) -> bytes:
         """A hash of the inputs of a verdict other than the thread and the mentioned issues."""
         names = sorted(self.rules(repo).former_names)
         settings = self._settings.model_dump(mode="json")
@@ -244,7 +242,7 @@ class KeptVerdict(NamedTuple):
     """A verdict with its inputs."""
 
     verdict: Verdict
-    digest: str  # of the thread, the settings and the code
+    input_hash: str  # of the thread, the settings and the code
     asked: tuple[tuple[IssueRef, Kind], ...]  # mentioned issues whose kind mattered
 
 
@@ -268,7 +266,7 @@ class VerdictCache:
     def add(self, kept: KeptVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
         asked = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.asked]
-        self._rows.append((*_row(kept.verdict), kept.digest, asked))
+        self._rows.append((*_row(kept.verdict), kept.input_hash, asked))
         if len(self._rows) >= _CHUNK:
             self._flush()
 
