@@ -1,4 +1,4 @@
-"""From pairs and texts to the dataset folder: rows, counts, card."""
+"""Write pairs and texts as a dataset folder: rows, counts, card."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.records import GITHUB, DroppedPair, Evidence, IssuePair, IssueRef, IssueText
+from gis_builder.store.records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.parquet import write_parquet
@@ -174,11 +174,11 @@ DROPPED_SCHEMA = pl.Schema(
         "issue2": pl.String,  # null for an issue
     }
 )
-Reasons = Counter[tuple[int | None, str]]  # of what was left out: label, None for an issue, and why
+Reasons = Counter[tuple[int | None, str]]  # rejected pairs by label and reason; for issues the label is None
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
-    """The key by whose order pairs become rows."""
+    """The sort key of rows: a hash of the pair."""
 
     def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
         return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
@@ -193,7 +193,7 @@ def make_rows(
     seed: int,
     site: str = GITHUB,
 ) -> pl.DataFrame:
-    """One split's rows, in an order and with a first text that the seed decides for both labels alike."""
+    """The rows of one split; the seed decides their order and the first text, whatever the label."""
     pairs = sorted([*positives, *negatives], key=row_order(seed))
     return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
 
@@ -201,7 +201,7 @@ def make_rows(
 def make_positive_rows(
     positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
 ) -> pl.DataFrame:
-    """Only the positives: the duplicate as anchor, the issue it was closed for as positive."""
+    """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
     return pl.DataFrame(
         {
@@ -216,6 +216,7 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
     low, high = sorted((pair.first, pair.second))
     one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
     grounds = pair.grounds
+    evidence = grounds.evidence if grounds else None
     return (
         texts[one].text,
         texts[other].text,
@@ -231,15 +232,9 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
         grounds and str(grounds.relation),
         grounds and grounds.reason,
         grounds and grounds.confidence,
-        _evidence(grounds.evidence if grounds else None),
+        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
     )
-
-
-def _evidence(evidence: Evidence | None) -> dict[str, str | None] | None:
-    if evidence is None:
-        return None
-    return {"kind": evidence.kind, "url": evidence.url, "who": evidence.who, "when": evidence.when}
 
 
 def write_gis(
@@ -253,7 +248,7 @@ def write_gis(
     run: Mapping[str, Any],
     site: str = GITHUB,
 ) -> dict[str, Any]:
-    """Write the dataset folder with its configurations `default` and `positive`."""
+    """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
     rows = {
@@ -270,13 +265,13 @@ def write_gis(
 def _why_empty(statistics: Mapping[str, Any]) -> str:
     left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
     if not left_out:
-        return "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time"
+        return "no duplicates found; crawl more repositories, or a longer time"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
+    return f"every duplicate was rejected ({reasons}; see dropped.parquet); crawl more repositories"
 
 
 def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """What `row_counts` needs of rows, small; `long` is how many of a row's texts are long."""
+    """The columns that `row_counts` needs, without texts; `long` counts the long texts of a row."""
     return rows.select(
         pl.col("repo").cast(pl.Categorical),
         "label",
@@ -288,16 +283,19 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
-    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
+def row_counts(rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None) -> dict[str, Any]:
+    """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
+    all_rows = pl.concat(rows.values())
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
-        "gap_auc": gap_auc(pl.concat(rows.values())),
-        "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
-        "repository_count": pl.concat(frame["repo"] for frame in rows.values()).n_unique(),
-        "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
-        "evidence": _value_counts(pl.concat(f["evidence"] for f in rows.values())),
-        "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
+        "gap_auc": gap_auc(all_rows),
+        "repositories": {
+            split: _by_name(repository_counts(frame), max_repositories) for split, frame in rows.items()
+        },
+        "repository_count": all_rows["repo"].n_unique(),
+        "relations": _value_counts(all_rows["relation"]),
+        "evidence": _value_counts(all_rows["evidence"]),
+        "negative_kinds": _value_counts(all_rows["negative_kind"]),
     }
 
 
@@ -313,17 +311,17 @@ def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
 
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Positives and negatives of each repository, by its name."""
+    """Positives and negatives of each repository, sorted by name."""
     counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
         positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
     )
     return counts.sort("repo")
 
 
-def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]]:
-    if most is not None:
-        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False]).head(most)
-        counts = largest.sort("repo")
+def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
+    if max_repositories is not None:
+        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
+        counts = largest.head(max_repositories).sort("repo")
     return {
         repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
     }
@@ -335,14 +333,14 @@ def _value_counts(values: pl.Series) -> dict[str, int]:
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
-    """Number of rejected issues and pairs, by label and reason."""
-    found: Reasons = Counter((None, reason) for reason in rejected.values())
-    found.update((drop.label, drop.reason) for drop in dropped)
-    return found
+    """Number of rejected issues and dropped pairs, by label and reason."""
+    reasons: Reasons = Counter((None, reason) for reason in rejected.values())
+    reasons.update((drop.label, drop.reason) for drop in dropped)
+    return reasons
 
 
 def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
-    """Counts of rejected data by stage, for statistics.json."""
+    """The counts of rejected data in statistics.json, by stage."""
 
     def of(label: int | None) -> dict[str, int]:
         return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
@@ -365,5 +363,5 @@ def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPai
 
 
 def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
-    """Write `dropped_frame`, readable by its owner alone."""
+    """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

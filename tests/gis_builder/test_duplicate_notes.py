@@ -38,7 +38,7 @@ def without(text: str) -> str:
         ("Not a duplicate of #12", ""),
     ],
 )
-def test_notes_go(text: str, left: str) -> None:
+def test_notes_are_removed(text: str, left: str) -> None:
     assert without(text).strip() == left
 
 
@@ -58,5 +58,5 @@ def test_notes_go(text: str, left: str) -> None:
         "nothing of the kind",
     ],
 )
-def test_other_talk_of_duplicates_stays(text: str) -> None:
+def test_other_texts_stay(text: str) -> None:
     assert without(text) == text

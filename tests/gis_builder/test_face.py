@@ -180,5 +180,5 @@ def test_details_tell_each_request_and_each_verdict_but_no_token(
     assert all(" points, " in said and " left: {" in said for said in requests)
     assert any(said.startswith(f"{REPO}: stored threads ") for said in caplog.messages)
     verdicts = [said for said in caplog.messages if said.startswith(f"{REPO}#")]
-    assert any(": kept: duplicate (" in said for said in verdicts)
+    assert any(": reused: duplicate (" in said for said in verdicts)
     assert secret not in caplog.text

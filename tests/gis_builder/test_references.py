@@ -58,12 +58,6 @@ def without(text: str) -> str:
         ("[a](https://github.com/o/n/issues/12 b", "[a]( b"),
         ("a](https://github.com/o/n/issues/12) b", "a] b"),
         ("[a\nb](https://github.com/o/n/issues/12) c", "[a\nb] c"),
-        (f"[{'a' * 297}](issues/12)", "a" * 297),
-        (f"[{'a' * 298}](issues/12)", f"[{'a' * 298}]"),
-        (f"{'w' * 199}/issues/12", ""),
-        (f"{'w' * 200}/issues/12", "w"),
-        (f"{'a' * 140}#12", ""),
-        (f"{'a' * 141}#12", "a"),
         ("1/#12", "1/"),
         ("see #7 0x12", "see 0x12"),
         ("#7 and so on", "and so on"),
@@ -73,14 +67,12 @@ def without(text: str) -> str:
         ("'#123 b", "' b"),
         ("'#12' b", "'' b"),
         ("a; #123;", "a;;"),
-        (f"x\n{'>' * 49}#1 0x7f", f"x\n{'>' * 49} 0x7f"),
         ("x1issue 13", "x1issue"),
-        (f"{'>' * 49}#1 0x7f", f"{'>' * 49} 0x7f"),
         ("#1234567", ""),
         ("(#12x) #12.", "(#12x)."),
     ],
 )
-def test_references_go(text: str, left: str) -> None:
+def test_references_are_removed(text: str, left: str) -> None:
     assert without(text) == left
 
 
@@ -123,9 +115,6 @@ def test_references_go(text: str, left: str) -> None:
         "issue12.rs",
         "a/#12",
         "/#12",
-        f"{'>' * 48}#1 0x7f",
-        f"{'x' * 60}\n{'>' * 48}#1 0x7f",
-        f"{'x' * 60}\n#1 0x7f",
         "a '#123' b",
         "_pull/12",
         "#12345678",
@@ -136,11 +125,11 @@ def test_references_go(text: str, left: str) -> None:
         "{#12}",
     ],
 )
-def test_what_is_no_reference_stays(text: str) -> None:
+def test_other_texts_stay(text: str) -> None:
     assert without(text) == text
 
 
-def test_a_reference_knows_what_it_points_at() -> None:
+def test_which_issue_a_reference_points_at() -> None:
     partner = IssueRef("Owner/Name", 12)
     (plain,) = find_references("#12")
     (own,) = find_references("https://github.com/owner/name/issues/12")
@@ -151,6 +140,6 @@ def test_a_reference_knows_what_it_points_at() -> None:
     assert not plain.points_at([IssueRef("owner/name", 13)])
 
 
-def test_a_link_without_words_goes_whole() -> None:
+def test_a_link_without_words_is_removed_whole() -> None:
     assert without("a [](pull/77) b") == without("a [](https://github.com/o/n/pull/77) b")
     assert [reference.span for reference in find_references("[](pull/77)")] == [(0, 1), (1, 11)]
