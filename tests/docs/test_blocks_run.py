@@ -118,7 +118,7 @@ def test_searching_does_as_it_says_with_a_tiny_model(home: Path) -> None:
     names = with_a_tiny_model("tutorials/search.md", home, {"8000": str(free_port())})
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
-    assert len(names["found"]) == 2
+    assert len(names["hits"]) == 2
 
 
 def test_a_reranker_teaches_a_model_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
