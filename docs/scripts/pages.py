@@ -69,7 +69,7 @@ def site_text(markdown: str, page: str) -> str:
     """Lead links to pages of the site, put shell and Python into tabs, and mark what differs on a phone."""
     markdown = _LINK.sub(lambda link: site_link(link[1], page), markdown)
     markdown = _TWINS.sub(_tabs, markdown)
-    if page.startswith("reference/"):
+    if page.startswith("reference/") or page == "howto/which-way.md":
         markdown = _TABLE.sub(r'<div class="stack" markdown>\n\n\g<0>\n</div>\n', markdown)
     return _LIGHT.sub(_schemes, markdown)
 
