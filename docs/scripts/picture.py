@@ -115,8 +115,8 @@ def model(colours: Colours) -> Iterator[str]:
     yield words("sentence-transformers", 778, 134, colours.faint)
     yield words("loads as it is", 778, 154, colours.faint)
     yield f'<path d="M 778 172 H 930" stroke="{colours.edge}" stroke-width="1"/>'
-    for index, command in enumerate(("aoe evaluate", "aoe encode", "aoe export · push")):
-        yield words(command, 778, 198 + 26 * index, colours.text, 14, font=MONO)
+    for place, command in enumerate(("aoe evaluate", "aoe encode", "aoe export · push")):
+        yield words(command, 778, 198 + 26 * place, colours.text, 14, font=MONO)
 
 
 def wide(colours: Colours) -> Iterator[str]:
