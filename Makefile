@@ -33,7 +33,7 @@ domain-demo: $(VENV)/.domain
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)
-	$(BIN)/aoe mine --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
+	$(BIN)/aoe sample --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
 
 test: $(VENV)/.dev
 	$(BIN)/python $(PYTEST)

@@ -13,6 +13,7 @@ from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
 from aoe_train.api.exporting import distill, export, push
 from aoe_train.api.mining import mine
+from aoe_train.api.sampling import sample
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
@@ -296,8 +297,12 @@ add_command(
     "aoe mine --data pairs.csv --out mined",
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
     "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
-    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --negatives 7 -o mined",
-    "aoe mine -d sentences.txt -m model -m minilm -o to-judge",
+    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --num-negatives 7 -o mined",
+)
+add_command(
+    app,
+    sample,
+    "aoe sample --data sentences.txt --model model --model minilm --out to-judge",
 )
 add_command(
     app,

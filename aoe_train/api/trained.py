@@ -157,9 +157,12 @@ class Trained:
             model, backbone = str(self.out), str(self.record["sources"]["backbone"])
             draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
             return [
-                ("draw pairs of your own texts", ["aoe", "mine", "--data", "sentences.txt", *draw]),
-                ("judge them: 400 mostly show 1 point of AUC", ["pairs", "review", "to-judge", *JUDGE_ALL]),
-                ("is it better than its backbone?", compare(model, backbone, "to-judge")),
+                ("sample pairs of your own texts", ["aoe", "sample", "--data", "sentences.txt", *draw]),
+                (
+                    "judge them: 400 judged pairs show a gain of 1 point of AUC in 7 of 10 cases",
+                    ["pairs", "review", "to-judge", *JUDGE_ALL],
+                ),
+                ("compare the model with its backbone", compare(model, backbone, "to-judge")),
             ]
         data = self.record["sources"]["data"]
         first = data if isinstance(data, str) else next(iter(data.values()))
