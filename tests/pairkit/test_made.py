@@ -47,7 +47,6 @@ def test_a_folder_of_ours_that_everybody_loads(home: Path) -> None:
     assert json.loads((home / "out/statistics.json").read_text()) == made.statistics
     datasets = pytest.importorskip("datasets")
     assert datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows == 5
-    assert pairkit.push("out", "me/out", dry_run=True).url is None
     card = (home / "out/README.md").read_text()
     assert "| train.tsv | 5 |" in card
 
@@ -93,7 +92,7 @@ def test_what_is_in_memory_can_be_written(home: Path) -> None:
 
 def test_the_commands(home: Path) -> None:
     run = CliRunner()
-    done = run.invoke(APP, ["split", "train.tsv", "--split", "2,1,1", "--out", "divided"])
+    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "2,1,1", "--out", "divided"])
     assert done.exit_code == 0, done.exception
     assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
@@ -106,7 +105,7 @@ def test_the_commands(home: Path) -> None:
     assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
     assert told["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
     assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
-    done = run.invoke(APP, ["split", "train.tsv", "--split", "most", "--out", "x"])
+    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "most", "--out", "x"])
     assert "expected three numbers" in str(done.exception)
 
 

@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
-    return pairkit.mine(source, **{"split": (1, 0, 0), "progress": False} | more)
+    return pairkit.mine(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
 
 
 def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
@@ -290,7 +290,7 @@ def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> N
 
 def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    flags = ["mine", str(folder), "--out", "mined", "--split", "1,0,0", "--dropped", "out.parquet"]
+    flags = ["mine", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
     done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["strategies"].keys() == {
