@@ -10,7 +10,7 @@ from pairkit.app.errors import ConfigError
 
 _MODULES = {
     "hub": ("datasets",),
-    "label": ("httpx2", "json_repair", "openai"),
+    "label": ("httpx2", "json_repair"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",

@@ -1,4 +1,4 @@
-"""One exchange with a server of OpenAI's protocol: bytes in, bytes out, one deadline, failures by name."""
+"""Calls to a server of OpenAI's protocol: bytes in, bytes out, with one deadline for the whole exchange."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pairkit.openai_api.refusals import NoAnswer
 from pairkit.system.address import Address
 
 if TYPE_CHECKING:
-    from pairkit.openai_api.request_guard import Sdk
+    from pairkit.openai_api.http_client import HttpClient
 
-MOST_BYTES = 64 << 20  # of a body
+MOST_BYTES = 64 << 20  # of a response body
 _CONNECT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
-    """How a server is reached."""
+    """The address of a server and how to connect to it."""
 
     address: Address
     key: Key | None = None
@@ -40,10 +40,10 @@ class ServerConnection:
 
 
 class Channel:
-    """Calls to one server, from one event loop; it connects when it is first used."""
+    """Calls to one server from one event loop; the first call connects."""
 
     def __init__(self, connection: ServerConnection, environ: Mapping[str, str] = os.environ) -> None:
-        """See that the credentials may go there."""
+        """Check that the credentials may be sent to this address."""
         self.address, self.key = connection.address, connection.key
         self._connection, self._environ = connection, environ
         further = headers_for(self.address.host, environ)
@@ -54,30 +54,28 @@ class Channel:
         self._masking = Masking([self.key.secret if self.key else "", *further.values()])
 
     async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
-        """Send JSON and bring back the body."""
-        return await self._exchange("post", path, most_bytes=most_bytes, body=value)
+        """Post JSON and return the response body."""
+        return await self._exchange("POST", path, most_bytes=most_bytes, json=value)
 
     async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
-        """Bring back a body; see `post`."""
-        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
+        """Return the response body of a GET request."""
+        return await self._exchange("GET", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
     async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
-        """Hand in a file; see `post`."""
-        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
-        kind = {"Content-Type": "multipart/form-data"}
-        return await self._exchange("post", path, timeout_s=timeout_s, headers=kind, **form)
+        """Upload a file and return the response body."""
+        form: dict[str, Any] = {"data": {"purpose": purpose}, "files": {"file": (name, content)}}
+        return await self._exchange("POST", path, timeout_s=timeout_s, **form)
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
-        if "_sdk" in self.__dict__:
-            await self._sdk.close()
+        if "_client" in self.__dict__:
+            await self._client.close()
 
     @cached_property
-    def _sdk(self) -> Sdk:
-        # The import of the SDK takes half a second, so it is done at first use.
-        from pairkit.openai_api.request_guard import RequestGuard, Sdk
+    def _client(self) -> HttpClient:
+        from pairkit.openai_api.http_client import HttpClient  # slow to import
 
-        guard = RequestGuard(
+        return HttpClient(
             self.address,
             self._headers,
             self._masking,
@@ -85,7 +83,6 @@ class Channel:
             connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
         )
-        return Sdk(self.address, guard)
 
     async def _exchange(
         self,
@@ -94,20 +91,20 @@ class Channel:
         *,
         timeout_s: float | None = None,
         most_bytes: int = MOST_BYTES,
-        **request: Any,
+        **body: Any,
     ) -> bytes:
-        url, sdk = self.address.join(path), self._sdk
+        url, client = self.address.join(path), self._client
         timeout_s = timeout_s or self._connection.timeout_s
         try:
-            # A limit on each read would not stop a server that sends a few bytes at a time.
+            # A timeout for each read would not stop a server that sends a few bytes at a time.
             async with asyncio.timeout(timeout_s):
-                return await sdk.exchange(method, url, most_bytes, **request)
+                return await client.exchange(method, url, most_bytes, **body)
         except TimeoutError as error:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
-    """The certificates that are trusted; True: the system's."""
+    """The trusted certificates; True for those of the system."""
     named = {
         "ca_file": ca_file,
         "SSL_CERT_FILE": environ.get("SSL_CERT_FILE"),
@@ -122,7 +119,7 @@ def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ss
         return ssl.create_default_context(cafile=path)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"{source} names {path}, which holds no certificates that can be read ({error}); fix or unset it"
+            f"{source} names {path}, which has no readable certificates ({error}); fix or unset it"
         ) from error
 
 
@@ -130,36 +127,36 @@ T = TypeVar("T")
 
 
 def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, in a thread of its own where this one has a running loop; Ctrl-C ends it in both."""
+    """`asyncio.run`, in a new thread if this one has a running loop; Ctrl-C cancels it in both."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    ended: Future[T] = Future()
+    result: Future[T] = Future()
     cancel: Future[Callable[[], object]] = Future()
-    given_up = Event()
+    interrupted = Event()
 
     async def cancellable() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
-        if given_up.is_set():  # before it was known how to cancel
+        if interrupted.is_set():  # before `cancel` was set
             main.close()
             raise asyncio.CancelledError
         return await main
 
     def run() -> None:
         try:
-            ended.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            ended.set_exception(error)
+            result.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
+            result.set_exception(error)
 
     try:
         Thread(target=run).start()
-        return ended.result()
+        return result.result()
     except KeyboardInterrupt:
-        given_up.set()
+        interrupted.set()
         if cancel.done():
-            with suppress(RuntimeError):  # its loop is closed: it has just ended
+            with suppress(RuntimeError):  # its loop has just closed
                 cancel.result()()
-            ended.exception()  # comes when all that it awaits has been left
+            result.exception()  # wait until the task has ended
         raise

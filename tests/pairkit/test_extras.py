@@ -25,7 +25,7 @@ def test_what_is_missing_is_said_with_what_brings_it(module: str, extra: str) ->
 
 def test_a_command_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        terminal.run(lambda: lacking("openai"))
+        terminal.run(lambda: lacking("httpx2"))
     assert ended.value.code == 2
     assert "pip install 'aoe-toolkit[label]'" in capsys.readouterr().err
 

@@ -55,7 +55,7 @@ def test_no_key_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("secret", ["sk-é", "two words", "a\nb", "nul\0"])
 def test_what_no_header_can_carry_is_no_key_and_is_not_shown(secret: str) -> None:
-    with pytest.raises(ConfigError, match="what MINE holds is no key") as caught:
+    with pytest.raises(ConfigError, match="MINE isn't a key") as caught:
         find_key("llm c", "MINE", {"MINE": secret}, "")
     assert secret not in str(caught.value)
 
