@@ -85,5 +85,5 @@ def test_no_review_and_the_wrong_one(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such review"):
         pairkit.apply(dataset, tmp_path / "out")
     reviewed(dataset, {})
-    with pytest.raises(DataError, match="none of its pairs is in"):
+    with pytest.raises(DataError, match="has no pair of"):
         pairkit.apply([{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review")

@@ -127,7 +127,7 @@ def test_the_card_has_one_section_of_it(store: ReviewStore, tmp_path: Path) -> N
     assert "4 of 100 pairs were judged by 2 people" in twice
     a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
     assert twice[:a] + twice[b:] == before
-    with pytest.raises(ConfigError, match="no dataset card"):
+    with pytest.raises(ConfigError, match="no readable dataset card"):
         make_review_report(store).save_card(tmp_path / "nothing")
 
 
@@ -139,7 +139,7 @@ def test_plain_data_is_json(store: ReviewStore) -> None:
 
 
 def test_nothing_to_report_yet(store: ReviewStore) -> None:
-    with pytest.raises(DataError, match="nothing is judged yet"):
+    with pytest.raises(DataError, match="no pair is judged yet"):
         make_review_report(store)
 
 
