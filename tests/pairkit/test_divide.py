@@ -48,7 +48,7 @@ def test_pairs_that_hang_together_are_told_or_cut() -> None:
         pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2").alias("text2")
     )
     with pytest.raises(
-        DataError, match=r"400 of 400 rows belong together.*validation would get 0 rows of 40.*cut-neg"
+        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40.*cut-neg"
     ):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)
@@ -82,7 +82,7 @@ def test_whatever_is_split_shares_nothing_and_nothing_goes_unsaid(
     try:
         made = pairkit.split(frame, cut_negatives=cut_negatives, seed=seed)
     except DataError as error:
-        assert "belong together" in str(error) or "no pair is left" in str(error)  # noqa: PT017
+        assert "are connected" in str(error) or "no pair is left" in str(error)  # noqa: PT017
         return
     assert pairkit.audit(made.pairs).leaks == []
     assert len(made.pairs) + made.dropped.height == len(rows)

@@ -55,20 +55,12 @@ def test_the_same_sent_twice_is_kept_once(store: ReviewStore) -> None:
     assert [one.answer for one in store.judgements()] == ["yes", "no"]
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        ("UPDATE settings SET json = '{}'", "without settings"),
-        ("DELETE FROM settings", "without settings"),
-        ("PRAGMA application_id = 7", "not a review"),
-    ],
-)
-def test_what_others_wrote_is_refused(store: ReviewStore, statement: str, words: str) -> None:
+def test_other_databases_are_refused(store: ReviewStore) -> None:
     store.close()
     plain = sqlite3.connect(store.path)
-    plain.executescript(statement)
+    plain.executescript("PRAGMA application_id = 7")
     plain.close()
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, match="not a review"):
         pairkit.read(store.path)
 
 

@@ -69,7 +69,7 @@ def test_nothing_of_others_is_replaced(home: Path) -> None:
         with pytest.raises(ConfigError, match=why):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")
-    with pytest.raises(ConfigError, match="would replace made, which it is made of"):
+    with pytest.raises(ConfigError, match="would replace its source made"):
         pairkit.split("made", "made", fresh=True)
     assert (home / "mine/notes.txt").read_text() == "mine"
 
@@ -219,7 +219,7 @@ def test_labels_and_scores_are_not_joined() -> None:
     scores = PairDataset(
         {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
     )
-    with pytest.raises(DataError, match=r"can't be joined with scores \(one: binary, two: graded\)"):
+    with pytest.raises(DataError, match=r"can't be merged with scores \(one: binary, two: graded\)"):
         pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
 
 

@@ -139,10 +139,10 @@ def test_a_row_has_one_at_least(tmp_path: Path, header: str, row: str, says: str
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ([{"text": "c"}], "negative holds lists of what is no text"),
-        ([b"c"], "negative holds lists of what is no text"),
-        ("['c', 'd']", "list given:1: negative holds a list that is no JSON"),
-        ('["c", {"d": 1}, "e"]', "list given:1: negative holds a list that is no JSON"),
+        ([{"text": "c"}], "the lists in negative don't hold texts"),
+        ([b"c"], "the lists in negative don't hold texts"),
+        ("['c', 'd']", "list given:1: negative has a list that isn't JSON"),
+        ('["c", {"d": 1}, "e"]', "list given:1: negative has a list that isn't JSON"),
     ],
 )
 def test_what_is_no_list_of_texts(cell: Any, says: str) -> None:
