@@ -1,4 +1,4 @@
-"""A dataset as files that other programs read: JSON lines and CSV."""
+"""Export a dataset as JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def export_pairs(
         for name, dtype in rows.schema.items():
             if _holds_bytes(dtype):
                 raise DataError(
-                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
+                    f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                     path=dataset.source,
                 )
     texts = {

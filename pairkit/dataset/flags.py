@@ -1,4 +1,4 @@
-"""Parameters that public functions of several packages share, as flags."""
+"""Parameters that public functions of several packages share."""
 
 from __future__ import annotations
 

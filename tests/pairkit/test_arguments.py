@@ -54,7 +54,7 @@ def test_a_wrong_argument_is_named(
     [
         ({}, "the dict given: is empty"),
         ({1: ROWS}, "the split 1 has no name"),
-        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "it is streamed"),
+        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "is streamed"),
     ],
 )
 def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None:

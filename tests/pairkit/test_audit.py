@@ -162,7 +162,7 @@ def test_bad_rows_are_counted_and_kept_beside_the_output(
 ) -> None:
     path, out = tmp_path / "pairs.csv", tmp_path / "out"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,h,no\n")
-    with pytest.raises(DataError, match=r"pairs\.csv:4: label None: there is none; .*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"pairs\.csv:4: label None is missing; .*--bad-rows skip"):
         pairkit.write(path, out)
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}

@@ -66,6 +66,6 @@ def test_export_replaces_no_other_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file_format", ["jsonl", "csv"])
 def test_bytes_are_not_exported(tmp_path: Path, value: object, file_format: str) -> None:
     frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
-    with pytest.raises(DataError, match=f"x: the column raw holds bytes, which {file_format} can't"):
+    with pytest.raises(DataError, match=f"x: column raw has bytes, which {file_format} can't"):
         export_pairs(PairDataset({"train": frame}, "x"), tmp_path, file_format)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

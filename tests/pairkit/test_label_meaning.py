@@ -79,8 +79,8 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         ([0, 1, -1, 2], {}, r":3: label -1: .*--labels -1=skip,0=1,1=skip,2=0"),
         ([1, -1], {}, r":2: label -1: .*--labels -1=0,1=1 .*--label-range -1,1"),
         ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
-        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 beside premise and hypothesis: in NLI"),
-        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 beside Question and Sentence"),
+        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 with premise and hypothesis: in NLI"),
+        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 with Question and Sentence"),
         (["entailment", "neutral"], {}, r":1: label 'entailment'; .*Found entailment, neutral: map words"),
         (["neutral"], {}, r":1: label 'neutral'"),
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
@@ -88,10 +88,10 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
         (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
         (["-", "true"], {}, r":1: label '-'"),
-        ([1, None], {}, r":2: label None: there is none; fill it, drop the row, or leave"),
-        ([1.0, math.nan], {}, r":2: label nan: there is none"),
-        (["1", " "], {}, r":2: label ' ': there is none"),
-        (["0.5", "nan"], {}, r":2: label 'nan': there is none"),
+        ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
+        ([1.0, math.nan], {}, r":2: label nan is missing"),
+        (["1", " "], {}, r":2: label ' ' is missing"),
+        (["0.5", "nan"], {}, r":2: label 'nan' is missing"),
         ([0.5, math.inf], {}, r":2: label inf; expected 0 or 1, or a score from 0 to 5"),
         ([0.5, -0.5], {}, r":2: label -0\.5; .*--label-range"),
         ([0, 57], {}, r":2: label 57; .*--label-range 0,100"),
@@ -182,7 +182,7 @@ def test_labels_that_are_not_named_keep_their_meaning(
         (
             [0, 1, 2],
             "2=0",
-            r":1: label 0 is none of those whose meaning was given \(2\)",
+            r":1: label 0 has no meaning among the given ones \(2\)",
         ),  # may be classes of NLI
         ([0, 2, -1], "-1=skip", r":2: label 2: 0, 2 may be classes"),
         (
@@ -233,7 +233,7 @@ def test_a_scale_becomes_0_to_1() -> None:
     assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
     assert values(read(["low", "high"], said="low=10,high=20", scale="0,20")) == [0.5, 1]
     with pytest.raises(
-        DataError, match=r":2: label 101 is outside of the label range 0,100; widen it, or drop"
+        DataError, match=r":2: label 101 is outside the label range 0,100; widen the range or drop"
     ):
         read([1, 101], scale="0,100")
     with pytest.raises(DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):

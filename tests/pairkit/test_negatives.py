@@ -167,8 +167,8 @@ def test_none_is_left_out_in_silence() -> None:
     columns = {"anchor": "anchor", "positive": "positive"}
     with pytest.raises(
         DataError,
-        match=r"not be used: negative_1, negative_2, negative_3; leave them out by"
-        r" anchor=anchor,positive=positive,negative=none as columns, or use them: anchor=anchor,"
+        match=r"not be used: negative_1, negative_2, negative_3; leave them out with"
+        r" anchor=anchor,positive=positive,negative=none as columns, or use them with anchor=anchor,"
         r"positive=positive,negative_1=negative_1,negative_2=negative_2,negative_3=negative_3$",
     ):
         read_rows(WIDE, columns=columns)
@@ -184,7 +184,9 @@ def test_labels_beside_negatives_are_not_left_out_in_silence(name: str) -> None:
     columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
     told = ",".join(f"{role}={own}" for role, own in columns.items())
     for read in (read_rows, read_pairs):
-        with pytest.raises(DataError, match=rf"column {name} holds labels, .* by {told} as columns$"):
+        with pytest.raises(
+            DataError, match=rf"column {name} seems to have labels, .* with {told} as columns$"
+        ):
             read(rows)
     assert negatives(rows, columns=columns) == [["c", "d"]]
     assert len(read_pairs(rows, columns=columns)["train"]) == 3

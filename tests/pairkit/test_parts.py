@@ -54,9 +54,9 @@ def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1.csv"], "validation": ["dev-1.csv"]}
     assert split_names(f"{tmp_path}/c/d*") == ["validation"]
     assert read_rows(f"{tmp_path}/d/*")["train"]["text"].to_list() == ["one"]
-    with pytest.raises(DataError, match=r"fits dev-1\.csv, which is named after a split, and other\.csv"):
+    with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
         parts_of(f"{tmp_path}/c/*")
-    with pytest.raises(DataError, match="no table fits this pattern"):
+    with pytest.raises(DataError, match="no table matches this pattern"):
         parts_of(f"{tmp_path}/b/*.md")
 
 
@@ -111,7 +111,7 @@ def test_all_splits_or_one(saved: Path) -> None:
         ("train/state.json", {"_data_files": [{"filename": "/etc/passwd"}]}, "names '/etc/passwd'"),
         ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
         ("train/state.json", {"_data_files": [7]}, "names None"),
-        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "picked by indices"),
+        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
     ],
 )
 def test_what_a_stranger_may_have_put_there(saved: Path, file: str, content: Any, said: str) -> None:

@@ -46,7 +46,7 @@ def test_rows_are_counted_among_those_with_the_label() -> None:
 def test_what_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match="somewhere has test"):
         pick_pair(DATASET, "train", 0, None)
-    with pytest.raises(ConfigError, match="has 1 such rows, from 0"):
+    with pytest.raises(ConfigError, match="has 1 such rows, counted from 0"):
         pick_pair(DATASET, "test", 1, 1)
 
 
