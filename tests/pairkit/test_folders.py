@@ -31,7 +31,7 @@ def test_what_no_run_of_ours_wrote(tmp_path: Path, text: str) -> None:
     assert read_own(path) is None
     path.write_bytes(text.encode(errors="surrogateescape"))
     assert read_own(path) is None
-    with pytest.raises(ConfigError, match="no dataset of `gis`"):
+    with pytest.raises(ConfigError, match="not a dataset of `gis`"):
         made_there(tmp_path, "gis")
     path.write_text("{}")
     assert read_own(path) == {}
@@ -46,7 +46,7 @@ def test_a_file_of_mine_beside_a_dataset_is_kept(tmp_path: Path) -> None:
     for name in (".git/config", "data/notes.txt", "labels.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-        with pytest.raises(ConfigError, match=f"holds {name}, which is no part of a dataset of `gis`"):
+        with pytest.raises(ConfigError, match=f"has {name}, which isn't part of a dataset of `gis`"):
             made_there(tmp_path, "gis")
         (tmp_path / name).unlink()
 

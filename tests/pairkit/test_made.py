@@ -65,7 +65,11 @@ def test_the_same_again_is_the_same(home: Path) -> None:
 def test_nothing_of_others_is_replaced(home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine/notes.txt").write_text("mine")
-    for out, why in (("mine", "no dataset of `pairs`"), (".", "out|replace"), ("train.tsv", "would replace")):
+    for out, why in (
+        ("mine", "not a dataset of `pairs`"),
+        (".", "out|replace"),
+        ("train.tsv", "would replace"),
+    ):
         with pytest.raises(ConfigError, match=why):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")

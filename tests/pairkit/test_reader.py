@@ -364,8 +364,6 @@ def test_files_of_a_split_whose_columns_are_of_different_kinds(tmp_path: Path, o
     for number, page in enumerate((other, "u")):
         row = {"text1": ["a"], "text2": ["b"], "label": [1], "url1": [page]}
         pl.DataFrame(row).write_parquet(tmp_path / f"train-{number:05d}-of-00002.parquet")
-    with pytest.raises(
-        DataError, match=r"the column url1 has String in .*00001-of.* and .*00000-of"
-    ) as told:
+    with pytest.raises(DataError, match=r"the column url1 has String in .*00001-of.* and .*00000-of") as told:
         read_pairs(tmp_path)
     assert "\n" not in str(told.value)
