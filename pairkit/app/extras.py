@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and which extra of ours brings them."""
+"""Optional packages, and the extras that install them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in 
 
 @contextmanager
 def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
-    """Import a package of an extra; if it is missing, the error says what to install."""
+    """Convert an ImportError inside to an error with the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -38,7 +38,7 @@ def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
 
 
 def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigError | None:
-    """What to install after a failed import; None where no extra of ours brings that package."""
+    """The error with the extra to install; None if no extra has the package."""
     module = (error.name or "").partition(".")[0]
     extra = extra or _EXTRA_OF.get(module)
     if extra is None:
@@ -47,7 +47,7 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
 
 
 def can_run(command: Sequence[object]) -> bool:
-    """Whether all that one of our commands needs is installed."""
+    """Whether all packages that a command needs are installed."""
     words = [str(word) for word in command]
     extras = {
         _COMMANDS.get(words[0]),

@@ -17,7 +17,7 @@ from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
 from pairkit.dataset.bad_rows import by_reason, joined
-from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, worth_telling
+from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
@@ -103,7 +103,7 @@ class AuditReport(Printed):
         """The counts of each split, and the findings."""
         label, form = MEAN_LABEL[self.label_kind]
         splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
-        splits.caption = worth_telling(self.labels)
+        splits.caption = describe_labels(self.labels)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.same_text)

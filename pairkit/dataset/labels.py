@@ -112,7 +112,7 @@ class LabelsRead:
         return f"labels: {self.meaning}" + (f"; rows left out: {skipped}" if skipped else "")
 
 
-def worth_telling(labels: LabelsRead | None) -> str:
+def describe_labels(labels: LabelsRead | None) -> str:
     """How labels were read, in words; empty if there are none or all were 0 and 1."""
     return "" if labels is None or labels.plain else str(labels)
 

@@ -28,7 +28,7 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable, html_table
-from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.dataset.negatives import negative_columns
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.system.files import whole_folder, write_json, write_text
@@ -87,7 +87,7 @@ class PairDataset:
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = ResultTable("split", "pairs", label, title=self.source, caption=worth_telling(self.labels))
+        counts = ResultTable("split", "pairs", label, title=self.source, caption=describe_labels(self.labels))
         for name, frame in self.splits.items():
             counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
         return counts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from typer.testing import CliRunner
 
-from pairkit.app.commands import add_command, application, tell_details, with_input_flags
+from pairkit.app.commands import add_command, application, log_to_stderr, with_input_flags
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings
@@ -179,8 +179,8 @@ def test_details_are_printed_once_and_only_ours(
     logger = logging.getLogger("pairkit")
     monkeypatch.setattr(logger, "handlers", [])
     monkeypatch.setattr(logger, "level", logging.NOTSET)
-    tell_details("pairkit")
-    tell_details("pairkit")
+    log_to_stderr("pairkit")
+    log_to_stderr("pairkit")
     logging.getLogger("pairkit.dataset.reader").info("a\x1b[31m line")
     logging.getLogger("somebody.elses").info("their own")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"

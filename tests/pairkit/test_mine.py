@@ -149,7 +149,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     [
         ({"heading": "a"}, "'heading': expected one of title, body"),
         ({"title": "b"}, "no column 'b'"),
-        ({"question": "a"}, "'question': give answer too"),
+        ({"question": "a"}, "'question': also give answer"),
         ({"title": "a"}, "expected title and body, question and answer, or text"),
         (None, "expected title and body, question and answer, or text"),
     ],
