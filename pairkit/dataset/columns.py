@@ -66,42 +66,20 @@ def find_roles(
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
-        raise _label_not_used(label, roles, where)
+        raise _not_used([label], "are labels", where)  # a label in a row with negatives is ambiguous
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
     unused = tuple(name for name in negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
-        raise _not_used(unused, roles, where)
+        raise _not_used(unused, "are negatives", where)
     return replace(roles, unwanted=unused)
 
 
-def _not_used(unused: Sequence[str], roles: Roles, where: str) -> DataError:
-    """The error for columns of negatives that would be ignored."""
-    if roles.label:
-        mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
-        remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
-    else:
-        mapping = f"anchor={roles.text1},positive={roles.text2}"
-        every = [*roles.negatives, *unused]
-        use = ",".join(f"negative_{number}={name}" for number, name in enumerate(every, 1))
-        leave_out = f"{mapping},negative={_NO_NEGATIVES}"
-        remedy = f"leave them out with {leave_out} as columns, or use them with {mapping},{use}"
+def _not_used(names: Sequence[str], what: str, where: str) -> DataError:
     return DataError(
-        "these columns seem to be negatives, but would not be used:"
-        f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
-        path=where,
-    )
-
-
-def _label_not_used(label: str, roles: Roles, where: str) -> DataError:
-    """The error for labels in rows with negatives, whose meaning is unclear."""
-    named = {f"negative_{number}": name for number, name in enumerate(roles.negatives, 1)}
-    named = {"anchor": roles.text1, "positive": roles.text2} | named
-    mapping = ",".join(f"{role}={name}" for role, name in named.items())
-    return DataError(
-        f"the column {one_line(label)} seems to have labels, but would not be used with negatives;"
-        f" drop it, or leave it out with {one_line(mapping, 400)} as columns",
+        f"would not use {one_line(', '.join(names))}, which by name {what}; drop them, or give all columns to"
+        f" use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
         path=where,
     )
 

@@ -154,9 +154,6 @@ def write_dataset(
     run: Mapping[str, Any],
 ) -> None:
     """Write the folder in one step: it is complete or absent."""
-    for config, splits in configs.items():
-        for split, rows in splits.items():
-            _check_columns(out, config, split, rows.columns)
     with dataset_folder(out) as folder:
         for config, splits in configs.items():
             for split, rows in splits.items():

@@ -167,12 +167,10 @@ def test_none_is_left_out_in_silence() -> None:
     columns = {"anchor": "anchor", "positive": "positive"}
     with pytest.raises(
         DataError,
-        match=r"not be used: negative_1, negative_2, negative_3; leave them out with"
-        r" anchor=anchor,positive=positive,negative=none as columns, or use them with anchor=anchor,"
-        r"positive=positive,negative_1=negative_1,negative_2=negative_2,negative_3=negative_3$",
+        match=r"would not use negative_1, negative_2, negative_3, which by name are negatives; drop them, or",
     ):
         read_rows(WIDE, columns=columns)
-    with pytest.raises(DataError, match="not be used: negative_2, negative_3"):
+    with pytest.raises(DataError, match="would not use negative_2, negative_3"):
         read_pairs(WIDE, columns={**columns, "negative": "negative_1"})
     without = read_rows(WIDE, columns={**columns, "negative": "none"})["train"]
     assert without.columns == ["anchor", "positive"]
@@ -182,11 +180,8 @@ def test_none_is_left_out_in_silence() -> None:
 def test_labels_beside_negatives_are_not_left_out_in_silence(name: str) -> None:
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
     columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
-    told = ",".join(f"{role}={own}" for role, own in columns.items())
     for read in (read_rows, read_pairs):
-        with pytest.raises(
-            DataError, match=rf"column {name} seems to have labels, .* with {told} as columns$"
-        ):
+        with pytest.raises(DataError, match=f"would not use {name}, which by name are labels"):
             read(rows)
     assert negatives(rows, columns=columns) == [["c", "d"]]
     assert len(read_pairs(rows, columns=columns)["train"]) == 3
@@ -196,7 +191,7 @@ def test_labelled_pairs_have_none() -> None:
     rows = [{"text1": "a", "text2": "b", "label": 1, "negative": "c"}]
     mapping = {"text1": "text1", "text2": "text2", "label": "label"}
     for columns in (None, mapping):
-        with pytest.raises(DataError, match="not be used: negative; drop them, or give text1=text1"):
+        with pytest.raises(DataError, match="would not use negative, which by name are negatives"):
             read_pairs(rows, columns=columns)
     without = read_pairs(rows, columns={**mapping, "negative": "none"})
     assert without["train"].rows() == read_pairs(without)["train"].rows() == [("a", "b", 1)]
