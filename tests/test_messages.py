@@ -38,13 +38,13 @@ def flags_alone(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("package", FACES)
-def test_a_message_that_names_a_flag_names_the_keyword_too(package: str) -> None:
+def test_messages_name_flag_and_keyword(package: str) -> None:
     files = [path for path in (ROOT / package).rglob("*.py") if NO_MESSAGES.isdisjoint(path.parts)]
     assert files
     assert {path.name: told for path in files if (told := flags_alone(path.read_text()))} == {}
 
 
-def test_what_is_looked_for_is_found() -> None:
+def test_flags_alone() -> None:
     assert flags_alone('raise E(f"{x}: give " "--cut-negatives")') == ["1: --cut-negatives"]
     assert flags_alone('raise E("give --cut-negatives (cut_negatives=True), see gis import --help")') == []
     assert flags_alone('"""--out"""\noption("--out")') == []

@@ -38,7 +38,7 @@ ANY: Any = pairkit  # called as no type checker lets one
         (lambda: ANY.split(ROWS, seed=1.5), "seed = 1.5: "),
     ],
 )
-def test_a_wrong_argument_is_named(
+def test_errors_name_the_argument(
     call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -57,10 +57,10 @@ def test_a_wrong_argument_is_named(
         (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "is streamed"),
     ],
 )
-def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None:
+def test_invalid_sources(source: Any, message: str) -> None:
     with pytest.raises(pairkit.DataError, match=message):
         pairkit.read(source)
 
 
-def test_a_split_can_not_write_to_the_terminal() -> None:
+def test_control_codes_in_split_names() -> None:
     assert "\x1b" not in repr(pairkit.read({"\x1b[31mtrain": ROWS}))

@@ -43,7 +43,7 @@ def said(key: str, pair: str = "0", person: str = "ann", answer: str = "yes", **
     return plain._replace(**more)
 
 
-def test_the_same_sent_twice_is_kept_once(store: ReviewStore) -> None:
+def test_repeated_judgements_are_saved_once(store: ReviewStore) -> None:
     for _ in range(2):
         store.add(said("k1"))
     assert len(store.judgements()) == 1
@@ -64,7 +64,7 @@ def test_other_databases_are_refused(store: ReviewStore) -> None:
         pairkit.read(store.path)
 
 
-def test_most_decide() -> None:
+def test_majority() -> None:
     judgements = [
         said("1"), said("2", person="bob"), said("3", person="dan", answer="no"),
         said("4", "1"), said("5", "1", "bob", "no"),
@@ -84,14 +84,14 @@ def test_most_decide() -> None:
     assert disputed(judgements) == {"0", "1", "2"}
 
 
-def test_grades_are_averaged_and_disputed_from_two_apart() -> None:
+def test_grades() -> None:
     judgements = [said("1", answer="3"), said("2", person="bob", answer="4")]
     assert decide(judgements)["0"].value == 3.5
     assert disputed(judgements) == set()
     assert disputed([*judgements, said("3", person="dan", answer="1")]) == {"0"}
 
 
-def test_a_review_is_read_as_pairs_with_peoples_labels(store: ReviewStore) -> None:
+def test_read_a_review(store: ReviewStore) -> None:
     with pytest.raises(DataError, match="no pair is decided yet"):
         pairkit.read(store.path)
     store.add(said("1"))

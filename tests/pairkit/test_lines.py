@@ -41,9 +41,7 @@ def one_line(path: Path, mib: int) -> Path:
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_lines_are_those_of_the_file(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool
-) -> None:
+def test_lines(tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("any.gz" if packed else "any.txt")
     path.write_bytes(gzip.compress(data) if packed else data)
     found = list(read_lines(path))
@@ -52,7 +50,7 @@ def test_lines_are_those_of_the_file(
     assert all(line.endswith(b"\n") for _, line in found[:-1])
 
 
-def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
+def test_lines_before_damage_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n") + b"rubbish")
     found = read_lines(path)
@@ -62,7 +60,7 @@ def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["zeros.gz", "letters.txt"])
-def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, name: str) -> None:
+def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
     imports = "from pairkit.system.lines import read_lines"
@@ -71,7 +69,7 @@ def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, name: str) -> 
     assert mib < 48
 
 
-def test_a_stream_of_short_lines_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_decompressed_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     monkeypatch.setattr(lines, "MAX_RATIO", 20)
     path = bomb(tmp_path / "blank.txt.gz", b"a\n" * 500 + b"\n" * 1000, 16)
@@ -81,13 +79,13 @@ def test_a_stream_of_short_lines_ends_too(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
-def test_no_bomb_becomes_a_table(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_decompressed_tables(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     with pytest.raises(DataError, match="decompresses to more than 200 times its size"):
         read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))
 
 
-def test_a_file_that_is_read_as_one_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     path.write_text("[" + " " * 2 * MIB + "]")
     with pytest.raises(DataError, match=r"a\.json: has more than 1 MiB; split the file"):
@@ -97,7 +95,7 @@ def test_a_file_that_is_read_as_one_has_a_limit(tmp_path: Path, monkeypatch: pyt
         read_table(path)
 
 
-def test_text_is_checked_row_by_row(tmp_path: Path) -> None:
+def test_invalid_utf8_names_its_row(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffone\r\ntwo\u2028three\n".encode() + b"\xe9\n")
     found = read_text_lines(path)
@@ -117,7 +115,7 @@ def test_text_is_checked_row_by_row(tmp_path: Path) -> None:
         ('{"\\udc00": 1}', "lone surrogate"),
     ],
 )
-def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> None:
+def test_invalid_objects_name_their_row(tmp_path: Path, line: str, says: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n\n{line}\n')
     found = read_objects(path)
@@ -128,7 +126,7 @@ def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     for read in (read_table, read_whole, lambda path: list(read_lines(path))):
         with pytest.raises(DataError, match="is not a regular file"):
@@ -136,7 +134,7 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20))
-def test_long_lines_are_passed_over_and_told(
+def test_long_lines_are_skipped(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], most: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "some.txt"

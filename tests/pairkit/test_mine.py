@@ -89,7 +89,7 @@ def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
     return list(rows.select("text1", "text2").iter_rows())
 
 
-def test_a_title_and_how_the_text_begins(folder: Path) -> None:
+def test_title_body(folder: Path) -> None:
     assert found(folder, "title-body") == [
         ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
         ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
@@ -97,7 +97,7 @@ def test_a_title_and_how_the_text_begins(folder: Path) -> None:
     ]
 
 
-def test_questions_and_what_follows_them(folder: Path) -> None:
+def test_question_answer(folder: Path) -> None:
     assert found(folder, "question-answer") == [
         ("What is a valve?", "It lets water through in one direction."),
         ("How do I stop it?", "Press the red button."),
@@ -105,7 +105,7 @@ def test_questions_and_what_follows_them(folder: Path) -> None:
     ]
 
 
-def test_a_heading_with_what_is_below_it_and_two_paragraphs_of_a_section(folder: Path) -> None:
+def test_section(folder: Path) -> None:
     pairs = found(folder, "section")
     assert ("Care", "Clean the pump each week.") in pairs
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
@@ -113,7 +113,7 @@ def test_a_heading_with_what_is_below_it_and_two_paragraphs_of_a_section(folder:
     assert not any("not a text" in text or "cells" in text for pair in pairs for text in pair)
 
 
-def test_links_between_the_documents_alone(folder: Path) -> None:
+def test_links(folder: Path) -> None:
     made = mined(folder, strategies="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
     assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
@@ -124,7 +124,7 @@ def test_links_between_the_documents_alone(folder: Path) -> None:
     assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
 
 
-def test_columns_of_tables(tmp_path: Path) -> None:
+def test_tables_of_documents(tmp_path: Path) -> None:
     path = tmp_path / "faq.csv"
     path.write_text("ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n")
     given = {"question": "ask", "answer": "reply", "document": "page"}
@@ -154,12 +154,12 @@ def test_columns_of_tables(tmp_path: Path) -> None:
         (None, "expected title and body, question and answer, or text"),
     ],
 )
-def test_a_mapping_that_says_nothing(columns: Any, message: str) -> None:
+def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
 
 
-def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
+def test_drop_reasons(tmp_path: Path) -> None:
     rows = [
         {"title": "Overview", "body": "Of pumps."},
         {"title": "overview", "body": "Of motors."},  # names two texts
@@ -209,7 +209,7 @@ def collection(count: int) -> list[dict[str, str]]:
     ]
 
 
-def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: Path) -> None:
+def test_splits_and_reproducibility(tmp_path: Path) -> None:
     how: dict[str, Any] = {"progress": False}
     made = pairkit.mine(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
@@ -233,7 +233,7 @@ def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: P
     )
 
 
-def test_the_card_of_a_folder_of_tables_is_no_document(tmp_path: Path) -> None:
+def test_card_is_not_a_document(tmp_path: Path) -> None:
     folder = tmp_path / "articles"
     (folder / "data").mkdir(parents=True)
     rows = [
@@ -251,7 +251,7 @@ def test_the_card_of_a_folder_of_tables_is_no_document(tmp_path: Path) -> None:
     assert dropped == {"another_kind_of_file": 1}
 
 
-def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
+def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
     """A collection in which everything leads to everything is not of one piece."""
     for number, row in enumerate(collection(40)):
         to = f"[{row['title']} again]({(number + 1) % 40}.md)"
@@ -263,7 +263,7 @@ def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
     assert made.pairs.splits.keys() == {"train", "validation", "test"}
 
 
-def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> None:
+def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "mined"
     made = mined(folder, out=out)
     assert sorted(path.name for path in out.iterdir()) == [
@@ -288,7 +288,7 @@ def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> N
     assert {"read documents", "mine", "divide into splits"} <= {*told}
 
 
-def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ["mine", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
     done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
@@ -329,13 +329,13 @@ def test_hostile_front_matter_takes_linear_time() -> None:
 
 
 @given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text(text: str) -> None:
     for _, blocks in (html_blocks(text), markdown_blocks(text)):
         assert all(block.text.strip() for block in blocks)
     assert all(block.text.strip() for block in plain_blocks(text))
 
 
-def test_beginnings_and_sentences_by_hand() -> None:
+def test_opening_text_and_sentences() -> None:
     assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
         *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
     ]
@@ -344,7 +344,7 @@ def test_beginnings_and_sentences_by_hand() -> None:
     assert opening_text("Donaudampfschiff", 5) == "Donau"
 
 
-def test_places_are_lines() -> None:
+def test_places() -> None:
     _, blocks = markdown_blocks(HANDBOOK)
     lines = HANDBOOK.splitlines()
     assert [lines[int(block.place.split()[1]) - 1][:3] for block in blocks[:4]] == [

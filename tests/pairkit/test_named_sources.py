@@ -27,7 +27,7 @@ ROWS = [{"text1": "a", "text2": "b", "label": 1}]
     ],
     ids=["rows", "texts", "frame", "splits", "train", "empty"],
 )
-def test_one_source_stays_one(source: Any) -> None:
+def test_single_source(source: Any) -> None:
     ((name, found),) = named_sources(source).items()
     assert found is source
     assert name == "data-1"
@@ -50,7 +50,7 @@ def test_a_mapping_gives_names() -> None:
         named_sources({"a.b": "x.tsv"})
 
 
-def test_names_of_splits() -> None:
+def test_mapping_of_splits() -> None:
     for named in ({"train": "train.tsv"}, {"dev": "dev.tsv", "test": "t.tsv"}, {"dev": ROWS, "more": ROWS}):
         assert named_sources(named) == named
     with pytest.raises(ConfigError, match=r"^train and validation are names of splits: give held-out rows"):
@@ -73,7 +73,7 @@ def test_lists_of_sources(tmp_path: Path) -> None:
         named_sources([Path(paths[0]), Path(paths[0])])
 
 
-def test_words_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.tsv").write_text("x")
     assert named_words(["nli=x/nli.tsv", "owner/stsb", "a=b.tsv"]) == {

@@ -76,7 +76,7 @@ ENVIRON = {
 }
 
 
-def test_each_host_gets_only_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     head = sent(ENVIRON)
@@ -94,7 +94,7 @@ def test_each_host_gets_only_what_is_meant_for_it(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("status", [200, 429, 503])
-def test_each_call_is_made_once(status: int) -> None:
+def test_no_retries_by_the_client(status: int) -> None:
     heads: list[bytes] = []
 
     async def count(writer: asyncio.StreamWriter, head: bytes) -> None:
@@ -109,13 +109,13 @@ def test_each_call_is_made_once(status: int) -> None:
     assert len(heads) == 1
 
 
-def test_nothing_heavy_is_imported_before_the_first_call() -> None:
+def test_lazy_import() -> None:
     program = "import sys, pairkit.openai_api.channel; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"httpx2"} & {*found.stdout.split()}
 
 
-def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
+def test_key_over_plain_http_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
         channel("http://llm.example/v1")
     channel("http://llm.example/v1", plain_http=True)
@@ -124,13 +124,13 @@ def test_a_key_is_not_sent_in_clear_to_another_machine() -> None:
         channel(url)
 
 
-def test_a_path_that_leads_elsewhere_is_not_asked_for() -> None:
+def test_path_to_another_host_is_refused() -> None:
     with pytest.raises(BadReply, match="is not a path on this server"):
         exchange(whole(b"{}"), path="//evil.example/x")
 
 
 @pytest.mark.parametrize("status", [302, 307])
-def test_a_redirect_is_a_refusal(status: int) -> None:
+def test_redirects_are_not_followed(status: int) -> None:
     async def main() -> None:
         asked = []
 
@@ -148,14 +148,14 @@ def test_a_redirect_is_a_refusal(status: int) -> None:
     asyncio.run(main())
 
 
-def test_no_proxy_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert exchange(whole(b"{}")) == b"{}"
 
 
 @pytest.mark.parametrize("in_head", [True, False])
-def test_one_deadline_for_a_server_that_drips(in_head: bool) -> None:
+def test_deadline_for_slow_servers(in_head: bool) -> None:
     async def drip(writer: asyncio.StreamWriter, head: bytes) -> None:
         if not in_head:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
@@ -172,7 +172,7 @@ def test_one_deadline_for_a_server_that_drips(in_head: bool) -> None:
 @pytest.mark.parametrize(
     ("coding", "status"), [("gzip", 200), ("deflate", 200), ("gzip, gzip", 200), ("gzip", 500)]
 )
-def test_a_bomb_is_unpacked_no_further_than_the_limit(coding: str, status: int) -> None:
+def test_decompression_limit(coding: str, status: int) -> None:
     blank = b" " * (1 << 27)
     packed = zlib.compress(blank, 1) if coding == "deflate" else gzip.compress(blank, 1)
     if coding == "gzip, gzip":
@@ -188,7 +188,7 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit(coding: str, status: int) 
 
 
 @pytest.mark.parametrize("status", [200, 400])
-def test_a_server_that_echoes_its_request(status: int) -> None:
+def test_echoed_key_is_masked(status: int) -> None:
     async def echo(writer: asyncio.StreamWriter, head: bytes) -> None:
         body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
         await whole(body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret)(writer, head)
@@ -203,7 +203,7 @@ def test_a_server_that_echoes_its_request(status: int) -> None:
     assert "[key]" in told
 
 
-def test_no_part_of_a_failure_shows_what_a_server_repeats() -> None:
+def test_traceback_has_no_key() -> None:
     async def nonsense(writer: asyncio.StreamWriter, head: bytes) -> None:
         writer.write(b"HTTP/1.1 " + KEY.secret.encode() + b"\r\n\r\n")
 
@@ -213,7 +213,7 @@ def test_no_part_of_a_failure_shows_what_a_server_repeats() -> None:
     assert "[key]" in caught.value.detail
 
 
-def test_nobody_there() -> None:
+def test_connection_refused() -> None:
     with pytest.raises(NoAnswer) as caught:
         asyncio.run(channel("http://127.0.0.1:9/v1").get("/models"))
     assert (caught.value.reason, caught.value.was_sent) == ("connection", False)
@@ -232,7 +232,7 @@ def test_nobody_there() -> None:
         b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000 + b"\r\n\r\n",
     ],
 )
-def test_what_is_no_http(head: bytes) -> None:
+def test_invalid_http(head: bytes) -> None:
     async def send(writer: asyncio.StreamWriter, _: bytes) -> None:
         writer.write(head)
 
@@ -259,13 +259,13 @@ def within_a_loop(call: Callable[[], Any]) -> Any:
         loop.close()
 
 
-def test_with_and_without_a_running_loop() -> None:
+def test_run_anywhere() -> None:
     assert run_anywhere(doubled(2)) == 4
     assert within_a_loop(lambda: run_anywhere(doubled(3))) == 6
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_in_a_notebook_ends_what_runs_in_the_thread() -> None:
+def test_ctrl_c_cancels_the_thread() -> None:
     ended: list[str] = []
 
     async def long() -> None:
@@ -285,7 +285,7 @@ def test_ctrl_c_in_a_notebook_ends_what_runs_in_the_thread() -> None:
     assert ended == ["cancelled"]
 
 
-def test_certificates_that_can_not_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_certificates(tmp_path: Path) -> None:
     assert trusted(None, {}) is True
     (tmp_path / "empty.pem").touch()
     for ca_file, environ, name in (

@@ -86,7 +86,7 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (422, {"detail": [{"msg": "bad", "input": "my api key"}]}, "unknown"),
     ],
 )
-def test_what_a_refusal_is_about(status: int, body: object, expected: str) -> None:
+def test_classes_of_refusals(status: int, body: object, expected: str) -> None:
     text = body if isinstance(body, str) else json.dumps(body)
     assert about(Refusal.of(status, text.encode())) == expected
 
@@ -107,7 +107,7 @@ def test_what_a_refusal_is_about(status: int, body: object, expected: str) -> No
         b"x" * (1 << 22),
     ],
 )
-def test_odd_bodies(body: bytes) -> None:
+def test_invalid_bodies(body: bytes) -> None:
     for status in (400, 403, 429, 500):
         refusal = Refusal.of(status, body)
         about(refusal)
@@ -165,12 +165,12 @@ def ask(*outcomes: Exception | str, tries: int = 9, pause_s: float = 1.0) -> str
     return answer
 
 
-def test_waits_double_up_to_a_minute(waits: list[float]) -> None:
+def test_backoff(waits: list[float]) -> None:
     assert ask(*[refused(500)] * 8, "answer") == "answer"
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
-def test_the_last_try_decides(waits: list[float]) -> None:
+def test_last_attempt(waits: list[float]) -> None:
     with pytest.raises(RefusedCall):
         ask(refused(500), refused(500), refused(500), tries=3)
     assert waits == [1, 2]
@@ -178,14 +178,14 @@ def test_the_last_try_decides(waits: list[float]) -> None:
         ask(NoAnswer("timeout", "3 s", was_sent=True), tries=1)
 
 
-def test_a_wish_up_to_a_minute_is_granted(waits: list[float]) -> None:
+def test_stated_waits_up_to_a_minute(waits: list[float]) -> None:
     assert ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer") == "answer"
     assert waits == [60, 2]
     with pytest.raises(RefusedCall):
         ask(refused(429, retry_after="60.5"))
 
 
-def test_what_will_not_pass_is_not_asked_again(waits: list[float]) -> None:
+def test_permanent_failures_are_not_retried(waits: list[float]) -> None:
     with pytest.raises(RefusedCall):
         ask(refused(401))
     assert waits == []
@@ -232,7 +232,7 @@ NOW = 1_790_000_000.0
         ({"retry-after": "1e400"}, None),
     ],
 )
-def test_waits(headers: dict[str, str], expected: float | None) -> None:
+def test_stated_waits(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 

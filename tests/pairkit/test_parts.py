@@ -28,7 +28,7 @@ def found(source: str | Path) -> dict[str, list[str]]:
     return {split: [Path(part.where).name for part in own] for split, own in parts.items()}
 
 
-def test_numbered_files_are_the_shards_of_one_table(tmp_path: Path) -> None:
+def test_shards(tmp_path: Path) -> None:
     put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
     assert found(tmp_path) == {"train": ["part-00000-ab1.c000.csv", "part-00001-ab1.c000.csv"]}
     assert read_pairs(tmp_path)["train"]["text1"].to_list() == [
@@ -39,7 +39,7 @@ def test_numbered_files_are_the_shards_of_one_table(tmp_path: Path) -> None:
         parts_of(tmp_path)
 
 
-def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
+def test_glob_pattern(tmp_path: Path) -> None:
     put(
         tmp_path,
         "a/one.csv",
@@ -60,14 +60,14 @@ def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
         parts_of(f"{tmp_path}/b/*.md")
 
 
-def test_a_name_with_the_signs_of_a_pattern_is_that_file_first(tmp_path: Path) -> None:
+def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
     put(tmp_path, "a[1].csv", "a1.csv")
     assert found(tmp_path / "a[1].csv") == {"train": ["a[1].csv"]}
     with pytest.raises(ConfigError, match="no such file or folder"):
         parts_of("nowhere")
 
 
-def test_the_files_that_a_source_stands_for(tmp_path: Path) -> None:
+def test_files_of_a_source(tmp_path: Path) -> None:
     put(tmp_path, "data/train.csv", "triplet/train.csv", "x.md")
     assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
     assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
@@ -114,7 +114,7 @@ def test_all_splits_or_one(saved: Path) -> None:
         ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
     ],
 )
-def test_what_a_stranger_may_have_put_there(saved: Path, file: str, content: Any, said: str) -> None:
+def test_invalid_saved_datasets(saved: Path, file: str, content: Any, said: str) -> None:
     (saved / "all" / file).write_text(json.dumps(content))
     with pytest.raises(DataError, match=said):
         read_pairs(saved / "all")

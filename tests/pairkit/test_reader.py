@@ -41,7 +41,7 @@ def test_csv(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 @pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz"])
-def test_csv_of_a_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
+def test_csv_from_spreadsheets(tmp_path: Path, name: str, mark: str) -> None:
     """A byte order mark, another separator, quoted line ends, and two columns of one name."""
     lines = ["text1,text2,label,label,a, b", "one,two,1,x,", '"thr""ee,\n",four,0,x,']
     text = "\n".join(line.replace(",", mark).replace(f"a{mark} b", "a, b") for line in lines)
@@ -55,7 +55,7 @@ def test_csv_of_a_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-def test_bytes_of_another_encoding_are_named_with_their_row(tmp_path: Path, name: str) -> None:
+def test_other_encodings(tmp_path: Path, name: str) -> None:
     lines = ['{"text1": "a"}', '{"text1": "ö"}'] if name == "a.jsonl" else ["text1", "ö"]
     (tmp_path / name).write_bytes("\n".join([*lines, ""]).encode("latin-1"))
     with pytest.raises(DataError, match=rf"{name}:2: not UTF-8 \(byte 0xf6\); convert .* iconv -f latin1"):
@@ -93,12 +93,12 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
         "Query,Document,Relevance",
     ],
 )
-def test_names_in_use(tmp_path: Path, header: str) -> None:
+def test_common_column_names(tmp_path: Path, header: str) -> None:
     path = put(tmp_path / "a.csv", f"{header}\none,two,1\nthree,four,0\n")
     assert rows(path) == PAIRS
 
 
-def test_triplets_and_bare_positives(tmp_path: Path) -> None:
+def test_triplets_and_positives(tmp_path: Path) -> None:
     triplets = put(tmp_path / "a.csv", "anchor,positive,negative,id\na,b,c,7\nd,e,f,8\n")
     assert rows(triplets) == [("a", "b", 1), ("a", "c", 0), ("d", "e", 1), ("d", "f", 0)]
     assert read_pairs(triplets).splits["train"]["id"].to_list() == ["7", "7", "8", "8"]
@@ -106,7 +106,7 @@ def test_triplets_and_bare_positives(tmp_path: Path) -> None:
     assert rows(positives) == [("a", "b", 1)]
 
 
-def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_explicit_mapping(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
     dataset = read_pairs(path, columns={"text1": "title", "text2": "body", "label": "same"})
     assert dataset.splits["train"].to_dicts() == [
@@ -114,7 +114,7 @@ def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_of_splits(tmp_path: Path) -> None:
+def test_folder_of_splits(tmp_path: Path) -> None:
     for name, text in (("test", "e,f,1"), ("my-dev", "c,d,0.5"), ("train-1", "g,h,0"), ("train-0", "a,b,1")):
         put(tmp_path / f"{name}.csv", f"text1,text2,label\n{text}\n")
     put(tmp_path / "notes.txt", "")
@@ -148,7 +148,7 @@ def test_a_folder_of_splits(tmp_path: Path) -> None:
         ("a.txt", "", r"a\.txt: unknown file type '\.txt'"),
     ],
 )
-def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(PairkitError, match=message):
         read_pairs(put(tmp_path / name, text))
 
@@ -168,7 +168,7 @@ def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: 
         ("a.txt", "one\n\ntwo\n", ["one", "two"], [(2, "empty_text")]),
     ],
 )
-def test_bad_rows_are_left_out_with_their_places(
+def test_bad_rows_are_skipped(
     tmp_path: Path, name: str, text: str, usable: list[str], left_out: list[tuple[int, str]]
 ) -> None:
     path = put(tmp_path / name, text)
@@ -185,13 +185,13 @@ def test_bad_rows_are_left_out_with_their_places(
         assert read_pairs(pairs, rules=rules).bad_rows.equals(found.bad_rows)  # type: ignore[union-attr]
 
 
-def test_an_odd_label_behind_a_bad_row_is_named_with_its_own_row(tmp_path: Path) -> None:
+def test_row_of_a_bad_label_after_a_skipped_row(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
     with pytest.raises(DataError, match=r"a\.csv:4: label 'dup'"):
         read_pairs(path, rules=label_rules(None, None, "skip"))
 
 
-def test_no_such_source(tmp_path: Path) -> None:
+def test_missing_source(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_pairs(tmp_path / "a.csv")
     with pytest.raises(ConfigError, match="no such file or folder"):
@@ -224,7 +224,7 @@ SAID = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # GLUE has it the other way round
 
 
 @pytest.mark.parametrize(("name", "kind", "count", "_"), PUBLISHED)
-def test_layouts_of_published_datasets(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
+def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
     dataset = read_pairs(write_pairs(tmp_path) / name, rules=label_rules(SAID.get(name), None))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
     (frame,) = dataset.splits.values()
@@ -239,7 +239,7 @@ def test_published_datasets(name: str, kind: str, _: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv", ".tsv", ".json"])
-def test_a_path_is_no_pattern(tmp_path: Path, suffix: str) -> None:
+def test_path_with_brackets(tmp_path: Path, suffix: str) -> None:
     folder = tmp_path / "a[/b]*?"
     folder.mkdir(parents=True)
     rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
@@ -272,7 +272,7 @@ def test_single_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dev.txt", "dev.txt.gz"])
-def test_a_text_a_line(tmp_path: Path, name: str) -> None:
+def test_text_files(tmp_path: Path, name: str) -> None:
     path = put(tmp_path / name, "one\x0c\u2028\ttwo\r\nthree\n")
     assert read_rows(path)["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
     assert split_names(path) == ["validation"]
@@ -287,20 +287,20 @@ def test_a_text_a_line(tmp_path: Path, name: str) -> None:
         ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
     ],
 )
-def test_bad_rows_say_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_errors_of_rows(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_rows(put(tmp_path / name, text))
 
 
 @pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
-def test_a_name_that_is_too_long_for_a_file(source: str) -> None:
+def test_too_long_path(source: str) -> None:
     for read in (read_pairs, read_rows):
         with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
             read(source)
 
 
 @pytest.mark.parametrize("name", ["text2", "label"])
-def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path, name: str) -> None:
+def test_columns_of_bytes(tmp_path: Path, name: str) -> None:
     columns = {"text1": ["a", "b"], "text2": [b"c", b"d"], "label": [b"1", b"0"]}
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
     assert read_pairs(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
@@ -309,7 +309,7 @@ def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path, name: str) -> None
         read_pairs(tmp_path / "a.parquet")
 
 
-def test_a_folder_of_ours_is_read_by_the_configuration_that_it_has(tmp_path: Path) -> None:
+def test_folder_with_one_configuration(tmp_path: Path) -> None:
     rows = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]})
     write_dataset(tmp_path / "made", {"triplet": {"train": rows}}, card="", statistics={}, run={})
     found = read_rows(tmp_path / "made")
@@ -317,7 +317,7 @@ def test_a_folder_of_ours_is_read_by_the_configuration_that_it_has(tmp_path: Pat
     assert read_pairs(tmp_path / "made")["train"]["label"].to_list() == [1, 0, 0]
 
 
-def test_a_folder_of_others_is_not(tmp_path: Path) -> None:
+def test_other_folders_with_the_same_names(tmp_path: Path) -> None:
     (tmp_path / "triplet").mkdir()
     pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "train.csv")
     assert read_rows(tmp_path)["train"].columns == ["text1", "text2", "label"]
@@ -327,7 +327,7 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
 
 
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.csv.gz"])
-def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, name: str) -> None:
+def test_columns_by_number(tmp_path: Path, name: str) -> None:
     mark = "\t" if name == "pairs.tsv" else ","
     rows = mark.join(["a", "b", "1"]) + "\n" + mark.join(["c", "d", "0"]) + "\n"
     data = gzip.compress(rows.encode()) if name.endswith(".gz") else rows.encode()
@@ -337,13 +337,13 @@ def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, n
     assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
 
 
-def test_marks_within_quotes_separate_no_columns(tmp_path: Path) -> None:
+def test_separators_in_quotes(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text('"a; b; c; d","e",1\n"f","g",0\n')
     frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
     assert frame.rows() == [("a; b; c; d", "e", 1), ("f", "g", 0)]
 
 
-def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:
+def test_row_numbers_without_header(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
     with pytest.raises(DataError, match=r"pairs\.tsv:2: "):
         read_pairs(tmp_path / "pairs.tsv", columns=BY_NUMBER)
@@ -353,14 +353,14 @@ def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path
         read_pairs(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
-def test_a_header_of_numbers_is_one(tmp_path: Path) -> None:
+def test_header_of_numbers(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text('"3","1","2"\n1,a,b\n')
     frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
     assert frame.select("text1", "text2", "label").rows() == [("a", "b", 1)]
 
 
 @pytest.mark.parametrize("other", [["u"], [["u"]], timedelta(1)])
-def test_files_of_a_split_whose_columns_are_of_different_kinds(tmp_path: Path, other: object) -> None:
+def test_files_with_different_column_types(tmp_path: Path, other: object) -> None:
     for number, page in enumerate((other, "u")):
         row = {"text1": ["a"], "text2": ["b"], "label": [1], "url1": [page]}
         pl.DataFrame(row).write_parquet(tmp_path / f"train-{number:05d}-of-00002.parquet")

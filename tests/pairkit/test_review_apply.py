@@ -23,7 +23,7 @@ def reviewed(dataset: Path, answers: dict[str, str]) -> None:
     judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
 
 
-def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path) -> None:
+def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure", "19": "no"})
     before = pairkit.read(dataset)
     made = pairkit.apply(dataset, tmp_path / "out")
@@ -42,7 +42,7 @@ def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path
     assert again.pairs.rows.equals(made.pairs.rows)
 
 
-def test_relabelled_pairs_have_peoples_labels(dataset: Path, tmp_path: Path) -> None:
+def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure"})
     made = pairkit.apply(dataset, tmp_path / "out", relabel=True)
     labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
@@ -53,7 +53,7 @@ def test_relabelled_pairs_have_peoples_labels(dataset: Path, tmp_path: Path) -> 
         pairkit.apply(dataset, tmp_path / "out")
 
 
-def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path) -> None:
+def test_all_rows_of_a_pair(tmp_path: Path) -> None:
     pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
     turned = {"text1": "c d", "text2": "a b", "label": 1}
     store = tmp_path / "r.review"
@@ -62,7 +62,7 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 
 
-def test_a_graded_dataset_gets_the_mean_grade_on_its_own_scale(tmp_path: Path) -> None:
+def test_graded_dataset(tmp_path: Path) -> None:
     pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
@@ -73,7 +73,7 @@ def test_a_graded_dataset_gets_the_mean_grade_on_its_own_scale(tmp_path: Path) -
     assert made.statistics["relabelled_pairs"] == 6
 
 
-def test_a_leak_is_found_before_anything_is_written(dataset: Path, tmp_path: Path) -> None:
+def test_leaks_write_nothing(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {})
     leaking = {"train": rows(20), "test": rows(20)[3:5]}
     with pytest.raises(LeakError):
@@ -81,7 +81,7 @@ def test_a_leak_is_found_before_anything_is_written(dataset: Path, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_no_review_and_the_wrong_one(dataset: Path, tmp_path: Path) -> None:
+def test_missing_or_other_review(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such review"):
         pairkit.apply(dataset, tmp_path / "out")
     reviewed(dataset, {})

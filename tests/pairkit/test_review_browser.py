@@ -75,7 +75,7 @@ def press(page: Any, key: str) -> None:
     page.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
 
 
-def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path) -> None:
+def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> None:
     dataset, faults = tmp_path / "d", list[str]()
     hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
@@ -109,7 +109,7 @@ def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path)
     assert faults == []
 
 
-def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
+def test_content_security_policy(browser: Any, tmp_path: Path) -> None:
     with pairkit.review(rows(12), tmp_path / "r.review").serve(["ann"], port=0) as server:
         page = opened(browser, server.links["ann"], [])
         for attempt in (

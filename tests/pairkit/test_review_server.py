@@ -49,7 +49,7 @@ def people(server: ReviewServer) -> tuple[Reviewer, Reviewer]:
     return Reviewer(server.links["ann"]), Reviewer(server.links["bob"])
 
 
-def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -> None:
+def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     state = ann.state()
     assert state["question"] == "Do both issues describe the same problem?"
@@ -70,7 +70,7 @@ def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -
     assert set(kept["relation"]) == {"related"}
 
 
-def test_two_tabs_of_a_person_answer_a_pair_once(server: ReviewServer, review: Review) -> None:
+def test_two_tabs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
     assert ann.post("judge", first := ann.said(one, "yes")).status_code == 200
@@ -99,7 +99,7 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
+def test_hostile_texts(tmp_path: Path) -> None:
     pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
     seen = set()
     with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
@@ -113,7 +113,7 @@ def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
 # -- who is turned away --------------------------------------------------------------------------------
 
 
-def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServer, Review]) -> None:
+def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)
     policy = answer.headers["content-security-policy"]
@@ -152,7 +152,7 @@ def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServ
         ({"Authorization": "Basic YW5uOmFubg=="}, 401),
     ],
 )
-def test_requests_of_others_are_turned_away(
+def test_other_requests_are_refused(
     lasting: tuple[ReviewServer, Review], headers: dict[str, str], status: int
 ) -> None:
     server, review = lasting
@@ -186,7 +186,7 @@ def _bodies() -> list[tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize(("body", "status"), _bodies())
-def test_odd_bodies_are_one_line_and_change_nothing(
+def test_invalid_bodies_change_nothing(
     lasting: tuple[ReviewServer, Review], body: bytes, status: int
 ) -> None:
     server, review = lasting
@@ -203,7 +203,7 @@ def test_odd_bodies_are_one_line_and_change_nothing(
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"]
 )
-def test_there_is_nothing_else_to_be_had(lasting: tuple[ReviewServer, Review], path: str) -> None:
+def test_other_paths(lasting: tuple[ReviewServer, Review], path: str) -> None:
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
@@ -215,7 +215,7 @@ def test_there_is_nothing_else_to_be_had(lasting: tuple[ReviewServer, Review], p
     assert b"root:" not in answer
 
 
-def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, Review]) -> None:
+def test_body_without_length(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     ann, _ = people(server)
     answer = ann.session.post(
@@ -227,14 +227,14 @@ def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, 
     assert answer.status_code == 413
 
 
-def test_tokens_are_compared_whole() -> None:
+def test_tokens() -> None:
     ann, bob = Person("ann", "t" * 32), Person("bob", "u" * 32)
     assert authenticated_person("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
         assert authenticated_person(wrong, [ann, bob]) is None
 
 
-def test_odd_names_of_people(review: Review) -> None:
+def test_names_of_people(review: Review) -> None:
     with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
         review.serve([" "])
     with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
@@ -260,7 +260,7 @@ def _killed(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
     flags = ("--n", "30", "--reviewer", "ann", "--port", "0")
@@ -293,9 +293,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
     assert kept.height == kept["pair_id"].n_unique() == 30
 
 
-def test_the_report_and_the_dataset_that_come_of_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_and_apply_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)

@@ -34,7 +34,7 @@ LONG = "x" * 100_000
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_sound_files_are_read(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
+def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
     path = tmp_path / "a.parquet"
     how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
     pq.write_table(FRAME.to_arrow(), path, row_group_size=700, data_page_size=2000, **how)
@@ -54,7 +54,7 @@ def test_sound_files_are_read(tmp_path: Path, codec: str, version: str, dictiona
         ({f"c{n}": [1] for n in range(60)}, "has more than 50 columns"),
     ],
 )
-def test_bombs_are_refused(
+def test_decompression_bombs(
     tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_limits, "FREE_VALUES", 1000)
@@ -68,7 +68,7 @@ def test_bombs_are_refused(
             read_table(packed)
 
 
-def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
+def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
     """Row groups of one value; what is written once is claimed many times."""
     path = tmp_path / "a.parquet"
     rows = pa.table(
@@ -86,7 +86,7 @@ def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_one_long_text_is_not_written_out_for_each_row(tmp_path: Path, name: str, nested: bool) -> None:
+def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
     """A column that is a dictionary of Arrow: 100 kB for each of 40,000 rows, in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
     column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
@@ -102,7 +102,7 @@ def test_one_long_text_is_not_written_out_for_each_row(tmp_path: Path, name: str
     assert mib < 100  # unpacked, it is 4 GB
 
 
-def test_batches_shrink_where_a_long_text_is_repeated(tmp_path: Path) -> None:
+def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
     pq.write_table(pa.table({"text": texts}), path)
@@ -110,7 +110,7 @@ def test_batches_shrink_where_a_long_text_is_repeated(tmp_path: Path) -> None:
     assert 1000 < next(batches).num_rows < 1200
 
 
-def test_keys_that_are_ever_others_make_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(f'{{"text1": "a", "k{n}": 1}}' for n in range(300)))
     assert read_table(path).shape == (300, 301)
@@ -125,7 +125,7 @@ def test_keys_that_are_ever_others_make_no_table(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "data", [b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1", b"PAR1", b"", b"\xff" * 99]
 )
-def test_what_is_not_parquet(data: bytes) -> None:
+def test_invalid_parquet(data: bytes) -> None:
     with pytest.raises(DataError, match="not readable as parquet"):
         check_parquet(io.BytesIO(data), Path("a.parquet"))
 
@@ -137,13 +137,13 @@ def stream(rows: pl.DataFrame, **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("packed", [None, "lz4", "zstd"])
-def test_arrow_streams_are_read(tmp_path: Path, packed: Any) -> None:
+def test_arrow_streams(tmp_path: Path, packed: Any) -> None:
     path = tmp_path / "a.arrow"
     path.write_bytes(stream(FRAME, compression=packed))
     assert read_table(path).equals(FRAME)
 
 
-def test_rows_that_take_no_bytes_are_refused(tmp_path: Path) -> None:
+def test_rows_without_bytes(tmp_path: Path) -> None:
     """A column of nothing but nulls has no bytes, so that its header may claim any number of rows."""
     claimed, many = struct.pack("<q", 12_345), 1 << 40
     data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
@@ -157,14 +157,14 @@ def test_rows_that_take_no_bytes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"ARROW1\0\0" * 9, b"\xff" * 99, struct.pack("<II", 0xFFFFFFFF, 1 << 30)]
 )
-def test_what_is_not_a_stream(data: bytes, tmp_path: Path) -> None:
+def test_invalid_arrow(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.arrow").write_bytes(data)
     with pytest.raises(DataError, match="not readable"):
         read_table(tmp_path / "a.arrow")
 
 
 @pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum, pl.List, pl.Array])
-def test_one_long_text_in_every_row_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
+def test_repeated_long_text_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
     flat = pl.Series([LONG] * 1_000, dtype=pl.Enum([LONG]) if kind is pl.Enum else pl.Categorical)
     rows = pl.DataFrame({"negative": flat.reshape((1_000, 1)) if kind in (pl.List, pl.Array) else flat})
     if kind is pl.List:
