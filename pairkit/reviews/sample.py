@@ -88,12 +88,12 @@ def sample_size(options: Wanted, pairs: int) -> int:
 
 def dataset_digest(dataset: PairDataset) -> str:
     """A hash of the distinct pairs with their labels, in any order."""
-    return _digest(_once(dataset))
+    return _hash(_once(dataset))
 
 
-def _digest(rows: pl.DataFrame) -> str:
-    origin = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
-    return hashlib.sha256(origin.encode()).hexdigest()
+def _hash(rows: pl.DataFrame) -> str:
+    text = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def pair_id(one: str, other: str) -> str:
@@ -148,7 +148,7 @@ def _settings(
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
     return ReviewSettings(
         dataset=own_name(dataset.source),
-        digest=_digest(rows),
+        digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,

@@ -1,5 +1,3 @@
-"""An address is read once; nothing that others name leads away from its origin."""
-
 from __future__ import annotations
 
 from urllib.parse import urlsplit

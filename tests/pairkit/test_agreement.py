@@ -1,5 +1,3 @@
-"""Agreement and shares against values worked by hand, and against other implementations."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""A mistake in a call from Python is one line that names the argument, not a traceback from deep inside."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""BM25 scores by hand, ties, and texts of which nothing is known."""
-
 from __future__ import annotations
 
 from math import log
@@ -14,7 +12,7 @@ TEXTS = ["red boat", "red car red", "blue", "..."]
 
 
 def test_score() -> None:
-    """Lucene's: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
+    """As Lucene: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
     scores = Bm25(TEXTS).scores("RED red")
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]

@@ -1,5 +1,3 @@
-"""Which Ray cluster is meant, and what is said of those that can't be joined or that lose a worker."""
-
 from __future__ import annotations
 
 import socket
@@ -52,7 +50,7 @@ class _RaySystemError(_RayError):
 
 
 class _RayTaskError(_RayError, OSError):
-    """As Ray makes them: of the class of the cause, too."""
+    """As Ray's errors, which are also of the class of the cause."""
 
     cause = DataError("a fault of its own", path="a.json", row=3)
 

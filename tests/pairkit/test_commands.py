@@ -1,5 +1,3 @@
-"""A public function as a command: flags, help, results and errors come from its signature and docstring."""
-
 from __future__ import annotations
 
 import json
@@ -21,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Model(Settings):
-    """Settings that flags refer to."""
+    """Settings of the flags."""
 
     rate: float = 0.5
 
 
 class Result:
-    """What the function returns."""
+    """The result of the functions."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
@@ -154,7 +152,7 @@ def test_references_between_docstrings(run: Any, monkeypatch: pytest.MonkeyPatch
 def test_run_function(run: Any) -> None:
     assert run("twice", "--source", "ab", "--times", "3").stdout.startswith("source='ababab'")
     assert run("twice", "--source", "ab", "--times", "0").stdout == ""
-    assert "butter=None" in run("twice", "--source", "ab").stdout  # although Python needs it
+    assert "butter=None" in run("twice", "--source", "ab").stdout  # required in Python
     assert run("twice", "--source", "ab", "--json").exit_code == 2
 
 

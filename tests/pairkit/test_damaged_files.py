@@ -1,5 +1,3 @@
-"""Files with bytes changed, cut and put in: read, or refused in one line that names the file."""
-
 from __future__ import annotations
 
 import io

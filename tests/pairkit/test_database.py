@@ -1,5 +1,3 @@
-"""SQLite files of ours."""
-
 from __future__ import annotations
 
 import sqlite3

@@ -1,5 +1,3 @@
-"""Folders of a run."""
-
 from __future__ import annotations
 
 import json

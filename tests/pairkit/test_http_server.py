@@ -1,5 +1,3 @@
-"""A server in a thread: it answers, finishes what it is at, and leaves its port."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""Rows in memory are read as the same rows in a file are."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Exact ties of sets, against all pairs compared one by one."""
-
 from __future__ import annotations
 
 import random
@@ -39,7 +37,7 @@ def joined(sets: list[set[int]], threshold: float) -> list[int]:
 
 @st.composite
 def families(draw: st.DrawFn) -> list[set[int]]:
-    """Sets of any kind; of a template with elements left out and put in; with slots of few values."""
+    """Random sets, variants of a template, and sets with slots of few values."""
     count = draw(st.integers(2, 40))
     random_ = random.Random(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([4, 12, 40]))
@@ -69,7 +67,7 @@ def families(draw: st.DrawFn) -> list[set[int]]:
 def test_groups_equal_those_of_all_pairs(
     sets: list[set[int]], threshold: float, few: int, product: float, entries: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:  # so that every way to compare is taken
+    with pytest.MonkeyPatch.context() as patch:  # so that every method is used
         patch.setattr(jaccard_join, "_FEW", few)
         patch.setattr(jaccard_join, "_PRODUCT", product)
         patch.setattr(jaccard_join, "_ENTRIES", entries)
@@ -90,7 +88,7 @@ def test_trivial_inputs() -> None:
 
 @pytest.mark.parametrize("own", [5, 12, 30])
 def test_similar_sets_are_not_compared_pairwise(own: int) -> None:
-    """A template of 100 elements with some of one's own: above, just below, and far below the threshold."""
+    """A template of 100 elements plus own elements: above, just below and far below the threshold."""
     sets = [{*range(100), *range(1000 * n, 1000 * n + own)} for n in range(1, 8001)]
     assert len(set(joined(sets[:50], 0.8))) == (1 if own <= 12 else 50)
     given_ = [hashes(elements) for elements in sets]
@@ -98,7 +96,7 @@ def test_similar_sets_are_not_compared_pairwise(own: int) -> None:
 
 
 def test_sets_with_shared_differences_are_not_compared_pairwise() -> None:
-    """Three slots of 100 values: a pair is tied where it has two in common."""
+    """Three slots of 100 values; pairs with two common values are similar."""
     random_ = random.Random(3)
     slots = [[1000 * (100 * place + value) for value in range(100)] for place in range(3)]
     sets = [
@@ -106,4 +104,4 @@ def test_sets_with_shared_differences_are_not_compared_pairwise() -> None:
         for _ in range(4000)
     ]
     assert joined(sets[:300], 0.8) == by_pairs(sets[:300], 0.8)
-    tied_sets([hashes(elements) for elements in sets], 0.8)  # pair by pair it would take ten minutes
+    tied_sets([hashes(elements) for elements in sets], 0.8)  # pairwise it would take ten minutes

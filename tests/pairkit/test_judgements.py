@@ -1,5 +1,3 @@
-"""The review's file: what is said twice is kept once, nothing is lost, and what others wrote is looked at."""
-
 from __future__ import annotations
 
 import sqlite3

@@ -1,5 +1,3 @@
-"""What labels mean is certain, said, or refused with file, row and what to say."""
-
 from __future__ import annotations
 
 import math
@@ -254,7 +252,7 @@ def classed(labels: list[int], names: list[str]) -> datasets.Dataset:
 
 @pytest.fixture(params=["memory", "parquet", "saved"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """Puts a Dataset somewhere, and tells the source."""
+    """Store a Dataset and return the source."""
 
     def keep(table: datasets.Dataset) -> Any:
         match request.param:

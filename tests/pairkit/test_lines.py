@@ -25,14 +25,14 @@ MIB = 1 << 20
 
 
 def bomb(path: Path, unit: bytes, mib: int) -> Path:
-    """A packed file of so many MiB of one unit; its members are alike, so that it is quickly made."""
+    """A gzip file that decompresses to `mib` MiB of one repeated unit."""
     member = gzip.compress(unit * (16 * MIB // len(unit)), mtime=0)
     path.write_bytes(member * (mib // 16))
     return path
 
 
 def one_line(path: Path, mib: int) -> Path:
-    """A line without an end that packs no better than text does."""
+    """A long line that compresses like text."""
     block = random.Random(1).randbytes(MIB).hex().encode()[:MIB]
     with gzip.open(path, "wb", 1) if path.suffix == ".gz" else path.open("wb") as file:
         for _ in range(mib):

@@ -1,5 +1,3 @@
-"""Memory that was refused."""
-
 from __future__ import annotations
 
 import os

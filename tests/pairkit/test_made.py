@@ -1,5 +1,3 @@
-"""Folders that `pairs` makes: whole, of equal bytes, and never in the place of something else."""
-
 from __future__ import annotations
 
 import json
@@ -191,7 +189,7 @@ def test_shared_texts_stay_in_the_split_of_lowest_rank(
 
 
 def test_dropped_rows_connect_no_texts() -> None:
-    """The validation row goes for the sake of test; its other text is then free for train."""
+    """A dropped validation row doesn't keep its other text out of train."""
     made = pairkit.merge(
         [pairs(train=[("b", "c", 1)], validation=[("a", "b", 1), ("v", "w", 1)], test=[("a", "t", 0)])]
     )

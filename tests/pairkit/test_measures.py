@@ -1,5 +1,3 @@
-"""How far dates give the label away."""
-
 from __future__ import annotations
 
 import polars as pl

@@ -1,5 +1,3 @@
-"""Positives from the structure of documents: what each strategy finds, what is left out, and the dataset."""
-
 from __future__ import annotations
 
 import json
@@ -162,7 +160,7 @@ def test_invalid_mappings(columns: Any, message: str) -> None:
 def test_drop_reasons(tmp_path: Path) -> None:
     rows = [
         {"title": "Overview", "body": "Of pumps."},
-        {"title": "overview", "body": "Of motors."},  # names two texts
+        {"title": "overview", "body": "Of motors."},  # ambiguous
         {"title": "Rain", "body": "Rain"},
         {"title": "", "body": "Nobody named it."},
         {"title": "No", "body": "Too short."},
@@ -223,7 +221,7 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
-    pairkit.mine(collection(60), tmp_path / "a", **how)  # the same again is no conflict
+    pairkit.mine(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
     with pytest.raises(ConfigError, match="give --fresh"):
         pairkit.mine(collection(61), tmp_path / "a", **how)
     other = pairkit.mine(collection(60), **how, seed=7)
@@ -252,7 +250,7 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
 
 
 def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
-    """A collection in which everything leads to everything is not of one piece."""
+    """Links don't connect all documents into one group."""
     for number, row in enumerate(collection(40)):
         to = f"[{row['title']} again]({(number + 1) % 40}.md)"
         (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")

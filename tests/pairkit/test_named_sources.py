@@ -1,5 +1,3 @@
-"""What several sources are called, and what is one source."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Any number of negatives a row, by whatever way and name they come in; none is left out in silence."""
-
 from __future__ import annotations
 
 import json

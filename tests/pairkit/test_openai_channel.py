@@ -1,5 +1,3 @@
-"""One exchange: where it goes, what it takes along, how long and how large it may get."""
-
 from __future__ import annotations
 
 import asyncio
@@ -55,7 +53,7 @@ def exchange(
 
 
 def sent(environ: Mapping[str, str], **more: Any) -> str:
-    """The head of a request, in lower case."""
+    """The request head in lower case."""
     heads: list[bytes] = []
 
     async def note(writer: asyncio.StreamWriter, head: bytes) -> None:
@@ -247,7 +245,7 @@ async def doubled(number: int) -> int:
 
 
 def within_a_loop(call: Callable[[], Any]) -> Any:
-    """As in a cell of a notebook, whose loop takes no notice of SIGINT."""
+    """Call within a running loop that ignores SIGINT, as in a notebook."""
 
     async def cell() -> Any:
         return call()

@@ -1,5 +1,3 @@
-"""Which key goes to which host."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Shards that stay on disk give what reading everything gives."""
-
 from __future__ import annotations
 
 import weakref

@@ -1,5 +1,3 @@
-"""Tables written a frame at a time."""
-
 from __future__ import annotations
 
 import stat

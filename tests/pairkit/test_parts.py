@@ -1,5 +1,3 @@
-"""Which files a source stands for, and in which split they are."""
-
 from __future__ import annotations
 
 import json
@@ -97,7 +95,7 @@ def test_all_splits_or_one(saved: Path) -> None:
     }
     assert pairs.label_kind == "binary"
     assert split_names(saved / "one") == ["train"]
-    assert read_pairs(saved / "one")["train"].to_dicts() == SAVED  # of both files, in order
+    assert read_pairs(saved / "one")["train"].to_dicts() == SAVED  # both files in order
     assert read_pairs(saved / "all" / "test")["train"].height == 2
     assert read_pairs(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 

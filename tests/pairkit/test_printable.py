@@ -64,7 +64,7 @@ def test_inert_and_back(texts: list[str]) -> None:
     assert [
         text[1:] if text != old else text for text, old in zip(sheet["text"], texts, strict=True)
     ] == texts
-    # Whoever sees the sheet alone can tell, too: exactly what would be run without its first apostrophe.
+    # Exactly the texts that would be formulas without their first apostrophe.
     assert [re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]] == texts
     assert sheet.select(without_apostrophes(pl.col("text"))).equals(
         rows.select(without_apostrophes(pl.col("text")))

@@ -1,5 +1,3 @@
-"""What a run's progress looks like on a terminal, in a log, and to a function."""
-
 from __future__ import annotations
 
 import io

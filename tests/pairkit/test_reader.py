@@ -42,7 +42,7 @@ def test_csv(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("mark", [";", "\t"])
 @pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz"])
 def test_csv_from_spreadsheets(tmp_path: Path, name: str, mark: str) -> None:
-    """A byte order mark, another separator, quoted line ends, and two columns of one name."""
+    """With a byte order mark, other separators, quoted line ends, and a repeated column name."""
     lines = ["text1,text2,label,label,a, b", "one,two,1,x,", '"thr""ee,\n",four,0,x,']
     text = "\n".join(line.replace(",", mark).replace(f"a{mark} b", "a, b") for line in lines)
     assert rows(put(tmp_path / name, f"\ufeff{text}\n")) == [
@@ -210,7 +210,7 @@ def test_bad_mappings(tmp_path: Path) -> None:
         read_pairs(path, columns={"text1": "a", "text2": "b"})
 
 
-PUBLISHED = [  # file, kind, rows of our own in its layout, rows of the real one
+PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
     ("stsb/stsb-dev.tsv", "graded", 2, 1500),
     ("pairs/mrpc-test.tsv", "binary", 3, 1725),
     ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
@@ -220,12 +220,12 @@ PUBLISHED = [  # file, kind, rows of our own in its layout, rows of the real one
 ]
 
 
-SAID = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # GLUE has it the other way round
+LABELS = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # in GLUE, 0 is entailment
 
 
 @pytest.mark.parametrize(("name", "kind", "count", "_"), PUBLISHED)
 def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
-    dataset = read_pairs(write_pairs(tmp_path) / name, rules=label_rules(SAID.get(name), None))
+    dataset = read_pairs(write_pairs(tmp_path) / name, rules=label_rules(LABELS.get(name), None))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
     (frame,) = dataset.splits.values()
     assert frame["text1"][0] == 'He said "no'
@@ -234,7 +234,7 @@ def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> No
 @real_data
 @pytest.mark.parametrize(("name", "kind", "_", "count"), PUBLISHED)
 def test_published_datasets(name: str, kind: str, _: int, count: int) -> None:
-    dataset = read_pairs(REAL / name, rules=label_rules(SAID.get(name), None))
+    dataset = read_pairs(REAL / name, rules=label_rules(LABELS.get(name), None))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 

@@ -124,11 +124,11 @@ def test_provenance_of_other_types_is_dropped(name: str, value: object) -> None:
     ("llms", "count"),
     [
         ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
-        (['["wordnet"]', "[]", "", None], 1),  # as CSV has it
+        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
         ([1, 2, 3, 4], 0),
     ],
 )
 def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
     rows = pl.DataFrame({"text1": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     assert written_rows(rows) == count
-    assert written_rows(rows.drop("prompt_hashes")) == 0  # somebody's column of that name
+    assert written_rows(rows.drop("prompt_hashes")) == 0  # another column of that name

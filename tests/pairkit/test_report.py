@@ -1,5 +1,3 @@
-"""The report's page, as a browser would see it, and what it counts."""
-
 from __future__ import annotations
 
 import json
@@ -62,7 +60,7 @@ def dataset(source: Path | str = "somewhere") -> PairDataset:
 
 
 def written(folder: Path) -> Path:
-    """The same dataset as files, with statistics."""
+    """The dataset as files with statistics."""
     folder.mkdir(parents=True)
     for split, rows in dataset().splits.items():
         rows.write_parquet(folder / f"{split}.parquet")
@@ -91,7 +89,7 @@ def graded(*scores: float) -> PairDataset:
 
 
 class Page(HTMLParser):
-    """Tags with attributes, and the text between them."""
+    """Tags with attributes, and the text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -129,7 +127,7 @@ def test_sections(report: Report) -> None:
     ):
         assert text in page.text
     marked = re.findall(r"<mark>(.*?)</mark>", page.source)
-    assert {word.lower() for word in marked} == {"zeppelin"}  # nearly every text has the other shared words
+    assert {word.lower() for word in marked} == {"zeppelin"}  # other shared words are common
     ids = page.values("id")
     assert len(ids) == len(set(ids))
     assert {address[1:] for address in page.values("href") if address.startswith("#")} <= {*ids}
@@ -157,7 +155,7 @@ def test_graded_labels_without_provenance(tmp_path: Path) -> None:
     text = Page(found.page).text
     assert "score 2.5 or more" in text
     assert found.counts["splits"]["all"]["high"] == 2
-    assert found.counts["overlap"]["low"] == [None] * 3  # of texts without words
+    assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
 
 
 def test_sources_are_escaped(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""A dataset without what people rejected, or with their labels; each change counted."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,7 +17,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def reviewed(dataset: Path, answers: dict[str, str]) -> None:
-    """Judge all pairs as their texts say, `yes` where nothing else is told."""
+    """Judge all pairs by their texts, by default `yes`."""
     judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
 
 
@@ -27,7 +25,7 @@ def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure", "19": "no"})
     before = pairkit.read(dataset)
     made = pairkit.apply(dataset, tmp_path / "out")
-    # negatives are 0, 3, 6, …, of which 0 alone was confirmed; positives 1 and 19 were rejected
+    # negatives are 0, 3, 6, …, of which only 0 was confirmed; positives 1 and 19 were rejected
     wrong = [place for place in range(20) if place % 3 == 0 and place != 0] + [1, 19]
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": len(wrong)}
     assert made.statistics["reviewed_pairs"] == 20 - len(wrong)
@@ -38,7 +36,7 @@ def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
     card = (tmp_path / "out" / "README.md").read_text()
     assert "## Inspected by hand" in card
     assert "| rejected by people | 8 |" in card
-    again = pairkit.apply(dataset, tmp_path / "out")  # the same, so it may stand there
+    again = pairkit.apply(dataset, tmp_path / "out")  # repeating is not a conflict
     assert again.pairs.rows.equals(made.pairs.rows)
 
 
@@ -49,7 +47,7 @@ def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
     assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
     assert made.statistics["dropped_pairs"] == {}
-    with pytest.raises(ConfigError, match="made of other datasets, or with other settings"):
+    with pytest.raises(ConfigError, match="made from other sources or with other settings"):
         pairkit.apply(dataset, tmp_path / "out")
 
 
@@ -68,7 +66,7 @@ def test_graded_dataset(tmp_path: Path) -> None:
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply(pairs, store=store, relabel=True)
     labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()}
-    # grade 4 is 0.8; what is within a grade of it, from 0.6 on, stays as it is
+    # grade 4 is 0.8; labels within one grade, from 0.6 on, are unchanged
     assert labels == {f"a {n}": n / 10 if n >= 6 else 0.8 for n in range(10)}
     assert made.statistics["relabelled_pairs"] == 6
 

@@ -1,5 +1,3 @@
-"""Precision by stratum, weighted to the dataset; agreement; and what the card says: worked by hand."""
-
 from __future__ import annotations
 
 import json
@@ -57,7 +55,7 @@ def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
 
 def test_weighted_shares(store: ReviewStore) -> None:
     found = make_review_report(judged(store, "yyynyn"))
-    # 3 of 4 right, each of which stands for 20; 1 of 2, each for 7.5
+    # 3 of 4 correct with weight 20; 1 of 2 with weight 7.5
     assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
     effective = 95**2 / (4 * 20**2 + 2 * 7.5**2)
     assert found.total.right.interval == pytest.approx(wilson((67.5 / 95) * effective, effective))
@@ -77,7 +75,7 @@ def test_unsure_and_disputed_pairs(store: ReviewStore) -> None:
     assert found.disputed == 1
     assert found.people["ann"].skipped == 1
     assert found.people["ann"].minutes == 3
-    # both told of p0, p1, p3 and p4: they agree on three, and bob alone says no once
+    # both judged p0, p1, p3 and p4: they agree on three, bob says no once
     assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
 
 
@@ -86,7 +84,7 @@ def test_kappa_interval_and_relations(store: ReviewStore) -> None:
     store.add(said(5, "ann", "yes", relation="related"))
     found = make_review_report(store)
     assert found.by["relation that people gave"]["related"].judged == 1
-    # of 6 both say yes to 3 and no to 1: seen 4/6; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
+    # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
     assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
 

@@ -1,5 +1,3 @@
-"""Which pairs are drawn: by strata and seed, not by where they stand."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -52,7 +50,7 @@ def test_default_sample() -> None:
         "label 1, evidence closer_comment": 160,
         "label 1, evidence other_comment": 40,
     }
-    # two each, and of the 24 left by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
+    # two each, and the other 24 by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
     assert Counter(pair.stratum for pair in found.pairs) == {
         "label 0, evidence random negative": 10,
         "label 1, evidence closer_comment": 15,
@@ -100,7 +98,7 @@ def test_grades_for_scores() -> None:
 def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
     place = tmp_path / "r.review"
     assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
-    found = pairkit.review(rows(), place, n=12)  # nobody judged yet
+    found = pairkit.review(rows(), place, n=12)  # before any judgement
     assert repr(found) == f"Review({str(place)!r}: 12 pairs, 0 judgements, 0 people)"
     from tests.pairkit.review_material import Reviewer
 
@@ -143,4 +141,4 @@ def test_second_server_uses_another_port(tmp_path: Path) -> None:
     review = pairkit.review(rows(), tmp_path / "r.review")
     with review.serve(["ann"]) as one, review.serve() as other:
         assert one.url != other.url
-        assert [*one.links] == [*other.links] == ["ann"]  # who has a link needs not be named again
+        assert [*one.links] == [*other.links] == ["ann"]  # known reviewers keep their links

@@ -1,5 +1,3 @@
-"""The page's server over HTTP: what people say is kept once, whatever comes; and who is turned away."""
-
 from __future__ import annotations
 
 import json
@@ -39,7 +37,7 @@ def server(review: Review) -> Iterator[ReviewServer]:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReviewServer, Review]]:
-    """A server of several tests, none of which changes anything."""
+    """A shared server for tests without changes."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
@@ -61,7 +59,7 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
         assert not any(word in told for word in ("closer_comment", "example.org", "label", "random", "a/b"))
         seen.add(state["pair"]["id"])
         state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
-        assert state["last"]["origin"]["repo"] == "a/b"  # told once it was judged
+        assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
     assert state["pair"] is None
     assert len(seen) == 12
     kept = review.judgements()
@@ -77,8 +75,8 @@ def test_two_tabs(server: ReviewServer, review: Review) -> None:
     late = ann.post("judge", ann.said(other, "no"))
     assert late.status_code == 409
     assert "another tab" in late.json()["error"]
-    assert late.json()["pair"]["id"] != one["pair"]["id"]  # and the tab goes on
-    assert ann.post("judge", first).status_code == 200  # the same, sent again
+    assert late.json()["pair"]["id"] != one["pair"]["id"]  # the tab shows the next pair
+    assert ann.post("judge", first).status_code == 200  # sent again
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 
@@ -110,9 +108,6 @@ def test_hostile_texts(tmp_path: Path) -> None:
     assert seen == {(printable(text), printable(f"{text} and more")) for text in HOSTILE}
 
 
-# -- who is turned away --------------------------------------------------------------------------------
-
-
 def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)
@@ -128,7 +123,7 @@ def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     assert not re.findall(
         r"(?:src|href)=(?!\"data:,\")|https?://|@import|innerHTML|document\.write", answer.text
     )
-    assert "editor" not in answer.text.lower()  # no text of the dataset
+    assert "editor" not in answer.text.lower()  # no text of the dataset is in the page
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
     assert not {"set-cookie", "access-control-allow-origin", "server"} & {*map(str.lower, answer.headers)}
@@ -169,7 +164,7 @@ def _bodies() -> list[tuple[bytes, int]]:
     deep = b"[" * 8000 + b"]" * 8000
     good = {"key": "k" * 8, "pair": "x", "answer": "yes", "seconds": 1}
     odd: list[dict[str, Any]] = [
-        good,  # a pair that nobody asked about
+        good,  # an unknown pair
         {**good, "seconds": -1},
         {**good, "key": "../../etc"},
         {**good, "more": 1},
@@ -242,9 +237,6 @@ def test_names_of_people(review: Review) -> None:
         assert "\u202e" not in "".join(running.links)
 
 
-# -- the command, killed --------------------------------------------------------------------------------
-
-
 def _started(dataset: Path, *more: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet", *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -272,18 +264,18 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
         assert ann.post("judge", said).status_code == 200
         acknowledged.append(said["key"])
     pending = ann.said(ann.state(), "no")
-    threading.Timer(0.002, process.kill).start()  # while judgements come in
+    threading.Timer(0.002, process.kill).start()  # during judgements
     try:
         while True:
             ann.post("judge", pending)
             acknowledged.append(pending["key"])
             pending = ann.said(ann.state(), "no")
-    except requests.RequestException:  # refused, or cut off in the middle of an answer
+    except requests.RequestException:  # refused or interrupted
         _killed(process)
     process, again = _started(dataset, *flags)
     assert again["links"]["ann"].partition("#")[2] == told["links"]["ann"].partition("#")[2]
     ann = Reviewer(again["links"]["ann"])
-    # The page sends what it has no answer to again, under the same key: it may have been kept before.
+    # The page repeats unanswered requests with the same key, which may have been saved.
     assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
     while ann.state()["pair"] is not None:
         ann.say("yes")

@@ -1,5 +1,3 @@
-"""Whatever a person does, twice or not, and whenever the server ends: what stands is what was said last."""
-
 from __future__ import annotations
 
 import tempfile
@@ -53,7 +51,7 @@ def test_any_sequence_of_actions(actions: list[tuple[str, bool]]) -> None:
                 session.judge(sent[-1])
                 stands[pair["id"]] = answer
             elif action == "resend" and sent:
-                session.judge(sent[-1])  # stands already, or was taken back: changes nothing
+                session.judge(sent[-1])  # saved or undone before: no effect
             elif action == "late tab" and stands:
                 old_pair = next(iter(stands))
                 try:

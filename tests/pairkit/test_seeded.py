@@ -39,9 +39,9 @@ def test_any_proportions(sizes: dict[str, int], total: int, least: int) -> None:
 
 
 def test_largest_remainders() -> None:
-    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and the one left to the largest remainder
+    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and one for the largest remainder
     assert in_proportion({"a": 55, "b": 33, "c": 12}, 10) == {"a": 6, "b": 3, "c": 1}
-    # two each first; of the 4 left, by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
+    # two each; the other 4 by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
     assert in_proportion({"a": 55, "b": 33, "c": 12}, 10, least=2) == {"a": 4, "b": 3, "c": 3}
 
 

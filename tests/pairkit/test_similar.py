@@ -61,7 +61,7 @@ def test_threshold_of_one() -> None:
 
 
 def of_template(seed: int, slots: int, *, values: int) -> str:
-    """A text of 90 words, so many of which are filled in, with one of so many values each."""
+    """A text of 90 words with a number of slots, each with one of several values."""
     words, random_ = text(1, 90).split(), random.Random(seed)
     for slot in range(slots):
         words[90 // slots * slot] = f"value{random_.randrange(values)}"
@@ -76,7 +76,7 @@ def of_template(seed: int, slots: int, *, values: int) -> str:
     st.randoms(use_true_random=False),
 )
 def test_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
-    """Nothing but similarity ties; nothing depends on the order; a part finds no more than the whole."""
+    """Groups need similarity, don't depend on order, and a subset has no additional ones."""
     texts = [of_template(seed, slots, values=values) for seed in seeds]
     exact = Groups(range(len(texts)))
     for one, other in combinations(range(len(texts)), 2):
@@ -105,7 +105,7 @@ def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
 
 @pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
 def test_recall_at_the_threshold(changes: int, least: float) -> None:
-    """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
+    """Pairs at 0.9 almost surely, at 0.8 with probability 0.95."""
     count = 300
     first = [" ".join(f"p{n}w{k}" for k in range(170)) for n in range(count)]
     other = [changed(one, *range(10, 10 + 27 * changes, 27)) for one in first]
@@ -116,7 +116,7 @@ def test_recall_at_the_threshold(changes: int, least: float) -> None:
 
 
 def test_memory_for_a_template(tmp_path: Path) -> None:
-    """Hardly any pair is tied, and all nearly so."""
+    """Nearly all pairs are just below the threshold."""
     program = tmp_path / "program.py"
     program.write_text(
         "from pairkit.similarity.near_duplicates import near_identical\n"

@@ -58,7 +58,7 @@ run(app)
     [
         (
             "import threading as t; t.Thread(target=t.Event().wait).start(); raise KeyboardInterrupt",
-            130,  # and no thread is waited for
+            130,  # without waiting for threads
             "interrupted; run the same command again to continue\n",
         ),
         ("raise BrokenPipeError", 141, ""),

@@ -1,5 +1,3 @@
-"""Tables of others that hold far more than they seem to, or that are none."""
-
 from __future__ import annotations
 
 import gzip
@@ -69,7 +67,7 @@ def test_decompression_bombs(
 
 
 def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
-    """Row groups of one value; what is written once is claimed many times."""
+    """Row groups that repeat one value many times."""
     path = tmp_path / "a.parquet"
     rows = pa.table(
         {"text1": pa.DictionaryArray.from_arrays(pa.array([0] * (1 << 22), pa.int8()), ["a" * 99])}
@@ -81,13 +79,13 @@ def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
     imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "has more than 4,194,304 values" in says
-    assert mib < 80  # unpacked, it is 1.2 GB
+    assert mib < 80  # 1.2 GB decompressed
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("nested", [False, True])
 def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
-    """A column that is a dictionary of Arrow: 100 kB for each of 40,000 rows, in a file of a few kB."""
+    """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
     column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
     rows, path = pa.table({"text1": column}), tmp_path / name
@@ -99,7 +97,7 @@ def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool
     imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "one is in too many rows" in says
-    assert mib < 100  # unpacked, it is 4 GB
+    assert mib < 100  # 4 GB decompressed
 
 
 def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
@@ -144,7 +142,7 @@ def test_arrow_streams(tmp_path: Path, packed: Any) -> None:
 
 
 def test_rows_without_bytes(tmp_path: Path) -> None:
-    """A column of nothing but nulls has no bytes, so that its header may claim any number of rows."""
+    """A column of nulls has no bytes, so that its header may state any number of rows."""
     claimed, many = struct.pack("<q", 12_345), 1 << 40
     data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
     assert claimed in data
