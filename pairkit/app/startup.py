@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -48,19 +49,18 @@ def start(load: str | Callable[[], Any]) -> None:
     handler = signal.getsignal(signal.SIGINT)
     if handler != signal.SIG_IGN:  # ignored in background jobs
         signal.signal(signal.SIGINT, _leave)
-    main = import_module(load).main if isinstance(load, str) else _runner(load())
+    if isinstance(load, str):
+        main = import_module(load).main
+    else:
+        from pairkit.app.terminal import run
+
+        main = partial(run, load())
     signal.signal(signal.SIGINT, handler)
     try:
         main()
     finally:
         if handler != signal.SIG_IGN:  # during interpreter shutdown
             signal.signal(signal.SIGINT, _leave)
-
-
-def _runner(application: Any) -> Callable[[], None]:
-    from pairkit.app.terminal import run
-
-    return lambda: run(application)
 
 
 def _leave(*_: object) -> NoReturn:

@@ -80,7 +80,13 @@ def run(command: Callable[[], Any]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
     try:
-        _run(command)
+        try:
+            command()
+        except ModuleNotFoundError as error:
+            raise missing(error, "this command") or error from error
+    except PairkitError as error:
+        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
+        sys.exit(error.exit_code)
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
@@ -92,17 +98,6 @@ def run(command: Callable[[], Any]) -> None:
             raise
         _last_words(f"error: standard output can't be written ({error.strerror}); free space")
         os._exit(ConfigError.exit_code)
-
-
-def _run(command: Callable[[], Any]) -> None:
-    try:
-        try:
-            command()
-        except ModuleNotFoundError as error:
-            raise missing(error, "this command") or error from error
-    except PairkitError as error:
-        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
-        sys.exit(error.exit_code)
 
 
 def _last_words(text: str) -> None:

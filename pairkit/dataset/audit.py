@@ -15,7 +15,7 @@ import polars as pl
 from pairkit.app.errors import DataError, LeakError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
+from pairkit.dataset.audit_passes import FirstPass, SecondPass
 from pairkit.dataset.bad_rows import by_reason, joined
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.reader import PairFrames
@@ -139,7 +139,15 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     repeated, contradictory = _pairs_seen_again(second.suspects)
     return AuditReport(
         source=pairs.source,
-        splits={split: _split_report(sums) for split, sums in first.sums.items()},
+        splits={
+            split: SplitReport(
+                pairs=sums.pairs,
+                positive_share=round(sums.labels / max(1, sums.pairs), 4),
+                long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
+                same_text=sums.same,
+            )
+            for split, sums in first.sums.items()
+        },
         shared_issues=_shared(_stacked(second.suspects, "key1", "key2")),
         shared_clusters=_shared(second.suspects.select("split", pl.col("cluster").alias("key"))),
         near_identical=near_identical,
@@ -153,15 +161,6 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             for reason, count, place in by_reason(joined(pairs.bad.values()))
         },
         skips_bad_rows=skips_bad_rows,
-    )
-
-
-def _split_report(sums: SplitSums) -> SplitReport:
-    return SplitReport(
-        pairs=sums.pairs,
-        positive_share=round(sums.labels / max(1, sums.pairs), 4),
-        long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
-        same_text=sums.same,
     )
 
 

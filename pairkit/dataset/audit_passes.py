@@ -116,7 +116,9 @@ def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
     texts = [pl.col(name).fill_null("") for name in _TEXTS]
     pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
-    keys = [pl.coalesce(_page(page), text) for page, text in zip(pages, texts, strict=True)]
+    # In a merged dataset, only some rows may have a page.
+    pages = [pl.when(page.str.strip_chars() != "").then(page) for page in pages]
+    keys = [pl.coalesce(page, text) for page, text in zip(pages, texts, strict=True)]
     return rows.select(
         pl.lit(split).alias("split"),
         *texts,
@@ -128,11 +130,6 @@ def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
 
 def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
-
-
-def _page(page: pl.Expr) -> pl.Expr:
-    """The URL of an issue, or null if blank, as for batch rows of merged datasets."""
-    return pl.when(page.str.strip_chars() != "").then(page)
 
 
 def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -43,17 +43,12 @@ def tie(rows: pl.DataFrame) -> Ties:
             groups.join(members[0], other)
     sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
     for columns in (_PAGES, _CLUSTERS):
-        _tie_by(groups, [(rows[key].to_list(), sides[text]) for key, text in columns if key in rows.columns])
+        first: dict[str, int] = {}
+        for column, text in columns:
+            for key, number in zip(rows[column] if column in rows.columns else (), sides[text], strict=False):
+                if key:
+                    groups.join(first.setdefault(key, number), number)
     return Ties(texts, groups, sides["text1"], sides["text2"])
-
-
-def _tie_by(groups: Groups[int], columns: Iterable[tuple[list[str | None], list[int]]]) -> None:
-    """Join texts with the same key."""
-    first: dict[str, int] = {}
-    for keys, places in columns:
-        for key, number in zip(keys, places, strict=True):
-            if key:
-                groups.join(first.setdefault(key, number), number)
 
 
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset

@@ -325,27 +325,24 @@ def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> 
 
 def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
     """Refuse whole numbers that may be classes."""
-    if any((own != own.round()).any() for own in labels) or any(map(_is_score, columns)):
+    series = [column.values for column in columns]  # float32 for the scores of pair datasets
+    is_score = any(own.name.lower() in _SCORE_NAMES or own.dtype == pl.Float32 for own in series)
+    if is_score or any((own != own.round()).any() for own in labels):
         return
     found = set[float]().union(*(own.unique() for own in labels))
     if found <= {0.0, 1.0}:
         for column in columns:
-            _refuse_beside_nli(column)
+            one, other = column.texts
+            if (one.lower(), other.lower()) in _NLI_TEXTS:
+                column.refuse(
+                    column.numbers.is_not_null(),
+                    f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning"
+                    " with --labels 0=1,1=0 or --labels 0=0,1=1 (labels=)",
+                )
     elif found <= _OF_NLI | {3.0, 4.0}:
         message = _may_be_classes(sorted(found))
         for column, own in zip(columns, labels, strict=True):
             column.refuse((own < 0) | (own > 1), message)
-
-
-def _refuse_beside_nli(column: LabelColumn) -> None:
-    one, other = column.texts
-    if (one.lower(), other.lower()) in _NLI_TEXTS:
-        every = column.numbers.is_not_null()
-        column.refuse(
-            every,
-            f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning with"
-            " --labels 0=1,1=0 or --labels 0=0,1=1 (labels=)",
-        )
 
 
 def _may_be_classes(found: Sequence[float]) -> str:
@@ -357,11 +354,6 @@ def _may_be_classes(found: Sequence[float]) -> str:
         f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI, 0 is often"
         f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example} (labels=){range_}"
     )
-
-
-def _is_score(column: LabelColumn) -> bool:
-    """Whether these are scores by name or type; those of pair datasets are 32-bit floats."""
-    return column.values.name.lower() in _SCORE_NAMES or column.values.dtype == pl.Float32
 
 
 def _in_words(labels: Sequence[pl.Series], *, plain: bool) -> str:

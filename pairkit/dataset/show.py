@@ -51,7 +51,9 @@ class ShownPair:
         title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
-            table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
+            number = row.get(f"number{side}")
+            issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
+            table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
         table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
         return table
 
@@ -83,11 +85,6 @@ def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | 
             f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
         )
     return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
-
-
-def _head(row: dict[str, Any], side: str) -> str:
-    number = row.get(f"number{side}")
-    return f"text{side}" if number is None else f"text{side}: {row.get('repo') or ''}#{number}"
 
 
 def _caption(row: dict[str, Any]) -> str:

@@ -97,7 +97,10 @@ def whole_folder(out: Path) -> Iterator[Path]:
         partial.mkdir(parents=True)
         try:
             yield partial
-            _sync_tree(partial)
+            for path in partial.rglob("*"):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
             old = out.parent / f".{out.name}.old"
             remove(old)
             if out.exists():
@@ -113,13 +116,6 @@ def sha256(path: Path) -> str:
     """The SHA-256 of a file in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
 
 
 def _umask() -> int:

@@ -6,13 +6,12 @@ import asyncio
 import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
-    import socket
-
     from starlette.types import ASGIApp, Receive
 
 
@@ -121,11 +120,9 @@ class HttpServer:
                 timeout_graceful_shutdown=max(1, round(stop_s)),
             )
         )
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        serve = partial(self._server.serve, sockets=[listening])
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
         self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""

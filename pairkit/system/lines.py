@@ -39,7 +39,12 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
                     yield row, line
                     continue
                 if pass_over is None:
-                    raise _line_too_long(path, row)
+                    raise DataError(
+                        f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per"
+                        " line",
+                        path=path,
+                        row=row,
+                    )
                 pass_over(row)
                 while line and not line.endswith(b"\n"):
                     line = file.readline(MAX_LINE_BYTES)
@@ -181,14 +186,6 @@ class _Bounded(io.RawIOBase):
         if self._left < 0:
             raise _TooLargeError
         return count
-
-
-def _line_too_long(path: Path, row: int) -> DataError:
-    return DataError(
-        f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per line",
-        path=path,
-        row=row,
-    )
 
 
 def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
