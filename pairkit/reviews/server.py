@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from datetime import UTC, datetime
 from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError
 
@@ -58,7 +58,7 @@ _SCHEME = "Bearer "
 _CONNECTIONS, _STOP_S = 256, 2
 
 
-class ReviewServer:
+class ReviewServer(HttpServer):
     """A running server in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
@@ -67,7 +67,7 @@ class ReviewServer:
     """
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
-        """Start it."""
+        """Start the server."""
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401
@@ -78,22 +78,12 @@ class ReviewServer:
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
         app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
-        self._server = HttpServer(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
-
-    def wait(self) -> None:
-        """Block until the server is closed from another thread, or by Ctrl-C."""
-        self._server.wait()
+        super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def close(self) -> None:
-        """Stop serving. Closing twice is harmless."""
-        self._server.close()
+        """Stop serving; may be called twice."""
+        super().close()
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:

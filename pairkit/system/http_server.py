@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pairkit.app.errors import ConfigError
 
@@ -133,3 +133,9 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
