@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from aoe_train.api.evaluation import evaluate as evaluate
     from aoe_train.api.exporting import distill as distill
     from aoe_train.api.exporting import export as export
-    from aoe_train.api.exporting import push as push
     from aoe_train.api.mining import Mined as Mined
     from aoe_train.api.mining import mine as mine
     from aoe_train.api.sampling import PairSample as PairSample

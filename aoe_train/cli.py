@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
-from aoe_train.api.exporting import distill, export, push
+from aoe_train.api.exporting import distill, export
 from aoe_train.api.mining import mine
 from aoe_train.api.sampling import sample
 from aoe_train.api.searching import duplicates, index, search, search_every
@@ -22,8 +22,8 @@ from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import next_step, print_json, run, say
 from pairkit.app.terminal import out as stdout
+from pairkit.app.terminal import print_json, run, say
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
@@ -167,18 +167,6 @@ def _duplicates(duplicates: Any, given: Any, *, out: Annotated[Path | None, _OUT
     return found
 
 
-def _push(push: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    pushed = push(**given)
-    if json:
-        print_json(pushed.to_dict())
-        return
-    for table in pushed.tables():
-        stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
-    if pushed.url is not None:
-        words = ["aoe", "encode", "TEXTS.txt", "--model", given["repo"], "--out", "vectors.npy"]
-        next_step("use it from anywhere", words, quiet=quiet)
-
-
 def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
     ended = threading.Event()
     running = serve(**given)
@@ -275,13 +263,6 @@ add_command(
     "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
     "aoe export --model M --out M-4 --layers 4",
     "aoe export --model M --out M-half --weight-mix 0.5",
-)
-add_command(
-    app,
-    push,
-    "aoe push --model M --repo me/duplicate-issues --dry-run",
-    "HF_TOKEN=… aoe push --model M --repo me/duplicate-issues",
-    run=_push,
 )
 add_command(
     app,

@@ -19,7 +19,7 @@ from pairkit.dataset.flags import (
     Out,
     OutNeeded,
     Seed,
-    Shares,
+    SplitSizes,
 )
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
@@ -29,7 +29,6 @@ from pairkit.dataset.records import PairDataset
 if TYPE_CHECKING:
     from pairkit.app.progress import Listener
     from pairkit.dataset.audit import AuditReport
-    from pairkit.dataset.hub import Pushed
     from pairkit.dataset.made import MadeDataset
     from pairkit.dataset.show import ShownPair
     from pairkit.reports import Report
@@ -422,7 +421,7 @@ def merge(
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
     conflicts: Annotated[str, Flag(metavar="NAME", main=True)] = "error",
-    split: Annotated[Sequence[float] | None, Shares] = None,
+    split_sizes: Annotated[Sequence[float] | None, SplitSizes] = None,
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
     columns: Columns = None,
@@ -441,7 +440,7 @@ def merge(
             to these. The column `source` has the name or path; other columns are kept.
         out: The dataset's folder. None writes nothing.
         conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
-        split: Shares of train, validation and test for new splits.
+        split_sizes: Sizes of new splits: the proportions of train, validation and test.
         cut_negatives: See `split`.
         seed: Random seed.
         columns: As for `read`.
@@ -467,7 +466,7 @@ def merge(
     from pairkit.dataset.made import make_merged, named
 
     place = argument("out", out, Path | None)
-    settings = _settings(conflicts, split, cut_negatives, seed)
+    settings = _settings(conflicts, split_sizes, cut_negatives, seed)
     given = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -480,7 +479,7 @@ def split(
     source: Dataset,
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
+    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
     columns: Columns = None,
@@ -496,7 +495,7 @@ def split(
     Args:
         source: As for `read`. Its own splits are ignored.
         out: The dataset's folder. None writes nothing.
-        split: Shares of train, validation and test.
+        split_sizes: Proportions of train, validation and test.
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
             connect all texts: only positives then group the texts.
         seed: Random seed.
@@ -511,20 +510,20 @@ def split(
 
     Raises:
         ConfigError: As `merge`.
-        DataError: As `read`; or a group of connected rows is too large for these shares.
+        DataError: As `read`; or a group of connected rows is too large for these sizes.
         RemoteError: As `read`.
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.split("pairs.tsv", split=(0.5, 0.25, 0.25))
+        >>> made = pairkit.split("pairs.tsv", split_sizes=(0.5, 0.25, 0.25))
         >>> {name: rows.height for name, rows in made.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
     from pairkit.dataset.made import make_split
 
     place = argument("out", out, Path | None)
-    shares = argument("split", split, list[float])
-    settings = _settings("error", shares, cut_negatives, seed)
+    sizes = argument("split_sizes", split_sizes, list[float])
+    settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return make_split(pairs, source, place, settings=settings, fresh=fresh)
 
@@ -536,7 +535,7 @@ def mine(
     strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
     columns: Columns = None,
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
-    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
+    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
     fresh: Fresh = False,
     progress: bool | Listener = True,
@@ -557,7 +556,7 @@ def mine(
         columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
             rows may belong to one document. By default common names are recognised.
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
-        split: Shares of train, validation and test.
+        split_sizes: Proportions of train, validation and test.
         seed: Random seed.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function that receives it.
@@ -570,13 +569,13 @@ def mine(
         ConfigError: The source does not exist; a setting is invalid; or `out` contains other files or can't
             be written.
         DataError: The source is not readable or has no documents; no pair is left; or a group of connected
-            rows is too large for these shares.
+            rows is too large for these sizes.
         RemoteError: As `read`.
 
     Example:
         >>> import pairkit
         >>> rows = [{"title": "Backups", "body": "They run at night."}, {"title": "Keys", "body": "Soon."}]
-        >>> made = pairkit.mine(rows, split=(1, 0, 0), progress=False)
+        >>> made = pairkit.mine(rows, split_sizes=(1, 0, 0), progress=False)
         >>> made.statistics["strategies"], made.pairs.rows["text1"].to_list()
         ({'title-body': 2}, ['Backups', 'Keys'])
     """
@@ -595,7 +594,7 @@ def mine(
     settings = {
         "strategies": list(named),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
-        "split": argument("split", split, list[float]),
+        "split": argument("split_sizes", split_sizes, list[float]),
         "seed": argument("seed", seed, int),
     }
     given = argument("columns", columns, dict[str, str] | None)
@@ -603,45 +602,11 @@ def mine(
 
 
 def _settings(
-    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int
+    conflicts: str, split_sizes: Sequence[float] | None, cut_negatives: bool, seed: int
 ) -> dict[str, Any]:
     return {
         "conflicts": conflicts,
-        "split": argument("split", split, list[float] | None),
+        "split": argument("split_sizes", split_sizes, list[float] | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
-
-
-def push(
-    folder: Annotated[str | Path, Flag(metavar="DIR", positional=True)],
-    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    *,
-    public: Annotated[bool, Flag(main=True)] = False,
-    revision: Annotated[str | None, Flag(metavar="NAME")] = None,
-    dry_run: Annotated[bool, Flag(main=True)] = False,
-) -> Pushed:
-    """Send a dataset with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN.
-
-    Args:
-        folder: A dataset made by gis, label or pairs.
-        repo: The repository on the Hub. It is created if it is missing.
-        public: Make the repository public. Otherwise a new one is private and a public one is refused.
-        revision: Branch to commit to. It is created if it is missing. Default: main.
-        dry_run: List the files without sending them.
-
-    Returns:
-        The files that were sent, and the URL of the commit.
-
-    Raises:
-        ConfigError: `repo` is not the name of a repository, or is public.
-        DataError: `folder` is not such a dataset, or contains a symbolic link.
-        AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The Hub can't be reached or failed; nothing was changed, so call `push` again.
-    """
-    from pairkit.dataset.export import push_dataset
-
-    repo = argument("repo", repo, str)
-    return push_dataset(
-        argument("folder", folder, Path), repo, public=public, revision=revision, dry_run=dry_run
-    )

@@ -17,7 +17,7 @@ from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.labels import AS_FOUND, LabelRules, worth_telling
+from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
 from pairkit.dataset.parts import files_of
 from pairkit.dataset.reader import read_pairs, split_names
 from pairkit.dataset.records import PairDataset
@@ -151,7 +151,7 @@ def noted_pairs(
     if columns and not all(has_header(file, columns) for file in files_of(source)):
         by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
         say(f"{pairs.source}: no header line; {by_number}")
-    if told := worth_telling(pairs.labels):
+    if told := describe_labels(pairs.labels):
         say(f"{pairs.source}: {told}")
     for name, frame in pairs.splits.items():
         if frame.height:

@@ -17,7 +17,7 @@ from llm_labeler.settings import STRATEGIES, EnsembleSettings
 from pairkit.app.errors import DataError
 from pairkit.app.printable import without_apostrophes
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.reviews.agreement import cohen_kappa, wilson
 
 _EXAMPLES = 5
@@ -208,7 +208,7 @@ class ScoreReport(Printed):
         return [
             f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
             " the same",
-            *filter(None, [worth_telling(self.labels)]),
+            *filter(None, [describe_labels(self.labels)]),
             *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
             *(
                 f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"

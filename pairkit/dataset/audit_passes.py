@@ -1,4 +1,4 @@
-"""The two passes of an audit over a dataset: first its hashes, then the suspect rows."""
+"""The two passes of an audit: first over hashes of all rows, then over rows with colliding hashes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
 
 _Hashes = npt.NDArray[np.uint64]
 _Mask = npt.NDArray[np.bool_]
-_SEED = secrets.randbits(63)  # so that nobody can make texts that are taken for equal
-_AT_ONCE = 1 << 13  # rows of which all is worked out
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
+_BATCH = 1 << 13  # rows
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
 
 @dataclass(slots=True)
 class SplitSums:
-    """What is counted over the rows of a split."""
+    """Counts over the rows of a split."""
 
     pairs: int = 0
     labels: float = 0.0
@@ -33,7 +33,7 @@ class SplitSums:
     same: int = 0
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Count further rows."""
+        """Add rows."""
         long, same = rows.select(
             count_long(*_TEXTS).sum().alias("long"),
             (pl.col("text1") == pl.col("text2")).sum().alias("same"),
@@ -44,7 +44,7 @@ class SplitSums:
 
 
 class FirstPass:
-    """A hash of everything that must not be in two splits, or occur twice."""
+    """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
@@ -70,7 +70,7 @@ class FirstPass:
         }
 
     def splits_of_texts(self) -> tuple[Places, Places]:
-        """Which text stands in which split, as places: texts as they are new, one after the other."""
+        """Numbers of texts (in order of first occurrence), and the number of the split of each."""
         one, other = self.new_texts
         rows = len(one)
         order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
@@ -90,7 +90,7 @@ class FirstPass:
 
 
 class SecondPass:
-    """The suspect rows, and each distinct text."""
+    """The rows with suspect hashes, and all distinct texts."""
 
     def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
@@ -105,18 +105,20 @@ class SecondPass:
 
 
 def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
-    """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
+    """Batches of rows with split, texts, label, keys and cluster; with number and name of their split."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
             rows = read()
-            for some in rows.iter_slices(_AT_ONCE) if rows.height else [rows]:
-                yield code, split, _columns(some, split, by_page=by_page)
+            for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
+                yield code, split, _columns(batch, split, by_page=by_page)
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
     texts = [pl.col(name).fill_null("") for name in _TEXTS]
     pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
-    keys = [pl.coalesce(_page(page), text) for page, text in zip(pages, texts, strict=True)]
+    # In a merged dataset, only some rows may have a page.
+    pages = [pl.when(page.str.strip_chars() != "").then(page) for page in pages]
+    keys = [pl.coalesce(page, text) for page, text in zip(pages, texts, strict=True)]
     return rows.select(
         pl.lit(split).alias("split"),
         *texts,
@@ -130,13 +132,8 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
 
 
-def _page(page: pl.Expr) -> pl.Expr:
-    """The page of an issue, or null; in a merged dataset only some rows may have one."""
-    return pl.when(page.str.strip_chars() != "").then(page)
-
-
 def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
-    """A hash of each key, cluster, pair and text; 0 for what is blank."""
+    """A hash of each key, cluster, pair and text; 0 for blank values."""
 
     def hashed(name: str) -> pl.Expr:
         there = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
@@ -150,15 +147,15 @@ def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
 
 
 def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
-    """Those that stand in two splits."""
+    """Hashes that occur in two splits."""
     order = np.lexsort((split, hashes))
     hashes, split = hashes[order], split[order]
-    reaching = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
-    return np.unique(hashes[1:][reaching])
+    crossing = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
+    return np.unique(hashes[1:][crossing])
 
 
 def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Copies of what a report needs: the rows themselves would keep their texts in memory."""
+    """Copies of the reported columns: views would keep all texts in memory."""
     needed = rows.select("split", "label", *_KEYS, "cluster")
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
 
@@ -167,12 +164,12 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
     found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
     for name, kind in of.items():
-        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # numpy's table overflows at 64 bits
+        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
     return found
 
 
 def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
-    """The texts of rows that are new: row by row, the first text before the second."""
+    """The new texts, row by row, the first before the second."""
     one, other = rows["text1"], rows["text2"]
     places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
     return ((other if place % 2 else one)[place // 2] for place in places.tolist())

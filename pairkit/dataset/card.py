@@ -1,4 +1,4 @@
-"""The dataset card: the README.md that dataset hubs and `datasets.load_dataset` read."""
+"""The dataset card: README.md for dataset hubs and `datasets.load_dataset`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dataset_card(
     sections: Iterable[tuple[str, str]],
     tags: Sequence[str] = (),
 ) -> str:
-    """A card as Markdown with the YAML head that says which files make which configuration."""
+    """A card in Markdown with a YAML head that lists the files of each configuration."""
     head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
     size = next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
@@ -35,7 +35,7 @@ def dataset_card(
 
 
 def with_section(card: str, heading: str, text: str) -> str:
-    """The card with this section: replaced, else put before `Limitations` or at the end."""
+    """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
     parts = re.split(r"(?m)^(?=## )", card)
     section = f"## {heading}\n\n{text.strip()}\n\n"
     places = [place for place, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
@@ -50,7 +50,7 @@ def with_section(card: str, heading: str, text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; whole numbers get thousands separators and stand on the right."""
+    """A Markdown table with thousands separators; all columns but the first are right-aligned."""
     lines = [list(header)] + [[_cell(value) for value in row] for row in rows]
     marks = ["---" if place == 0 else "---:" for place in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], marks, *lines[1:]])

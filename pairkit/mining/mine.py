@@ -1,4 +1,4 @@
-"""From documents to a dataset of positives."""
+"""Make a dataset of positives from documents."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from pairkit.mining.documents import Document, is_question, opening_text
 from pairkit.mining.sources import read_documents
 from pairkit.system.seeded import keyed_hash
 
-# What links say that says nothing of where they lead.
-_IDLE = {
+# Link texts without information on the target.
+_GENERIC_LINKS = {
     "here",
     "click here",
     "this",
@@ -43,23 +43,25 @@ _MIN_CHARS = 3  # of a text
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(found: Sequence[MinedRows], *, most: int) -> list[tuple[MinedRows, str | None]]:
-    """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
+def drop_unusable(found: Sequence[MinedRows], *, max_chars: int) -> list[tuple[MinedRows, str | None]]:
+    """The rows with texts cut, each with the reason for leaving it out, or None."""
     cut = [
-        replace(one, anchor=opening_text(one.anchor, most), positive=opening_text(one.positive, most))
+        replace(
+            one, anchor=opening_text(one.anchor, max_chars), positive=opening_text(one.positive, max_chars)
+        )
         for one in found
     ]
     reasons = [_why_unusable(one) for one in cut]
-    leads_to: defaultdict[str, set[str]] = defaultdict(set)
+    targets: defaultdict[str, set[str]] = defaultdict(set)
     for one, reason in zip(cut, reasons, strict=True):
         if reason is None and one.names:
-            leads_to[one.anchor.casefold()].add(one.positive.casefold())
+            targets[one.anchor.casefold()].add(one.positive.casefold())
     seen: set[frozenset[str]] = set()
     for number, one in enumerate(cut):
         pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
         if reasons[number] is not None:
             continue
-        if one.names and len(leads_to[one.anchor.casefold()]) > 1:
+        if one.names and len(targets[one.anchor.casefold()]) > 1:
             reasons[number] = "ambiguous"
         elif pair in seen:
             reasons[number] = "repeated"
@@ -78,7 +80,7 @@ def _why_unusable(one: MinedRows) -> str | None:
         return "no_letters"
     if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
-    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
+    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
         return "idle_words"
     return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
 
@@ -86,22 +88,22 @@ def _why_unusable(one: MinedRows) -> str | None:
 _COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
 _COLUMNS |= {"url2": pl.String, "place": pl.String}
 _ABOUT = """
-Pairs of texts that belong together by the structure of documents: nobody wrote or checked them. Built with
-`pairs mine`. No document stands in two splits, and neither do near-identical texts (Jaccard similarity of
+Pairs of texts from the structure of documents, which no one checked. Made by
+`pairs mine`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
 word triples).
 """
 _SCHEMA = """
 | column | type | meaning |
 |---|---|---|
 | anchor, positive | string | the pair |
-| strategy | string | how it was found |
-| url1, url2 | string | the documents that the two texts are of: a path, or table and row |
-| place | string | where the first text stands in its document |
+| strategy | string | the strategy that found the pair |
+| url1, url2 | string | the documents of the texts: a path, or table and row |
+| place | string | position of the first text in its document |
 """
 _LIMITS = """
-* Texts that stand together are about the same thing, and seldom say the same. Such pairs help a weak model,
-  and may cost a good one: judge the model that was trained on them against its backbone.
-* Texts are cut after a whole sentence.
+* The texts of a pair have the same topic, but rarely the same meaning. Such pairs help a weak model and may
+  harm a good one: compare the trained model with its backbone.
+* Long texts are cut after a sentence.
 """
 
 
@@ -114,13 +116,13 @@ def make_mined(
     fresh: bool,
     progress: bool | Listener,
 ) -> MadeDataset:
-    """See `pairkit.mine`; `settings` are its own, by name."""
+    """See `pairkit.mine`; `settings` are its arguments by name."""
     chosen = _strategies(settings["strategies"])
     with Display(progress) as show:
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        found = drop_unusable(_found(documents, chosen, settings, show), most=settings["max_chars"])
+        found = drop_unusable(_found(documents, chosen, settings, show), max_chars=settings["max_chars"])
         show(Progress("divide into splits"))
         rows = _divided(found, settings)
         show(Progress("divide into splits", ended=True))
@@ -152,7 +154,7 @@ def _strategies(names: Sequence[str]) -> list[str]:
 def _found(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
 ) -> list[MinedRows]:
-    """By strategy, then in the order of the documents."""
+    """The rows of all strategies, each in the order of documents."""
     corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
     found: list[MinedRows] = []
     for done, name in enumerate(chosen):
@@ -164,7 +166,7 @@ def _found(
 
 
 def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows with their split; links between splits are left out, or a linked collection would be one group."""
+    """Rows with their split; links between splits are dropped, as they connect all documents."""
     reasons = [reason for _, reason in found]
     rows = pl.DataFrame(
         [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in found],
@@ -179,12 +181,12 @@ def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[st
     if not kept.height:
         told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str))
         raise DataError(f"no pairs ({told or 'the strategies found none'}); choose other strategies")
-    loose = kept["url1"] != kept["url2"]
+    crosses = kept["url1"] != kept["url2"]
     divided = divide(
-        kept.with_columns(label=pl.when(loose).then(0).otherwise(1)),
+        kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
         settings["split"],
         settings["seed"],
-        cut_negatives=bool(loose.any()),
+        cut_negatives=bool(crosses.any()),
     )
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
 
@@ -201,7 +203,7 @@ def _run(
 
 @dataclass(frozen=True, slots=True)
 class MinedRows:
-    """Two texts that belong together."""
+    """A pair of texts from one or two documents."""
 
     strategy: str
     anchor: str
@@ -214,18 +216,18 @@ class MinedRows:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All documents, and what decides among their parts."""
+    """All documents, with the settings of strategies."""
 
     documents: Mapping[str, Document]
-    most: int
+    max_chars: int
     seed: int
     _openings: dict[str, str] = field(default_factory=dict)
 
     def opening(self, name: str) -> str:
-        """How a document begins; made once, as ever so many links may lead there."""
+        """The beginning of a document, cached as many links may lead to it."""
         if name not in self._openings:
             paragraphs = (block.text for block in self.documents[name].opening)
-            self._openings[name] = opening_text(" ".join(paragraphs), self.most)
+            self._openings[name] = opening_text(" ".join(paragraphs), self.max_chars)
         return self._openings[name]
 
 
@@ -233,14 +235,14 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedRows]]
 
 
 def title_body(document: Document, _: Corpus) -> Iterator[MinedRows]:
-    """The title, and how the text begins."""
+    """The title and the beginning of the text."""
     if document.title and (opening := document.opening):
         body, name = " ".join(block.text for block in opening), document.name
         yield MinedRows("title-body", document.title, body, name, name, opening[0].place)
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
-    """Two columns; or a heading, a paragraph or the first line of one that asks, and what comes after it."""
+    """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
     name = document.name
     if document.asked is not None:
         yield MinedRows("question-answer", *document.asked, name, name, document.place)
@@ -258,7 +260,7 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
-    """A heading and the paragraph below it, and two paragraphs of one section."""
+    """A heading with the paragraph below it, and two paragraphs of one section."""
     name = document.name
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
@@ -276,7 +278,7 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
 
 
 def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
-    """The words of a link to another of the documents, and how that one begins."""
+    """The text of a link to another document, and the beginning of that document."""
     for block in document.blocks:
         for link in block.links:
             target = _target(document.name, link.target, corpus)
@@ -292,14 +294,14 @@ STRATEGIES: Mapping[str, Strategy] = {
     "links": links,
     "section": section,
 }
-"""By name; of two that find the same pair the first keeps it."""
+"""Strategies by name; the first that finds a pair keeps it."""
 
 
 def _target(name: str, target: str, corpus: Corpus) -> Document | None:
-    """The document that a link leads to; None for other places."""
+    """The document that a link leads to; None for other targets."""
     try:
         parts = urlsplit(target)
-    except ValueError:  # brackets that are no address
+    except ValueError:  # invalid brackets
         return None
     if parts.scheme or parts.netloc or not parts.path:
         return None

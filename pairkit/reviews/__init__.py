@@ -1,4 +1,4 @@
-"""People judge pairs of a dataset in a browser: a sample is drawn, served, reported on and applied."""
+"""People judge a sample of a dataset's pairs in a browser; the results are reported and applied."""
 
 from pairkit.reviews.report import ReviewReport
 from pairkit.reviews.review import Review, apply_review, begin, review_beside

@@ -1,4 +1,4 @@
-"""Values of one kind in a file, each read when it is asked for; in memory is only where each begins."""
+"""A sequence of values in a temporary file; only offsets are in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Scratch(NamedTuple):
-    """A file without a name, and the folder on whose disk it is."""
+    """An unnamed file and its folder."""
 
     folder: Path
     file: IO[bytes]
@@ -25,19 +25,19 @@ class Scratch(NamedTuple):
 
 @contextmanager
 def scratch_file(folder: Path) -> Iterator[Scratch]:
-    """A file that nobody else can open, and that is gone when it is not needed or this process is killed."""
+    """An unnamed temporary file, which is deleted even if the process is killed."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below, whatever its disk says
+        file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below
     try:
         yield Scratch(folder, file)
     finally:
-        with suppress(OSError):  # of a disk that is full, as was told before
+        with suppress(OSError):  # a full disk was reported before
             file.close()
 
 
 class RecordsOnDisk(Generic[T]):
-    """Values by the order in which they were added."""
+    """Values in the order in which they were added."""
 
     def __init__(self, scratch: Scratch, kind: type[T]) -> None:
         self._folder, self._file = scratch
@@ -54,7 +54,7 @@ class RecordsOnDisk(Generic[T]):
         return self._decoder.decode(self._file.read(end - start))
 
     def extend(self, values: Iterable[T]) -> None:
-        """Take further values in."""
+        """Append values."""
         with write_errors(self._folder):
             self._file.seek(self._ends[-1])
             for value in values:

@@ -1,4 +1,4 @@
-"""Exports: adapters merged, half precision, mixed with the backbone, cards, and pushing to the Hub."""
+"""Exports: adapters merged, half precision, mixing with the backbone and cards."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from typer.testing import CliRunner
 
 import aoe_train
-from aoe_train.cli import app
 from aoe_train.exporting import export as exports
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.model.backbones.decoder import add_lora
@@ -156,32 +154,3 @@ def test_what_can_not_be_exported_is_refused(tmp_path: Path):
         with pytest.raises(ConfigError, match=words):
             aoe_train.export(one, **{"out": tmp_path / "out", "progress": False, **given})
     assert not (tmp_path / "out").exists()
-
-
-FILES = {"README.md": "# A model\n", "run.json": "{}\n", "1_Pooling/config.json": '{"a": 1}\n'}
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "m" / name).write_text(text)
-    return tmp_path / "m"
-
-
-def test_the_command_says_where_it_went_and_what_is_next(hub: Any, model: Path, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
-    flags = ["push", "--model", str(model), "--repo", "me/m"]
-    listed = json.loads(aoe(*flags, "--dry-run", "--json"))
-    assert (listed["files"], listed["url"]) == ({name: len(text) for name, text in FILES.items()}, None)
-    found = CliRunner().invoke(app, flags, catch_exceptions=False)
-    assert found.exit_code == 0
-    assert found.stdout.strip() == f"{hub.url}/me/m/commit/abc"
-    assert hub.files == FILES
-    assert "/api/models/me/m/commit/main" in [path for path, _ in hub.asked]
-    assert "aoe encode TEXTS.txt --model me/m" in found.stderr
-    for missing in ("README.md", "run.json"):
-        (model / missing).unlink()
-        with pytest.raises(DataError, match=missing):
-            aoe_train.push(model, repo="me/m", dry_run=True)
-        (model / missing).write_text(FILES[missing])

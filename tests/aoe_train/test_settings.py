@@ -71,7 +71,7 @@ def test_what_is_refused(assignment, words):
     assert words in str(raised.value)
 
 
-COMMANDS = [*("train", "encode", "evaluate", "export", "push")]
+COMMANDS = [*("train", "encode", "evaluate", "export")]
 WITHOUT_TORCH = """
 import sys
 class Absent:

@@ -159,7 +159,7 @@ def test_outputs_in_the_way(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     for name, words in (
         ("file", "is a file"),
-        ("mine", "no dataset of `gis`"),
+        ("mine", "not a dataset of `gis`"),
         ("file/below", "can't be written"),
     ):
         for flags in ((), ("--fresh",)):

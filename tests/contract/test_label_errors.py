@@ -157,7 +157,7 @@ def test_outputs_that_must_not_be_replaced(source: Path, tmp_path: Path) -> None
     (taken / "thesis.tex").write_text("years of work")
     assert generate(source, out, *WORDNET).code == 0
     for at, flags, says in (
-        (taken, (), "no dataset of `label`"),
+        (taken, (), "not a dataset of `label`"),
         (out, ("--size", "2"), "--fresh"),
         (out, ("--work", out / "w"), "would replace the working folder"),
     ):

@@ -200,7 +200,7 @@ def of_another_program(path: Path) -> None:
     ("make", "words"),
     [
         (lambda _: None, "no crawl store there; run the crawl first"),
-        (of_a_newer_version, r"made by a newer version \(99 > 1\): update aoe-toolkit, or choose"),
+        (of_a_newer_version, r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose"),
         (of_another_program, "not a crawl store"),
     ],
     ids=["absent", "newer", "another program's"],

@@ -82,7 +82,7 @@ def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_pa
     make_figures(replace(request, kind="halves"), again, lambda _: None)
     assert {name: before[name] for name in before if "halves-" in name}.items() <= files(again).items()
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"holds notes\.txt, which is no part of a set of figures"):
+    with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
 
 
