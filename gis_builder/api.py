@@ -39,7 +39,7 @@ Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.
 ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
 TokenGiven = Annotated[str | None, PYTHON_ONLY]
 TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
-Split = Annotated[
+SplitSizes = Annotated[
     str | Sequence[float] | None, Flag(metavar="A,B,C", panel=_PAIRS, main=True, setting="split.sizes")
 ]
 Relations = Annotated[
@@ -67,7 +67,7 @@ def build(
     api_url: ApiUrl = None,
     token: TokenGiven = None,
     token_file: TokenFile = None,
-    split: Split = None,
+    split_sizes: SplitSizes = None,
     relations: Relations = None,
     negatives: Negatives = None,
     match: Match = None,
@@ -93,7 +93,8 @@ def build(
         token: A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's
             variables or `gh auth login`.
         token_file: A file with one token per line, instead of GITHUB_TOKEN.
-        split: Sizes of train, validation and test: fractions or numbers of pairs. Default: as in the papers.
+        split_sizes: Sizes of train, validation and test: fractions or numbers of pairs. Default: as in the
+            papers.
         relations: Relations whose pairs become positives: duplicate, same, reported, superseded, tracked,
             part-of; or all.
         negatives: random, hard (BM25) or mixed. In Python also a function: it takes the texts of the issues
@@ -352,7 +353,7 @@ def pair(
     work: Work,
     out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    split: Split = None,
+    split_sizes: SplitSizes = None,
     relations: Relations = None,
     negatives: Negatives = None,
     match: Match = None,

@@ -55,7 +55,7 @@ add_command(
     api.build,
     "gis build --repos rust-lang/rust --out rust",
     "gis build --repos repos.txt --out gis --strategy sweep --negatives mixed --seed 7",
-    "gis build --repos repos.txt --out gis --split 18565,1547,1548",
+    "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
     run=_build,
     settings=_BUILD,
 )

@@ -112,7 +112,7 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
         if sum(wanted) > positives:
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"split = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
+                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
                 f" and there are {positives}; the largest in this proportion is {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))

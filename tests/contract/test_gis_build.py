@@ -152,7 +152,7 @@ def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh
     refused = gis(*pair, "--seed", "7")
     assert refused.code == 2
     assert "give --fresh to replace it" in refused.error
-    others = ("--seed", "7", "--negatives", "hard", "--split", "120,20,10", "--fresh", "--json")
+    others = ("--seed", "7", "--negatives", "hard", "--split-sizes", "120,20,10", "--fresh", "--json")
     done = gis(*pair, *others)
     assert done.code == 0, done.err
     assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}

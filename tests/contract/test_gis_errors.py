@@ -104,9 +104,9 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
             4,
             "can't be reached",
         ),
-        (("--split", "5000,10,10"), "any", 2, "the largest in this proportion"),
-        (("--split", "nan,nan,nan"), "any", 2, "finite number"),
-        (("--split", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
+        (("--split-sizes", "5000,10,10"), "any", 2, "the largest in this proportion"),
+        (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
+        (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
         (("--strategy", "fast"), "any", 2, "'search' or 'sweep'"),
         (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
         (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
@@ -133,7 +133,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
         "odd/unknown": "not_found",
         "misspelt/x": "not_found",
     }
-    done = build(gis, odd_url, tmp_path / "o", "--split", "1,0,0", repos=",".join(outcomes))
+    done = build(gis, odd_url, tmp_path / "o", "--split-sizes", "1,0,0", repos=",".join(outcomes))
     assert done.code == 0, done.err
     repositories = json.loads((tmp_path / "o" / "run.json").read_text())["repositories"]
     assert {name: repositories[name]["outcome"] for name in outcomes} == outcomes
@@ -144,7 +144,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
 @pytest.mark.parametrize("flag", [(), ("--strategy", "sweep")])
 def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...]) -> None:
     out = tmp_path / "o"
-    done = build(gis, odd_url, out, "--split", "1,0,0", *flag, repos="odd/bodies")
+    done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")
     assert done.code == 0, done.err
     rows = pl.read_parquet(out / "data" / "train-*.parquet")
     texts = pl.concat([rows["text1"], rows["text2"]])

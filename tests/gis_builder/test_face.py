@@ -51,7 +51,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             api_url=server.url,
             token="any",
             strategy="sweep",
-            split=(0.6, 0.2, 0.2),
+            split_sizes=(0.6, 0.2, 0.2),
             settings={"pair.cluster_cap": 5},
             progress=told.append,
         )
