@@ -112,8 +112,8 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
         if sum(wanted) > positives:
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
-                f" and there are {positives}; the largest in this proportion is {largest}"
+                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)}"
+                f" positives, and there are {positives}; the largest in this proportion is {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
     return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))

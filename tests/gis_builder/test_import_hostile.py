@@ -107,11 +107,11 @@ def test_what_can_be_read_is_taken_in(tmp_path: Path) -> None:
 
 def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
     write_tracker(tmp_path / "void", HOME)
-    assert "holds no issue (acme/probe: it has no issues); save" in refused(
+    assert "contains no issue (acme/probe: it has no issues); save" in refused(
         tmp_path / "void", tmp_path / "s.sqlite"
     )
     (tmp_path / "empty.json").write_text("[]")
-    assert "holds no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
+    assert "contains no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -141,15 +141,15 @@ def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: not a known layout"),
+        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: unknown layout"),
         (
             '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
             "state: invalid enum value",
         ),
-        ("[1, 2]", "not a known layout"),
-        ('[{"event": "labeled"}', r"x\.json:2: not JSON .an array is not closed"),
-        ("[NaN", r"x\.json:1: not a known layout"),
-        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .too deep"),
+        ("[1, 2]", "unknown layout"),
+        ('[{"event": "labeled"}', r"x\.json:2: not JSON .unbalanced brackets"),
+        ("[NaN", r"x\.json:1: unknown layout"),
+        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .nested too deep"),
         ("[" * 100_000, "not JSON"),
     ],
 )

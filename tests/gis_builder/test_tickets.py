@@ -322,20 +322,20 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,title\n1,a\n", "t.csv: no column for created_at; there are id, title: rename one, or give"),
+        ("id,title\n1,a\n", "t.csv: no column for created_at; the columns are id, title: rename"),
         (
             'id,"a; b; c; d",created_at\n1,a,2024-01-01\n',
-            "t.csv: no column for title; there are id, a; b; c; d,",
+            "t.csv: no column for title; the columns are id, a; b; c; d,",
         ),
         ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
         (
             "id,title,created_at\n1,a,12/31/2024\n",
-            "t.csv:2: created_at: an unknown form of time; write it as",
+            "t.csv:2: created_at: unknown time format; expected",
         ),
         ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
         ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: a time in a year that no tracker has seen"),
         (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
-        ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: empty"),
+        ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
         ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3; quote"),
         ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: not a row of a table"),
         ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: not a row of a table"),
@@ -344,8 +344,8 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
             "t.csv:2: lines 2 to 4 are not a row of a table",
         ),
         ("id,title,created_at\n1,\xff,2024-01-01\n", "t.csv:2: not UTF-8"),
-        ("id,title,created_at\n", "holds no issue"),
-        ("", "holds no issue"),
+        ("id,title,created_at\n", "contains no issue"),
+        ("", "contains no issue"),
     ],
 )
 def test_a_bad_row_is_named_with_its_remedy(root: Path, store: Store, text: str, message: str) -> None:
@@ -375,7 +375,7 @@ def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: 
     assert f"{name}:1: " in str(caught.value)
     assert "\n" not in str(caught.value)
     with pytest.raises(
-        DataError, match=r"holds no issue \([12] damaged rows or files were left out: .*t\.json"
+        DataError, match=r"contains no issue \([12] damaged rows or files were skipped: .*t\.json"
     ):
         import_dump(root, store, ignore, ImportOptions(skip_broken=True))
 
@@ -418,13 +418,13 @@ def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Stor
     said: list[str] = []
     (row,) = import_dump(root, store, said.append, ImportOptions(skip_broken=True))
     assert row.issue_count == 4
-    assert [Path(line.partition(":")[0]).name for line in said if "skipped" in line] == [
+    assert [Path(line.partition(":")[0]).name for line in said if line.endswith("; skipped")] == [
         "people.csv",
         "labels.json",
     ]
-    assert "1 duplicate links left out (1 of 77): import both tickets of each" in said
+    assert "1 duplicate links skipped (1 of 77): import both tickets of each" in said
     (words,) = (line for line in said if "damaged rows" in line)
-    assert words.startswith("6 damaged rows or files were left out: ")
+    assert words.startswith("6 damaged rows or files were skipped: ")
     assert words.count("; ") >= 2
     assert ("", words) in store.warnings()
 
@@ -468,7 +468,7 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
     path = table(root / "t.csv", HEADER, rows_of(["1", "2", "3"]))
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
-        ({"columns": {"title": "Titel"}}, DataError, "no column 'Titel' for title; there are id, title"),
+        ({"columns": {"title": "Titel"}}, DataError, "no column 'Titel' for title; the columns are id"),
         ({"repo": "desk"}, ConfigError, "expected owner/name"),
         ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
         ({"links": path, "folder": tmp_path / "absent.csv"}, DataError, "absent.csv: no such file"),
@@ -479,13 +479,13 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
                 options.pop("folder", path), tmp_path / "work", **options, progress=False
             )
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
-    with pytest.raises(ConfigError, match="holds no tickets"):
+    with pytest.raises(ConfigError, match="contains no tickets"):
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
 
 
 def test_a_spreadsheet_has_to_be_saved_as_csv(root: Path, store: Store) -> None:
     (root / "t.XLSX").write_bytes(b"PK")
-    with pytest.raises(DataError, match="save its sheet as CSV"):
+    with pytest.raises(DataError, match="save the sheet as CSV"):
         import_dump(root / "t.XLSX", store, ignore)
 
 
