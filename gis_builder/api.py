@@ -51,8 +51,7 @@ Negatives = Annotated[
 Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
 Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
 AllPairs = Annotated[
-    bool | None,
-    Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster"),
+    bool | None, Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster")
 ]
 ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
@@ -284,11 +283,7 @@ def status(work: Work) -> Status:
 
 
 def detect(
-    work: Work,
-    *,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    progress: _Progress = True,
+    work: Work, *, config: Config = None, settings: SettingsGiven = None, progress: _Progress = True
 ) -> Detected:
     """Decide for every fetched thread whether it was closed as a duplicate.
 
@@ -316,13 +311,7 @@ def detect(
     return Detected(place / FILE, count_verdicts(place / FILE), judged_anew)
 
 
-def explain(
-    work: Work,
-    issue: str,
-    *,
-    config: Config = None,
-    settings: SettingsGiven = None,
-) -> Explanation:
+def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
     """Explain why an issue is or is not a duplicate: the evidence in order of time, with its weight.
 
     Args:

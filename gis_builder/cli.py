@@ -99,11 +99,7 @@ add_command(
 )
 add_command(app, api.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, api.demo, "gis demo --out demo")
-add_command(
-    app,
-    api.suggest,
-    "gis suggest --repo owner/name --issue 123 --index index",
-)
+add_command(app, api.suggest, "gis suggest --repo owner/name --issue 123 --index index")
 add_command(
     app,
     api.archive,

@@ -62,11 +62,7 @@ DRAW = (
     *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
 )
 # Settings that the second map does not depend on.
-_LATER: dict[str, bool | set[str]] = {
-    "split": True,
-    "pair": True,
-    "limits": {"per_repo_max"},
-}
+_LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
 
 _FEWEST_BUCKETS = 16
 _BUCKET_BYTES = 96 << 20  # of rows in a new bucket; a bucket may grow to twice as much

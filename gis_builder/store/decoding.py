@@ -13,14 +13,14 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-MOST_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
-_MOST_COUNT = 2**31 - 1  # GraphQL's Int
-MOST_ID = 2**63 - 1  # SQLite's integer
+MAX_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
+_MAX_COUNT = 2**31 - 1  # GraphQL's Int
+MAX_ID = 2**63 - 1  # SQLite's integer
 
-Number = Annotated[int, Meta(ge=1, le=MOST_NUMBER)]
-NumberOrNone = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]  # 0 if a tracker has none yet
-Count = Annotated[int, Meta(ge=0, le=_MOST_COUNT)]
-Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
+Number = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+NumberOrNone = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]  # 0 if a tracker has none yet
+Count = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
+Id = Annotated[int, Meta(ge=0, le=MAX_ID)]
 DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
 _REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # `../..` leads elsewhere
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]

@@ -106,7 +106,7 @@ class RateLimit:
     remaining: int
     reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, by the server's clock
 
-    def words(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """The limit in a sentence."""
         if now >= self.reset:
             return f"{self.limit:,} points left: the hour of the last answer is over"
@@ -146,7 +146,7 @@ class Page:
     events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: place from the end, < 0
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
     pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
-    granted: list[IssueRef] = field(default_factory=list)
+    fetched: list[IssueRef] = field(default_factory=list)
     tasks: list[CrawlTask] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)  # repository, kind: tasks to forget
     repos: list[RepoRow] = field(default_factory=list)

@@ -280,7 +280,7 @@ def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
         "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2)",
         page.pending,
     )
-    connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.granted)
+    connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.fetched)
 
 
 def _save_tasks(connection: sqlite3.Connection, tasks: Iterable[CrawlTask]) -> None:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from gis_builder.store.decoding import (
     EVENT_KINDS,
-    MOST_NUMBER,
+    MAX_NUMBER,
     Id,
     Login,
     Malformed,
@@ -159,8 +159,8 @@ def event_record(item: EventObject) -> Event | None:
 def reference(text: str) -> IssueRef:
     """Parse a `decoding.Reference`."""
     repo, _, number = text.partition("#")
-    if not 1 <= int(number) <= MOST_NUMBER:
-        raise Malformed(f"a number beyond {MOST_NUMBER}")
+    if not 1 <= int(number) <= MAX_NUMBER:
+        raise Malformed(f"a number beyond {MAX_NUMBER}")
     return IssueRef(repo, int(number))
 
 

@@ -17,10 +17,10 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from gis_builder.crawling import crawl as use_case
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-from gis_builder.settings import BuildSettings, PoolSettings
+from gis_builder.settings import BuildSettings, CrawlSettings, PoolSettings
 from gis_builder.store import RepoOutcome, Store
 from pairkit.app.errors import PairkitError
 from tests.support.github.faults import FaultPlan
@@ -155,7 +155,7 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
             status, headers, content = changer.change(status, headers, content)
         return Raw(status, headers, content)
 
-    with patch.object(Exchange, "_once", once):
+    with patch.object(Exchange, "_send", once):
         how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, _RIGHT_CODES)
     return Ended(how, count)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gis_builder.crawling.github import CrawlListener, CrawlSettings, GitHub, find_tokens
-from gis_builder.progress import ignore
+from gis_builder.crawling.github import GitHub, find_tokens
+from gis_builder.progress import CrawlListener, ignore
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 
 from .conftest import API, write_tracker

@@ -67,7 +67,7 @@ def test_lists_that_never_end_are_refused_after_a_few_pages(
         return Raw(status, headers, going_on(content, cursor))
 
     settings = settings_of(random.Random(1), plan)
-    with patch.object(Exchange, "_once", once), pytest.raises(RemoteError) as caught:
+    with patch.object(Exchange, "_send", once), pytest.raises(RemoteError) as caught:
         crawl_into(plan, settings, tmp_path)
-    assert "leads back to a page" in str(caught.value) or "without anything new" in str(caught.value)
+    assert "repeated a cursor" in str(caught.value) or "without new items" in str(caught.value)
     assert BadReply.exit_code == caught.value.exit_code == 4

@@ -97,7 +97,12 @@ def test_partial_data_says_which_parts_are_missing_and_why() -> None:
         error("", "Something went wrong. This may be the result of a timeout", path=["r0", "i3"]),
     )
     gone, slow = classify(200, {}, body.encode()).errors
-    assert (gone.path, gone.spoils, slow.path, slow.spoils) == (("r0", "i1"), False, ("r0", "i3"), True)
+    assert (gone.path, gone.needs_retry, slow.path, slow.needs_retry) == (
+        ("r0", "i1"),
+        False,
+        ("r0", "i3"),
+        True,
+    )
 
 
 def test_waits_are_measured_on_the_servers_clock() -> None:

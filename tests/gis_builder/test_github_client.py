@@ -71,7 +71,7 @@ def test_what_passes_is_asked_again(asking, kind: str) -> None:
 def test_it_gives_up_in_the_end_and_says_how_to_go_on(asking) -> None:
     client, waits = asking(FaultPlan(rules=(Rule(kind="dropped", probability=1),)), attempts=3)
     with pytest.raises(
-        RemoteError, match=r"failed 3 times in a row, last with: .*; run the same command again"
+        RemoteError, match=r"failed 3 consecutive times, last with: .*; run the same command again"
     ):
         client.ask(ASK)
     assert len(waits) == 2
@@ -79,7 +79,7 @@ def test_it_gives_up_in_the_end_and_says_how_to_go_on(asking) -> None:
 
 def test_nonsense_again_and_again_is_a_bad_reply(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="truncated", probability=1),)), attempts=2)
-    with pytest.raises(BadReply, match="not a GraphQL answer"):
+    with pytest.raises(BadReply, match="not a GraphQL response"):
         client.ask(ASK)
 
 
@@ -109,7 +109,7 @@ def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
 
 def test_a_bad_token_is_not_tried_twice(asking) -> None:
     client, waits = asking(FaultPlan(), token="bad")
-    with pytest.raises(AuthError, match=r"refuses the token .*make a new one"):
+    with pytest.raises(AuthError, match=r"rejects the token .*create a new one"):
         client.ask(ASK)
     assert waits == []
 
@@ -131,14 +131,16 @@ def test_stopping_ends_a_wait_at_once(asking) -> None:
 
 def test_a_stalled_answer_is_a_heavy_one(asking) -> None:
     client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=0.5)
-    with pytest.raises(TooHeavy, match="no answer in time"):
+    with pytest.raises(TooHeavy, match="no response in time"):
         client.ask(ASK)
     assert client.ask(ASK).data["viewer"]
 
 
 def test_nobody_at_the_address() -> None:
     settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
-    with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 times .*ConnectionError"):
+    with pytest.raises(
+        RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 consecutive times, .*ConnectionError"
+    ):
         Client(settings, Token("t", settings.api_url)).ask(ASK)
 
 
@@ -161,7 +163,7 @@ def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
 
 def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
-    with pytest.raises(RemoteError, match="even for one at a time"):
+    with pytest.raises(RemoteError, match="even for a single item"):
         ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
 
 
@@ -181,7 +183,7 @@ def test_a_limit_that_outlasts_every_wait_is_called_so(asking) -> None:
     plan = FaultPlan(rules=(Rule(kind="too_many_429", probability=1),), retry_after_s=0)
     client, waits = asking(plan, attempts=2, secondary_wait_s=0.0)
     with pytest.raises(
-        RateLimited, match=r"was there after each of 2 waits; run the same command again later"
+        RateLimited, match=r"still rate-limited .* after 2 waits; run the same command again later"
     ):
         client.ask(ASK)
     assert len(waits) == 2

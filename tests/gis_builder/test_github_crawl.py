@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Finished
 from gis_builder.crawling.github import sweep as sweeping
 from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.progress import Advanced, Finished
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RemoteError

@@ -113,7 +113,7 @@ def test_a_deadline_holds_on_a_connection_that_is_kept_too(wire) -> None:
     asked = Exchange(read_address(url, "", ""), Token(SECRET, url), 0.5)
     assert isinstance(asked.post("/x", b"{}"), Raw)
     late = asked.post("/x", b"{}")
-    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no answer in time")
+    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no response in time")
     assert threading.active_count() < 20  # no timer is left behind
     asked.close()
 
@@ -121,9 +121,9 @@ def test_a_deadline_holds_on_a_connection_that_is_kept_too(wire) -> None:
 def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
     wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))
-    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("an answer of more")
+    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("a response of more")
     flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
 
     def behave(peer: socket.socket) -> None:
@@ -131,20 +131,20 @@ def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
         while True:
             peer.sendall(b" " * 65536)
 
-    assert ask(wire(behave), LONG_S).message.startswith("an answer of more")
+    assert ask(wire(behave), LONG_S).message.startswith("a response of more")
 
 
 @pytest.mark.parametrize(
     ("body", "header", "words"),
     [
-        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "cut off"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
         (b"{}", b"content-encoding: gzip", "damaged"),
         (
             gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
             b"content-encoding: gzip, gzip",
-            "not asked for",
+            "not requested",
         ),
-        (b"{}", b"content-encoding: br", "not asked for"),
+        (b"{}", b"content-encoding: br", "not requested"),
     ],
 )
 def test_packed_bodies_that_are_none(wire, body: bytes, header: bytes, words: str) -> None:

@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github import CrawlSettings, GitHub, find_tokens
+from gis_builder.crawling.github import GitHub, find_tokens
 from gis_builder.crawling.github.client import Client
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit.app.errors import AuthError, ConfigError, PairkitError
 
@@ -57,7 +58,7 @@ def test_from_a_file_or_the_environment(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("# none\n", "holds no token"),
+        ("# none\n", "contains no token"),
         ("tök\x07en\n", "characters"),
         (None, "the token file can't be read"),
     ],
@@ -97,7 +98,7 @@ def test_an_app_needs_its_key_and_installation(tmp_path: Path) -> None:
 def test_an_app_whose_key_is_none_gives_no_token_and_does_not_show_it() -> None:
     environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": SECRET, "GITHUB_APP_INSTALLATION_ID": "2"}
     (token,) = find_tokens(API, environ=environ)
-    with pytest.raises(AuthError, match="installation gives no token") as error:
+    with pytest.raises(AuthError, match="no token for the GitHub App's installation") as error:
         token.reveal()
     assert SECRET not in "".join(traceback.format_exception(error.value))
 
@@ -281,7 +282,7 @@ def test_no_error_output_or_store_shows_it(
 
 def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
-    with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check api_url"):
+    with pytest.raises(PairkitError, match="unexpected redirect .HTTP 307.; check api_url"):
         client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 

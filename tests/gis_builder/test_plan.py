@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gis_builder.crawling.crawl import crawl, crawlable, update
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.crawling.plan import Plan, RepoPlan, hours, plan, price
-from gis_builder.settings import BuildSettings
+from gis_builder.settings import BuildSettings, CrawlSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.errors import ConfigError, RemoteError
 from tests.support.github import serve

@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
 from gis_builder.crawling.status import Crawled, read_status
-from gis_builder.progress import SILENT, RunDisplay
+from gis_builder.progress import SILENT, Advanced, Began, Finished, RunDisplay, Waiting
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.progress import Progress
 from tests.support.github import Server
@@ -65,7 +64,7 @@ def test_the_rate_limit(store: Store) -> None:
     store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234
     assert "1,234 of 5,000 points left until" in shown(store)
-    assert "is over" in RateLimit(5000, 1, 10.0).words(now=11.0)
+    assert "is over" in RateLimit(5000, 1, 10.0).describe(now=11.0)
 
 
 def told_of(*events: object) -> list[Progress]:

@@ -115,7 +115,7 @@ def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
         store.save(Page(pending=[IssueRef(REPO, number) for number in numbers]))
     wished = store.pending(REPO, limit=9)
     assert [ref.number for ref in wished] == [2, 5]
-    store.save(Page(granted=wished))
+    store.save(Page(fetched=wished))
     assert store.count_pending(REPO) == 0
 
 

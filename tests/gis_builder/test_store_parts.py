@@ -17,7 +17,7 @@ import gis_builder
 from gis_builder.pairing.build import check_out
 from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.decoding import (
-    MOST_NUMBER,
+    MAX_NUMBER,
     DecimalId,
     Login,
     Malformed,
@@ -110,7 +110,7 @@ def test_empty_or_binary_file(tmp_path: Path, content: bytes) -> None:
 REFS = st.builds(
     IssueRef,
     st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # in an order that is not that of small letters
-    st.one_of(st.integers(1, 20), st.integers(1, MOST_NUMBER)),
+    st.one_of(st.integers(1, 20), st.integers(1, MAX_NUMBER)),
 )
 
 
