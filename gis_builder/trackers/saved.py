@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.decoding import EVENT_KINDS, whole_characters
+from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_whole
 
@@ -66,7 +66,7 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
     row, depth, place = 1, 0, 0
     decoder = json.JSONDecoder()
     try:
-        text = whole_characters(read_whole(path)).decode("utf-8-sig")
+        text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
         while (found := _NEXT.search(text, place)) is not None:
             place = found.start()
             if found[0] in "[]":

@@ -313,7 +313,7 @@ def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
     for given, why in (
         ({}, "no such folder"),
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
-        ({"settings": {"detect.allow_cross_repository": True}}, "each repository separately"),
+        ({"settings": {"detect.allow_cross_repository": True}}, "judged by repository"),
         ({"workers": 0}, "workers = 0"),
         ({"address": "10.0.0.1:6379"}, "--engine ray"),
         (ray, "needs --address"),

@@ -143,7 +143,7 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rank", "words"),
     [
-        (lambda texts: [[len(texts)] for _ in texts], "is not an index of"),
+        (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
         (lambda _texts: [], "text 0 has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
@@ -154,7 +154,7 @@ def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> Non
 
 
 def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or from Python a function"):
+    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
         gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 

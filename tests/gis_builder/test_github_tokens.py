@@ -282,7 +282,7 @@ def test_no_error_output_or_store_shows_it(
 
 def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
-    with pytest.raises(PairkitError, match="unexpected redirect .HTTP 307.; check api_url"):
+    with pytest.raises(PairkitError, match=r"unexpected redirect .HTTP 307.; check api_url"):
         client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 

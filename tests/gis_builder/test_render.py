@@ -41,7 +41,7 @@ def test_an_issue_without_a_text_is_counted_and_a_folder_without_a_crawl_refused
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
-    with pytest.raises(ConfigError, match="no crawl store there"):
+    with pytest.raises(ConfigError, match="no crawl store"):
         gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
 
 

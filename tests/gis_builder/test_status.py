@@ -64,7 +64,7 @@ def test_the_rate_limit(store: Store) -> None:
     store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234
     assert "1,234 of 5,000 points left until" in shown(store)
-    assert "is over" in RateLimit(5000, 1, 10.0).describe(now=11.0)
+    assert "was reset" in RateLimit(5000, 1, 10.0).describe(now=11.0)
 
 
 def told_of(*events: object) -> list[Progress]:

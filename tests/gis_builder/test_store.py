@@ -199,7 +199,7 @@ def of_another_program(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _: None, "no crawl store there; run the crawl first"),
+        (lambda _: None, "no crawl store; run the crawl first"),
         (of_a_newer_version, r"made by a newer version \(99 > 1\): update aoe-toolkit, or choose"),
         (of_another_program, "not a crawl store"),
     ],

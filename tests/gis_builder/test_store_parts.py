@@ -49,7 +49,7 @@ def test_a_dataset_of_the_same_is_no_hindrance(tmp_path: Path) -> None:
 
 def test_a_misspelt_working_folder_is_not_made(tmp_path: Path) -> None:
     with (
-        pytest.raises(ConfigError, match="no such working folder"),
+        pytest.raises(ConfigError, match="no such folder"),
         working_folder(tmp_path / "w", create=False),
     ):
         pass
