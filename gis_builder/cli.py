@@ -1,4 +1,4 @@
-"""The `gis` command: each public function as a command."""
+"""The `gis` commands, derived from the public functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _detect(
     *,
     explain: Annotated[
         str | None,
-        Flag(metavar="ISSUE", main=True, help="Only show the evidence on one issue, owner/name#number."),
+        Flag(metavar="ISSUE", main=True, help="Show the evidence on one issue, owner/name#number, and stop."),
     ] = None,
 ) -> Any:
     if explain is None:

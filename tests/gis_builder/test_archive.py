@@ -143,7 +143,7 @@ def test_workers_and_buckets_change_nothing(
 ) -> None:
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
     for buckets, size in ((1, 1 << 30), (1, 4000)):  # one, and as many as bytes of rows ask for
-        monkeypatch.setattr("gis_builder.gh_archive.run._FEWEST_BUCKETS", buckets)
+        monkeypatch.setattr("gis_builder.gh_archive.run._MIN_BUCKETS", buckets)
         monkeypatch.setattr("gis_builder.gh_archive.run._BUCKET_BYTES", size)
         monkeypatch.setattr("gis_builder.gh_archive.run._SORT_BYTES", 20_000)
         other = build(source, tmp_path / f"of-{size}")
@@ -240,7 +240,7 @@ def test_the_code_that_makes_a_file_is_in_its_name(parts: Sequence[str], own: li
 def test_statistics_name_some_repositories_and_count_all(
     built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gis_builder.gh_archive.write._NAMED", 1)
+    monkeypatch.setattr("gis_builder.gh_archive.write._MAX_NAMED", 1)
     made = build(source, tmp_path / "gis")
     assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
     assert "2 repositories." in (made.out / "README.md").read_text()
@@ -269,7 +269,7 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["archive_repositories"]["excluded"] == 1
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
-    assert "gives more than 5 positives" in (other.out / "README.md").read_text()
+    assert "has more than 5 positives" in (other.out / "README.md").read_text()
     with pytest.raises(DataError, match="no pairs"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
@@ -301,7 +301,7 @@ def test_damaged_and_missing_hours_are_counted(source: Path, tmp_path: Path) -> 
     month = made.statistics["months"]["2015-01"]
     assert HOURS[0] in month["missing_hours"]
     assert list(month["hours_broken_off"]) == [HOURS[1]]
-    assert month["broken_lines"] == {"the line is cut off": 1}
+    assert month["broken_lines"] == {"truncated line": 1}
     assert "1 truncated, 1 broken lines" in made.notes()[-1]
 
 
@@ -319,7 +319,7 @@ def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
         (ray, "needs --address"),
         ({**ray, "address": "auto"}, "expected HOST:PORT"),
         ({**ray, "address": "127.0.0.1:1"}, "no Ray cluster answers"),
-        ({"engine": "ray", "address": "127.0.0.1:1"}, "a cluster decides"),
+        ({"engine": "ray", "address": "127.0.0.1:1"}, "not available on a cluster"),
     ):
         with pytest.raises(ConfigError, match=why):
             build(tmp_path / "none", tmp_path / "gis", **given)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.rows import HourTally, ledgers_of
+from gis_builder.gh_archive.rows import HourTally, read_tallies
 from gis_builder.gh_archive.write import by_month
 from pairkit.app.errors import DataError
 from tests.pairkit.peak import peak_mib
@@ -70,7 +70,7 @@ def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> b
 def extracted(path: Path) -> tuple[list[dict[str, Any]], HourTally]:
     made = path.with_name("rows.parquet")
     made.write_bytes(b"".join(extract_hour(path, HOUR)))
-    (tally,) = ledgers_of([made])
+    (tally,) = read_tallies([made])
     return pl.read_parquet(made).rows(named=True), tally
 
 
@@ -159,7 +159,7 @@ def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path
     assert tally.lines == 13
     assert tally.events == 2
     assert sum(tally.broken.values()) == 11
-    assert tally.broken["the line is cut off"] == 2
+    assert tally.broken["truncated line"] == 2
     assert any("nested" in reason for reason in tally.broken)
     assert any(reason.startswith("payload.comment.user") for reason in tally.broken)
 
@@ -209,13 +209,13 @@ def test_however_much_an_hour_holds_it_takes_bounded_memory(
     words = [f"{n:05d} " * 100 for n in range(100)]
     lines = [comment(n % 60, 1 + n % 7, words[n], id=n) for n in range(100)]
     rows, _ = read(tmp_path, lines)
-    for name, size in {"_CHUNK_BYTES": 2000, "_FOLD_BYTES": 20_000, "_FOLD_AGAIN": 5000}.items():
+    for name, size in {"_CHUNK_BYTES": 2000, "_COMPACT_BYTES": 20_000, "_COMPACT_AGAIN": 5000}.items():
         monkeypatch.setattr(f"gis_builder.gh_archive.extract.{name}", size)
     assert read(tmp_path, lines)[0] == rows  # folded again and again
-    monkeypatch.setattr("gis_builder.gh_archive.extract._MOST_BYTES", 30_000)
+    monkeypatch.setattr("gis_builder.gh_archive.extract._MAX_BYTES", 30_000)
     rows, tally = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
     assert 10 < sum(row["kind"] == "comment" for row in rows) < 90
-    assert tally.broken["the hour holds more text than any has"] > 10
+    assert tally.broken["the hour exceeds the size limit"] > 10
     assert tally.events + sum(tally.broken.values()) == tally.lines
     assert any(row["kind"] == "pull" for row in rows)  # which takes no room
 

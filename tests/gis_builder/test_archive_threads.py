@@ -23,8 +23,8 @@ from pairkit.app.errors import ConfigError, DataError
 from .detect_threads import thread
 
 
-def place(minute: int, event_id: int | None = None) -> r.Place:
-    return r.Place(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
+def place(minute: int, event_id: int | None = None) -> r.Source:
+    return r.Source(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
 
 
 def at(minute: int) -> str:
@@ -128,9 +128,9 @@ def test_hours_of_a_range() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("2014-12-31..2015-01-01", "hold no texts"),
+        ("2014-12-31..2015-01-01", "have no texts"),
         ("2015-01-02..2015-01-01", "ends before"),
-        ("0001-01-01..9999-12-31", "hold no texts"),
+        ("0001-01-01..9999-12-31", "have no texts"),
         ("2015-02-30", "expected days"),
         ("2015-01-01-24", "expected days"),
         ("yesterday", "expected days"),
@@ -143,7 +143,7 @@ def test_no_range_of_hours(words: str, why: str) -> None:
 
 
 def test_hours_that_are_still_to_come_are_refused_before_they_are_named() -> None:
-    with pytest.raises(ConfigError, match="end after today"):
+    with pytest.raises(ConfigError, match="ends after today"):
         hours_between("2015-01-01..9999-12-31")
 
 
@@ -170,7 +170,7 @@ def test_buckets_are_all_of_a_month(tmp_path: Path) -> None:
     paths = []
     for hour in range(3):
         rows = [
-            r.bare_row(r.Place(r.key_of(repo), repo, at(hour), hour * 100 + repo), r.REPO, name="acme/x")
+            r.bare_row(r.Source(r.key_of(repo), repo, at(hour), hour * 100 + repo), r.REPO, name="acme/x")
             for repo in range(40)
         ]
         paths.append(tmp_path / f"{hour}.parquet")
@@ -185,7 +185,7 @@ def test_buckets_are_all_of_a_month(tmp_path: Path) -> None:
             buckets.append(tmp_path / f"bucket-{place}.parquet")
             buckets[-1].write_bytes(data)
         assert r.read_rows(buckets).equals(whole)
-        assert [len(r.ledgers_of([bucket])) for bucket in buckets] == [3, *[0] * 7]
+        assert [len(r.read_tallies([bucket])) for bucket in buckets] == [3, *[0] * 7]
 
 
 def test_a_forged_number_makes_no_list_of_millions() -> None:
@@ -221,9 +221,9 @@ def test_the_card_says_what_the_archive_lacks() -> None:
 
     early = card("2015-01-01-0", events=4, without_association=3)
     assert "more than 1,500 positives" in early
-    assert "bots opened (2)" in early
+    assert "opened by bots (2)" in early
     assert "| 2015-01 | 1 | 0 | 0 | 0 | 4 |" in early
-    assert "3 events lack what" in early
+    assert "3 events lack the author" in early
     assert "lacks most events" not in early
     assert "lacks most events" not in card("2025-05-23-23")
     assert "lacks most events" in card("2025-05-24-0")
