@@ -182,7 +182,7 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
         )
         for name, month in months.items()
     ]
-    heads = ["month", "hours", "missing", "truncated", "invalid lines", "events"]
+    heads = ["month", "hours", "missing", "truncated", "broken lines", "events"]
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),

@@ -94,16 +94,11 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
     ("flags", "token", "code", "says"),
     [
         ((), None, 2, "set GITHUB_TOKEN"),
-        ((), "bad", 4, "refuses the token"),
+        ((), "bad", 4, "rejects the token"),
         ((), "noaccess", 2, "no repository can be crawled (good/one"),
         (("--repos", "good/onne"), "any", 2, "good/onne"),
         (("--repos", "good/calm"), "any", 3, "no duplicates found"),
-        (
-            ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),
-            "any",
-            4,
-            "can't be reached",
-        ),
+        (("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"), "any", 4, "can't be reached"),
         (("--split-sizes", "5000,10,10"), "any", 2, "the largest in this proportion"),
         (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
         (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),

@@ -91,11 +91,7 @@ class World:
     def __init__(self, dump: Path) -> None:
         options = Options(points=10**9, window_s=10**6)
         self._service = Service(
-            Catalogue([dump]),
-            URL,
-            options=options,
-            faults=FaultPlan(),
-            clock=lambda: 1_700_000_000.0,
+            Catalogue([dump]), URL, options=options, faults=FaultPlan(), clock=lambda: 1_700_000_000.0
         )
         self._known: dict[tuple[str, str, bytes], tuple[int, dict[str, str], bytes]] = {}
 

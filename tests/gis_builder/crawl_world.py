@@ -70,10 +70,7 @@ def quick(url: str, **changes: Any) -> CrawlSettings:
 
 
 def open_github(
-    settings: CrawlSettings,
-    store: Store,
-    listener: CrawlListener = ignore,
-    token: str = "one",
+    settings: CrawlSettings, store: Store, listener: CrawlListener = ignore, token: str = "one"
 ) -> GitHub:
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
     return GitHub(settings, tokens, store, listener)

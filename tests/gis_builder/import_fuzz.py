@@ -17,12 +17,7 @@ from .conftest import judge
 from .crawl_fuzz import Changer, write_world
 from .test_saved import gh_list, github_backup, paginated
 
-LAYOUTS: tuple[Callable[[Path], object], ...] = (
-    write_world,
-    paginated,
-    gh_list,
-    github_backup,
-)
+LAYOUTS: tuple[Callable[[Path], object], ...] = (write_world, paginated, gh_list, github_backup)
 
 
 def fuzz_import(folder: Path, seed: int) -> str:

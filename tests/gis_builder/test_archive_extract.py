@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.rows import HourTally, read_tallies
-from gis_builder.gh_archive.write import by_month
 from pairkit.app.errors import DataError
 from tests.pairkit.peak import peak_mib
 
@@ -108,8 +107,7 @@ def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
 def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
     on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
     rows, tally = read(
-        tmp_path,
-        [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)],
+        tmp_path, [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)]
     )
     assert [(row["kind"], row["number"], row["body"]) for row in rows] == [
         ("pull", 4, None),
@@ -263,15 +261,3 @@ def test_real_hours(tmp_path: Path) -> None:
     assert [tally.events for tally in counts] == [7702, 7427]
     assert not any(tally.broken or tally.broke_off for tally in counts)
     assert sum(tally.issue_events for tally in counts) == 703 + 1301 - 451  # those of pull requests
-
-
-def test_months_say_what_is_missing() -> None:
-    rows = [
-        HourTally("2015-01-31-23", lines=5, events=4, broken={"x": 1}),
-        HourTally("2015-02-01-1", broke_off="not readable"),
-    ]
-    months = by_month(["2015-01-31-23", "2015-02-01-0", "2015-02-01-1"], rows)
-    assert list(months) == ["2015-01", "2015-02"]
-    assert months["2015-01"]["broken_lines"] == {"x": 1}
-    assert months["2015-02"]["missing_hours"] == ["2015-02-01-0"]
-    assert months["2015-02"]["hours_broken_off"] == {"2015-02-01-1": "not readable"}

@@ -52,8 +52,7 @@ def test_a_wrong_argument_is_named(
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["", "ftp://x", "api.github.com", "http://", "http://[::bad", "http://x:99999", "http://x:port"],
+    "url", ["", "ftp://x", "api.github.com", "http://", "http://[::bad", "http://x:99999", "http://x:port"]
 )
 def test_addresses_that_are_none(url: str) -> None:
     with pytest.raises(ConfigError, match="expected a server's root"):

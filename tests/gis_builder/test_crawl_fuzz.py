@@ -13,15 +13,7 @@ import pytest
 from gis_builder.crawling.github.exchange import Exchange, Raw
 from pairkit.app.errors import BadReply, RemoteError
 
-from .crawl_fuzz import (
-    PLANS,
-    World,
-    crawl_into,
-    fuzz_answers,
-    places,
-    settings_of,
-    write_world,
-)
+from .crawl_fuzz import PLANS, World, crawl_into, fuzz_answers, places, settings_of, write_world
 
 _MOST_REQUESTS = 150
 _CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')  # ours, which the server does not know

@@ -17,28 +17,23 @@ def test_a_list_that_gets_on_is_left_alone(count: int, idle: int) -> None:
         pages.advance([page // (idle + 1)], f"c{page}")
 
 
-@pytest.mark.parametrize("cursor", [None, "start", "c1"])
-def test_a_cursor_that_was_given_before_is_refused(cursor: str | None) -> None:
-    pages = Pages("a/b issues", "start")
-    pages.advance([1], "c1")
-    with pytest.raises(BadReply, match=r"a/b issues: the server repeated a cursor"):
-        pages.advance([2], cursor)
-
-
-def test_the_same_items_under_new_cursors_are_refused() -> None:
-    pages = Pages("a/b issues")
-    for page in range(11):
-        pages.advance([1, 2], f"c{page}")
-    with pytest.raises(BadReply, match="sent 11 pages without new items"):
-        pages.advance([1, 2], "c11")
-
-
-def test_more_than_there_can_be_is_refused() -> None:
-    pages = Pages("a/b issues", limit=5)
-    for page in range(5):
-        pages.advance([page], f"c{page}")
-    with pytest.raises(BadReply, match="sent more than 5 items"):
-        pages.advance([5], "c5")
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ([([1], "c1"), ([2], None)], "repeated a cursor"),
+        ([([1], "c1"), ([2], "start")], "repeated a cursor"),
+        ([([1], "c1"), ([2], "c1")], "repeated a cursor"),
+        ([([1, 2], f"c{page}") for page in range(12)], "sent 11 pages without new items"),
+        ([([page], f"c{page}") for page in range(6)], "sent more than 5 items"),
+    ],
+    ids=["no cursor", "the first cursor", "the last cursor", "the same items", "too many items"],
+)
+def test_an_endless_list_is_refused(pages: list[tuple[list[int], str | None]], message: str) -> None:
+    progress = Pages("a/b issues", "start", limit=5)
+    for items, cursor in pages[:-1]:
+        progress.advance(items, cursor)
+    with pytest.raises(BadReply, match=f"a/b issues: the server {message}"):
+        progress.advance(*pages[-1])
 
 
 def test_a_list_may_grow_while_it_is_read() -> None:

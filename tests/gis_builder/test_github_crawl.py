@@ -169,10 +169,7 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
         kinds = [store.kind(ref) for ref in refs]
         assert kinds[:5] == [Kind.ISSUE, Kind.PULL, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
         assert kinds[5:] == [Kind.ISSUE, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
-        assert store.absences(ROCKET) == {
-            7: (Absence.DELETED, ""),
-            8: (Absence.TRANSFERRED, "acme/fuel#2"),
-        }
+        assert store.absences(ROCKET) == {7: (Absence.DELETED, ""), 8: (Absence.TRANSFERRED, "acme/fuel#2")}
         assert [row.name for row in store.repos()] == [ROCKET]
         assert list(store.threads(ROCKET)) == []
         assert store.thread(IssueRef(ROCKET, 4)).comments == ()
@@ -249,10 +246,7 @@ def faulty(*kinds: str, probability: float) -> FaultPlan:
     return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
 
 
-@pytest.mark.parametrize(
-    ("kind", "strategy"),
-    [*((kind, "search") for kind in FAULTS), ("partial", "sweep")],
-)
+@pytest.mark.parametrize(("kind", "strategy"), [*((kind, "search") for kind in FAULTS), ("partial", "sweep")])
 def test_no_fault_changes_what_is_stored(
     station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
 ) -> None:

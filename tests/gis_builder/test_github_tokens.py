@@ -209,17 +209,6 @@ def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
         assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
-def test_what_is_for_this_machine_goes_through_no_proxy(
-    hostile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-    with pytest.raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
-    assert Hostile.heard == [f"Bearer {SECRET}"]
-
-
 class Hostile(BaseHTTPRequestHandler):
     """Answers by the path it is asked at; echoes what it was sent."""
 
@@ -287,11 +276,15 @@ def test_a_redirect_is_not_followed(hostile: str) -> None:
     assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
-def test_a_netrc_file_takes_no_part(hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_netrc_are_ignored_for_this_machine(
+    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password wrong\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    client = Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(AuthError):
-        client.ask(VIEWER)
+        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]

@@ -14,16 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gis_builder.store import (
-    Absence,
-    CrawlTask,
-    Page,
-    RepoOutcome,
-    RepoRow,
-    Store,
-    TopUp,
-    Usage,
-)
+from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp, Usage
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from pairkit.app.errors import ConfigError, DataError
 

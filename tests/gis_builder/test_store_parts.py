@@ -48,10 +48,7 @@ def test_a_dataset_of_the_same_is_no_hindrance(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_working_folder_is_not_made(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ConfigError, match="no such folder"),
-        working_folder(tmp_path / "w", create=False),
-    ):
+    with pytest.raises(ConfigError, match="no such folder"), working_folder(tmp_path / "w", create=False):
         pass
     assert not (tmp_path / "w").exists()
 
@@ -128,8 +125,7 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
-    [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")],
+    ("kind", "words"), [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")]
 )
 def test_a_form_is_called_by_its_name(kind: Any, words: str) -> None:
     with pytest.raises(Malformed) as caught:

@@ -328,10 +328,7 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
             "t.csv: no column for title; the columns are id, a; b; c; d,",
         ),
         ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
-        (
-            "id,title,created_at\n1,a,12/31/2024\n",
-            "t.csv:2: created_at: unknown time format; expected",
-        ),
+        ("id,title,created_at\n1,a,12/31/2024\n", "t.csv:2: created_at: unknown time format; expected"),
         ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
         ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: a time outside the years"),
         (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
@@ -383,25 +380,17 @@ def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ({"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}, "Seen."),
-        (
-            {"type": "doc", "content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]},
-            "https://a.b",
-        ),
+        ('{"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}', "Seen."),
+        ('{"content": [{"text": {"text": "x"}, "attrs": {"url": "https://a.b"}}]}', "https://a.b"),
+        ('{"text": ' * 700 + "0" + "}" * 700, ""),
     ],
+    ids=["types", "an address", "deep"],
 )
-def test_a_text_of_jira_that_is_not_as_documented(root: Path, store: Store, text: Any, expected: str) -> None:
-    ticket = {"id": "1", "title": "x", "created_at": "2024-01-01", "body": text}
-    (root / "t.json").write_text(json.dumps(ticket))
+def test_undocumented_rich_text_of_jira(root: Path, store: Store, text: str, expected: str) -> None:
+    start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
+    (root / "t.json").write_text(f"{start}{text}}}")
     import_dump(root, store, ignore)
     assert next(store.issues("tickets/tickets")).body == expected
-
-
-def test_a_text_of_jira_may_be_deep(root: Path, store: Store) -> None:
-    start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
-    (root / "t.json").write_text(start + '{"text": ' * 700 + "0" + "}" * 701)
-    import_dump(root, store, ignore)
-    assert next(store.issues("tickets/tickets")).body == ""
 
 
 def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Store) -> None:

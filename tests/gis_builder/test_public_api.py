@@ -1,4 +1,4 @@
-"""What a person has in hand after `import gis_builder`, on the sample tracker."""
+"""The public functions on the sample trackers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 import gis_builder
-from gis_builder.settings import BuildSettings
 from gis_builder.settings.strategies import Rank, strategy_of
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.flag import setting_keys
 from pairkit.app.progress import Progress
 from tests.support.github import serve
 
@@ -32,14 +30,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def work(demo: Any) -> Path:
     return demo.work
-
-
-def test_every_flag_sets_what_is_there() -> None:
-    settings = BuildSettings()
-    for dotted in setting_keys(gis_builder.build).values():
-        place: object = settings
-        for name in dotted.split("."):
-            place = getattr(place, name)
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
@@ -138,6 +128,8 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
     assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
     with pytest.raises(ConfigError, match="other settings"):
         gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
+    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
+        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 
 @pytest.mark.parametrize(
@@ -151,11 +143,6 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
 def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:
     with pytest.raises(DataError, match=words):
         strategy_of(rank).ranking(["one", "two"])(0)
-
-
-def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
-        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 
 def test_a_demo_needs_no_token(demo: Any) -> None:
