@@ -237,7 +237,7 @@ class DumpTracker:
         )
         if not self.has_issues:
             return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
-        return row if count else replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+        return row if count else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""

@@ -65,18 +65,20 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
         (400, {}, '{"message": "Problems parsing JSON"}', "bad_reply", None),
     ],
 )
-def test_meaning(status: int, headers: dict[str, str], body: str, kind: str, wait_s: float | None) -> None:
+def test_kinds_of_responses(
+    status: int, headers: dict[str, str], body: str, kind: str, wait_s: float | None
+) -> None:
     answer = classify(status, headers, body.encode())
     assert (answer.kind.value, answer.wait_s) == (kind, wait_s)
 
 
-def test_a_broken_body_may_come_whole_the_next_time_but_a_refused_query_stays_refused() -> None:
+def test_only_refused_queries_are_final() -> None:
     assert not classify(200, {}, b'{"data": {"a').final
     assert classify(200, {}, graphql(None, error("undefinedField")).encode()).final
     assert classify(400, {}, b"").final
 
 
-def test_partial_data_says_which_parts_are_missing_and_why() -> None:
+def test_errors_of_partial_data() -> None:
     body = graphql(
         {"r0": {"i1": None, "i2": {}}},
         error("NOT_FOUND", path=["r0", "i1"]),
@@ -87,7 +89,7 @@ def test_partial_data_says_which_parts_are_missing_and_why() -> None:
     assert (slow.path, slow.needs_retry) == (("r0", "i3"), True)
 
 
-def test_waits_are_measured_on_the_servers_clock() -> None:
+def test_waits_use_the_clock_of_the_server() -> None:
     spent = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}
     assert requested_wait_s(spent | {"date": NOON}) == 0.0
     assert requested_wait_s(spent) is None
@@ -117,7 +119,7 @@ def test_waits_are_measured_on_the_servers_clock() -> None:
         max_leaves=8,
     ).map(lambda value: json.dumps(value).encode()),
 )
-def test_no_answer_whatever_raises(status: int, headers: dict[str, str], body: bytes) -> None:
+def test_no_response_raises(status: int, headers: dict[str, str], body: bytes) -> None:
     answer = classify(status, headers, body)
     assert isinstance(answer, QueryAnswer)
     assert answer.wait_s is None or answer.wait_s >= 0

@@ -1,4 +1,4 @@
-"""Lists that lead in a circle or never end are refused; windows of time cover every second once."""
+"""Endless lists are refused; split windows cover every second once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairkit.app.errors import BadReply
 
 
 @given(st.integers(1, 300), st.integers(0, 10))
-def test_a_list_that_gets_on_is_left_alone(count: int, idle: int) -> None:
+def test_a_list_with_progress_is_accepted(count: int, idle: int) -> None:
     pages = Pages("a/b issues")
     for page in range(count):
         pages.advance([page // (idle + 1)], f"c{page}")
@@ -56,7 +56,7 @@ def holds(window: Window, second: int) -> bool:
     count=st.integers(1001, 10**6),
     second=SECONDS,
 )
-def test_parts_cover_every_second_of_the_window_once(
+def test_split_windows_cover_every_second_once(
     start: int | None, end: int | None, first: int, last: int, count: int, second: int
 ) -> None:
     if start is not None and end is not None:
@@ -74,7 +74,7 @@ def test_parts_cover_every_second_of_the_window_once(
 
 
 @given(start=SECONDS, length=st.integers(0, 10**9))
-def test_cutting_ends_at_single_seconds(start: int, length: int) -> None:
+def test_splitting_ends_at_single_seconds(start: int, length: int) -> None:
     window, depth = Window(start, start + length), 0
     while parts := split_window(window, 10**6, 1000, start, start + length):
         window, depth = parts[0], depth + 1
@@ -82,14 +82,14 @@ def test_cutting_ends_at_single_seconds(start: int, length: int) -> None:
     assert depth < 40
 
 
-def test_an_open_window_that_begins_before_everything_known_can_still_be_cut() -> None:
+def test_an_unbounded_window_can_be_split() -> None:
     moment = epoch("2015-01-01T00:00:00Z")
     parts = split_window(Window(None, moment), 5000, 1000, moment, moment)
     assert parts[0].start is None
     assert parts[-1].end == moment
 
 
-def test_words() -> None:
+def test_qualifiers() -> None:
     day = epoch("2015-01-31T23:59:59Z")
     assert iso(day) == "2015-01-31T23:59:59Z"
     assert Window().qualifier == ""

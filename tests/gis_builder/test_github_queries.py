@@ -1,4 +1,4 @@
-"""Every query is one that GitHub's published schema takes."""
+"""Every query is valid in GitHub's published schema."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=Tr
 
 
 @pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
-def test_queries_fit_the_test_server(server: Server) -> None:
+def test_queries_are_valid_on_the_test_server(server: Server) -> None:
     own = build_own(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
 
 
-def test_what_is_asked_of_the_test_server_can_be_asked_of_github(official: GraphQLSchema) -> None:
+def test_the_test_schema_is_compatible_with_github(official: GraphQLSchema) -> None:
     assert find_breaking_changes(build_schema(SCHEMA_TEXT), official) == []
 
 
-def test_queries_fit_github(official: GraphQLSchema) -> None:
+def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
     for query in [*every_query(NEWEST), *every_query(Server())]:
         assert validate(official, parse(query.text)) == []
 

@@ -81,7 +81,7 @@ def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert repr(gis_builder.status(tmp_path / "work")).splitlines()[0] == repr(crawled).splitlines()[0]
 
 
-def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path) -> None:
+def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "sweep"}
@@ -100,7 +100,7 @@ def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path)
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 
-def test_detection_is_a_table(work: Path) -> None:
+def test_detect_returns_a_table(work: Path) -> None:
     found = gis_builder.detect(work, progress=False)
     assert found.judged_anew == 0
     assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
@@ -109,7 +109,7 @@ def test_detection_is_a_table(work: Path) -> None:
 
 
 def by_length(texts: Sequence[str]) -> list[list[int]]:
-    """Issues of about the same length."""
+    """Rank texts by similar length."""
     places = range(len(texts))
     return [
         sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[:9]
@@ -117,7 +117,7 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
+def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
     built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
@@ -140,7 +140,7 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:
+def test_an_invalid_ranking_is_refused(rank: Rank, words: str) -> None:
     with pytest.raises(DataError, match=words):
         strategy_of(rank).ranking(["one", "two"])(0)
 
@@ -149,14 +149,14 @@ def test_a_demo_needs_no_token(demo: Any) -> None:
     assert demo.positives >= 115
 
 
-def test_details_tell_each_request_and_each_verdict_but_no_token(
+def test_logs_have_requests_and_verdicts_but_no_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp_" + "s3cr3t" * 6
     with serve(SAMPLE) as server:
         asked = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
         gis_builder.crawl([REPO], **asked)  # type: ignore[arg-type]
-        assert not caplog.messages  # nobody asked
+        assert not caplog.messages  # no logging by default
         caplog.set_level(logging.INFO, "gis_builder")
         crawled = gis_builder.crawl([REPO], update=True, **asked)  # type: ignore[arg-type]
         requests = [said for said in caplog.messages if said.startswith("200 ok in ")]

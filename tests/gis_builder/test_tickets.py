@@ -1,4 +1,4 @@
-"""Tickets of any tracker, in any export of it, give the verdicts that its formal links say."""
+"""Tickets in every export of every tracker give the verdicts of their formal links."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def one_file(root: Path) -> dict[str, Any]:
 
 
 def long_ids(root: Path) -> dict[str, Any]:
-    """Ids that tell no number: too large, or no number at all."""
+    """Ids without a usable number."""
     ids = ["0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f", "99913404344", "x"]
     rows = [[*row, own] for row, own in zip(rows_of(ids), ("", ids[0], ""), strict=True)]
     with gzip.open(root / "tickets.jsonl.gz", "wt") as file:
@@ -78,7 +78,7 @@ def parquet(root: Path) -> dict[str, Any]:
 
 
 def german(root: Path) -> dict[str, Any]:
-    """As a spreadsheet of a German Windows writes it."""
+    """In the format of a German spreadsheet."""
     header = ["Nr", "Betreff", "Text", "Angelegt", "Dublette von"]
     days = ("30.01.2024 10:00", "31.01.2024 11:30", "01.02.2024 12:00")
     rows = [[str(n + 1), TITLES[n], BODIES[n], days[n], "1" if n == 1 else ""] for n in range(3)]
@@ -159,7 +159,7 @@ def jira_search(root: Path) -> dict[str, Any]:
 
 
 def jira_cloud(root: Path) -> dict[str, Any]:
-    """Version 3: texts are trees. The words of this type of link are the other way round."""
+    """Version 3, with texts as trees and a link type with reversed names."""
 
     def tree(text: str) -> dict[str, Any]:
         words = [{"type": "text", "text": word} for word in text.split(" ", 1)]
@@ -174,7 +174,7 @@ def jira_cloud(root: Path) -> dict[str, Any]:
 
 
 def gitlab(root: Path) -> dict[str, Any]:
-    """A link to an issue of another project is of an unknown ticket, not of the same number here."""
+    """With a link to an issue of another project, which is ignored."""
     found = [
         {
             "id": 500 + n,
@@ -198,7 +198,7 @@ def gitlab(root: Path) -> dict[str, Any]:
 
 
 def bugzilla(root: Path) -> dict[str, Any]:
-    """A bug's description is its first comment."""
+    """With the description as first comment."""
     bugs = [
         {
             "id": 801 + n,
@@ -247,7 +247,7 @@ def ignore(words: str) -> None:
 
 
 @pytest.mark.parametrize("save", PAGES, ids=lambda save: save.__name__)
-def test_every_export_tells_the_same(
+def test_every_export_gives_the_same_verdicts(
     save: Callable[[Path], dict[str, Any]], root: Path, store: Store
 ) -> None:
     (row,) = import_dump(root, store, ignore, ImportOptions(**save(root)))
@@ -267,7 +267,7 @@ def test_every_export_tells_the_same(
     assert said <= {"Thank you.", "Seen.", "I see it, see #3."}
 
 
-def test_several_links_of_a_ticket_all_count(root: Path, store: Store) -> None:
+def test_every_link_of_a_ticket_counts(root: Path, store: Store) -> None:
     rows = [[*row, own] for row, own in zip(rows_of(["1", "2", "3"]), ("", "1, 3", ""), strict=True)]
     import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
     assert [ref.number for ref in judge(store, ["tickets/t"])[1].targets] == [1, 3]
@@ -284,16 +284,14 @@ def test_several_links_of_a_ticket_all_count(root: Path, store: Store) -> None:
         ("1", "2", "https://desk.example.com/tickets/1/"),
     ],
 )
-def test_an_id_is_found_however_it_is_written(
-    root: Path, store: Store, first: str, second: str, link: str
-) -> None:
+def test_spellings_of_ids(root: Path, store: Store, first: str, second: str, link: str) -> None:
     rows = [[*row, own] for row, own in zip(rows_of([first, second, "3"]), ("", link, ""), strict=True)]
     import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
     assert [verdict.outcome for verdict in judge(store, ["tickets/t"])].count("duplicate") == 1
 
 
-def test_numbers_stay_when_a_later_export_has_more(root: Path, store: Store) -> None:
-    """Even of older tickets; a number that an id tells is free for it unless it is taken."""
+def test_a_later_export_keeps_the_numbers(root: Path, store: Store) -> None:
+    """Even if the export has older tickets, or tickets whose ids have numbers that are in use."""
     path = root / "t.csv"
     import_dump(table(path, HEADER, rows_of(["b", "a", "7"])), store, ignore)
     older = ["0", "Older", "It is older than all.", "2020-01-01", "", "open"]
@@ -312,7 +310,7 @@ def test_an_unresolved_ticket_is_open(root: Path, store: Store) -> None:
     assert [issue.state for issue in store.issues("tickets/t")] == ["open", "closed", "open"]
 
 
-def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
+def test_ids_in_texts_become_references(root: Path, store: Store) -> None:
     rows = rows_of(["AB-1", "AB-2", "AB-3"])
     rows[0][2] = "As in AB-2, or https://jira.example.com/browse/AB-3, not as UTF-8 or AB-77."
     import_dump(table(root / "t.csv", HEADER, rows), store, ignore)
@@ -345,7 +343,7 @@ def test_ids_in_texts_are_references(root: Path, store: Store) -> None:
         ("", "contains no issue"),
     ],
 )
-def test_a_bad_row_is_named_with_its_remedy(root: Path, store: Store, text: str, message: str) -> None:
+def test_an_invalid_row_is_named_with_a_remedy(root: Path, store: Store, text: str, message: str) -> None:
     path = root / "t.csv"
     path.write_bytes(text.encode("latin1"))
     with pytest.raises(DataError) as caught:
@@ -365,7 +363,7 @@ def test_a_bad_row_is_named_with_its_remedy(root: Path, store: Store, text: str,
         ("t.jsonl", {"id": "\x1b[0m", "title": "x", "created_at": "2024-01-01"}),
     ],
 )
-def test_odd_values_end_in_one_line(root: Path, store: Store, name: str, value: Any) -> None:
+def test_invalid_values_end_in_a_one_line_error(root: Path, store: Store, name: str, value: Any) -> None:
     (root / name).write_text(json.dumps(value))
     with pytest.raises(DataError) as caught:
         import_dump(root, store, ignore)
@@ -393,7 +391,7 @@ def test_undocumented_rich_text_of_jira(root: Path, store: Store, text: str, exp
     assert next(store.issues("tickets/tickets")).body == expected
 
 
-def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Store) -> None:
+def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store) -> None:
     rows = [*rows_of(["1", "2", "3"]), ["4", "", "", "", "", ""], ["5", "x", "", "soon", "", ""], ["6"] * 9]
     table(root / "t.csv", HEADER, rows)
     write_lines(
@@ -418,7 +416,7 @@ def test_damaged_rows_and_files_are_left_out_and_counted(root: Path, store: Stor
     assert ("", words) in store.warnings()
 
 
-def test_damaged_files_of_github_too(tmp_path: Path, store: Store) -> None:
+def test_damaged_files_of_github_are_skipped(tmp_path: Path, store: Store) -> None:
     folder = tmp_path / "issues"
     folder.mkdir()
     for number in (1, 2):
@@ -437,7 +435,7 @@ def test_damaged_files_of_github_too(tmp_path: Path, store: Store) -> None:
     assert import_dump(tmp_path / "lines", store, ignore, ImportOptions(skip_broken=True))[0].issue_count == 2
 
 
-def test_objects_without_addresses_need_a_repository(root: Path, store: Store) -> None:
+def test_objects_without_urls_need_a_repository(root: Path, store: Store) -> None:
     bare = [{k: v for k, v in issue("o/r", n).items() if "url" not in k} for n in (1, 2)]
     (root / "a.json").write_text(json.dumps(bare))
     write_tracker(root / "lines", "o/r", issues=bare)
@@ -472,7 +470,7 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
 
 
-def test_a_spreadsheet_has_to_be_saved_as_csv(root: Path, store: Store) -> None:
+def test_spreadsheets_are_refused(root: Path, store: Store) -> None:
     (root / "t.XLSX").write_bytes(b"PK")
     with pytest.raises(DataError, match="save the sheet as CSV"):
         import_dump(root / "t.XLSX", store, ignore)
