@@ -58,11 +58,16 @@ def import_dump(
         say(text)
     rows = [tracker.row() for tracker in trackers]
     former = [row for tracker in trackers for row in tracker.former_rows()]
+    orphans = [
+        (tracker.name, f"{tracker.orphans} comments and events skipped: the dump lacks their issues")
+        for tracker in trackers
+        if tracker.orphans
+    ]
     finished = [CrawlTask(tracker.name, "import", done=True) for tracker in trackers]
     store.save(
         Page(
             repos=[*former, *rows],
-            warnings=[*_orphan_warnings(trackers), *(("", text) for text in warnings)],
+            warnings=[*orphans, *(("", text) for text in warnings)],
             tasks=finished,
             notes={TICKETS: json.dumps(tickets)} if tickets else {},
         )
@@ -177,12 +182,6 @@ def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:
         elif event.kind == "unmarked_as_duplicate":
             marks = [mark for mark in marks if event.target and mark != event.target]
     return marks[-1] if marks and issue.state == "closed" else None
-
-
-def _orphan_warnings(trackers: Trackers) -> Iterator[tuple[str, str]]:
-    for tracker in trackers:
-        if tracker.orphans:
-            yield tracker.name, f"{tracker.orphans} comments and events skipped: the dump lacks their issues"
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -126,7 +126,7 @@ class Store:
 
     def repos(self) -> list[RepoRow]:
         """The requested repositories, by name."""
-        return [row for row in self._repo_rows() if row.listed]
+        return [row for row in self.all_repos() if row.listed]
 
     def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
         """Iterate over the threads of issues by number, one at a time in memory."""
@@ -191,7 +191,7 @@ class Store:
         """The server's spelling of a repository's name, from any case or a former name."""
         with self._lock:
             if self._names is None:
-                rows = [row for row in self._repo_rows() if row.full_name]
+                rows = [row for row in self.all_repos() if row.full_name]
                 self._names = {row.full_name.lower(): row.full_name for row in rows}
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
@@ -200,11 +200,12 @@ class Store:
 
     def repo(self, name: str) -> RepoRow | None:
         """The row of a requested name."""
-        return next((row for row in self._repo_rows() if row.name.lower() == name.lower()), None)
+        return next((row for row in self.all_repos() if row.name.lower() == name.lower()), None)
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
-        return self._repo_rows()
+        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
+        return [repo_row(row) for row in rows]
 
     def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
         """The tasks of a kind by key; `done` selects finished or open tasks."""
@@ -290,10 +291,6 @@ class Store:
     def _ask(self, sql: str, *values: Any) -> list[Any]:
         with self._lock, database_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
-
-    def _repo_rows(self) -> list[RepoRow]:
-        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        return [repo_row(row) for row in rows]
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Search, Server
+from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import TopUp
+from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT
 from tests.support.github.graphql_api import build_schema as build_own
@@ -28,7 +28,7 @@ def every_query(server: Server) -> list[GraphQuery[Any]]:
     return [
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
-        queries.searches([Search(HOSTILE), Search("is:issue", HOSTILE)]),
+        queries.searches([CrawlTask("a/b", "search", HOSTILE), CrawlTask("a/b", "search", "x", HOSTILE)]),
         queries.issues(REFS, with_thread=True),
         queries.issues(REFS, with_thread=False),
         queries.listing("acme/fuel", 49, None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -112,6 +112,7 @@ class Pages:
 
 _LOG = logging.getLogger(__name__)
 
+ItemT = TypeVar("ItemT")
 T = TypeVar("T")
 
 
@@ -130,6 +131,12 @@ class Crawl:
         self.client.add_usage(page, repo)
         self.store.save(page)
         _LOG.info("%s: stored %s", repo or "all repositories", page)
+
+    def ask(
+        self, size: BatchSize, items: Sequence[ItemT], query: Callable[[Sequence[ItemT]], GraphQuery[T]]
+    ) -> tuple[HttpReply[T], int]:
+        """Query the first items, as many as the server allows; returns the reply and their number."""
+        return ask_sized(self.client, size, lambda count: query(items[:count]), self.settings.attempts)
 
     def report(self, repo: str, stage: str, done: int, total: int) -> None:
         """Send the progress of a stage to the listener."""

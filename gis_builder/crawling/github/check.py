@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gis_builder.crawling.github.answers import GraphQLError
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.batches import BatchSize, Crawl
 from gis_builder.crawling.github.fetch import part
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
@@ -57,24 +56,19 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
 def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
-        reply, count = ask_sized(
-            crawl.client, size, lambda n: crawl.queries.repositories(names[:n]), crawl.settings.attempts
-        )
+        reply, count = crawl.ask(size, names, crawl.queries.repositories)
         if not any(error.needs_retry for error in reply.errors):
             break
         crawl.client.back_off(attempt, "the server failed on a repository")
+    errors = {str(error.path[0]): error for error in reply.errors if error.path}
     rows = []
     for index, name in enumerate(names[:count]):
         node = part(reply.data, f"r{index}", name)
-        row = _row(crawl, name, node, _errors(reply).get(f"r{index}"))
+        row = _row(crawl, name, node, errors.get(f"r{index}"))
         old = crawl.store.repo(name)
         # A failed crawl continues with its old data, so an update must start at the old time.
         rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)
     return rows
-
-
-def _errors(reply: HttpReply[RepositoryNode]) -> dict[str, GraphQLError]:
-    return {str(error.path[0]): error for error in reply.errors if error.path}
 
 
 def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None) -> RepoRow:

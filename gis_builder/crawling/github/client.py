@@ -94,7 +94,10 @@ class Client:
                 case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
                     waits += 1
                     self._wait_for_limit(answer, waits)
-                case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
+                case AnswerKind.TRANSIENT:
+                    failures += 1
+                    self._wait_after_failure(answer, failures)
+                case AnswerKind.BAD_REPLY if not answer.final:
                     failures += 1
                     self._wait_after_failure(answer, failures)
                 case _:
@@ -142,10 +145,6 @@ class Client:
             one_line(query.text, _MAX_SHOWN),
         )
         return answer
-
-    @staticmethod
-    def _is_final(answer: QueryAnswer) -> bool:
-        return answer.kind is AnswerKind.BAD_REPLY and answer.final
 
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""

@@ -24,7 +24,7 @@ from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.crawling.github.tokens import Token
 from gis_builder.progress import Began, CrawlListener, Finished, ignore
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store, Usage
+from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RateLimited, RemoteError
 
@@ -43,22 +43,14 @@ class Worker:
         listener: CrawlListener,
     ) -> None:
         self._settings, self._store, self._listener = settings, store, listener
-        self._client = Client(settings, token, stop, listener)
+        self.client = Client(settings, token, stop, listener)
         self._crawl: Crawl | None = None
-
-    def take_usage(self) -> Usage:
-        """The cost since the last call."""
-        return self._client.take_usage()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
 
     def crawl(self) -> Crawl:
         """The objects that jobs need; created at first use, because queries depend on the server."""
         if self._crawl is None:
             queries = Queries(self._settings, self._server())
-            self._crawl = Crawl(self._settings, self._client, self._store, self._listener, queries)
+            self._crawl = Crawl(self._settings, self.client, self._store, self._listener, queries)
         return self._crawl
 
     def _server(self) -> Server:
@@ -66,8 +58,8 @@ class Worker:
         key = f"server {self._settings.api_url}"
         known = self._store.meta_json(key, _SERVER)
         if known is None:
-            server = _probe(self._client, self._settings.attempts)
-            self._store.save(Page(usage={"": self._client.take_usage()}))
+            server = _probe(self.client, self._settings.attempts)
+            self._store.save(Page(usage={"": self.client.take_usage()}))
             self._store.set_meta(key, json.dumps(asdict(server)))
             return server
         return known
@@ -164,7 +156,7 @@ class GitHub:
         """Close all connections."""
         self._stop.set()
         for worker in self._workers:
-            worker.close()
+            worker.client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -218,7 +210,7 @@ class GitHub:
 
     def _save_outcome(self, name: str, worker: Worker, failure: RemoteError | None) -> None:
         """Store the cost of a job's last requests, and mark its repository if it failed."""
-        page = Page(usage={name: worker.take_usage()})
+        page = Page(usage={name: worker.client.take_usage()})
         if failure:
             page.repos = [
                 replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))

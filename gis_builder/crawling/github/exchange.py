@@ -177,7 +177,10 @@ class Exchange:
             except requests.ReadTimeout:
                 return _LATE
             except (requests.RequestException, HTTPError) as error:
-                return _LATE if watch.is_over else _failed(type(error).__name__)
+                if watch.is_over:
+                    return _LATE
+                message = f"the connection failed ({type(error).__name__})"
+                return QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False)
         # A body without a length, cut off by the deadline, looks complete.
         return _LATE if watch.is_over else response
 
@@ -241,10 +244,6 @@ def _decompress(body: bytes, encoding: str) -> bytes | QueryAnswer:
     elif encoding not in ("", "identity"):
         return bad_reply("an encoding that was not requested")
     return body if len(body) <= _MAX_BYTES else _TOO_LONG
-
-
-def _failed(error: str) -> QueryAnswer:
-    return QueryAnswer(AnswerKind.TRANSIENT, message=f"the connection failed ({error})", has_response=False)
 
 
 # A query that timed out may succeed at half its size.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
 from gis_builder.crawling.github.answers import GraphQLError
-from gis_builder.crawling.github.batches import MAX_THREAD_ITEMS, BatchSize, Crawl, Pages, ask_sized
+from gis_builder.crawling.github.batches import MAX_THREAD_ITEMS, BatchSize, Crawl, Pages
 from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.nodes import FoundPull, IssuesByAlias, Item, NodeConnection, Parts
 from gis_builder.crawling.github.parse import (
@@ -22,7 +23,6 @@ from gis_builder.crawling.github.parse import (
     ref_of,
     well_formed,
 )
-from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.store import Absence, Page, TopUp
 from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
@@ -36,7 +36,7 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     size, failures, done = BatchSize(crawl.settings.thread_batch), Counter[TopUp](), 0
     lists: dict[tuple[IssueRef, str], Pages] = {}
     while waiting := crawl.store.top_ups(repo, crawl.settings.thread_batch):
-        reply, count = _ask(crawl, repo, waiting, size)
+        reply, count = crawl.ask(size, waiting, partial(crawl.queries.top_ups, repo))
         nodes: _PartsByAlias = reply.data.get("r0") or {}
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
@@ -57,15 +57,6 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         if not page.topped_up:
             size.shrink()
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
-
-
-def _ask(
-    crawl: Crawl, repo: str, waiting: Sequence[TopUp], size: BatchSize
-) -> tuple[HttpReply[_PartsByAlias], int]:
-    def build(count: int) -> GraphQuery[_PartsByAlias]:
-        return crawl.queries.top_ups(repo, waiting[:count])
-
-    return ask_sized(crawl.client, size, build, crawl.settings.attempts)
 
 
 def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
@@ -125,21 +116,14 @@ class Fetcher:
         waiting = sorted(set(refs))
         while waiting:
             size = self._sizes[with_thread]
-            reply, count = self._ask(waiting, size, with_thread=with_thread)
+            query = partial(self._crawl.queries.issues, with_thread=with_thread)
+            reply, count = self._crawl.ask(size, waiting, query)
             failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
             self._handle_failures(page, failures, failed)
             waiting = sorted([ref for ref in failed if ref not in page.missing] + waiting[count:])
             if failed:
                 size.shrink()
         return page
-
-    def _ask(
-        self, refs: Sequence[IssueRef], size: BatchSize, *, with_thread: bool
-    ) -> tuple[HttpReply[IssuesByAlias], int]:
-        def build(count: int) -> GraphQuery[IssuesByAlias]:
-            return self._crawl.queries.issues(refs[:count], with_thread=with_thread)
-
-        return ask_sized(self._crawl.client, size, build, self._crawl.settings.attempts)
 
     def _add(
         self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[IssuesByAlias], *, with_thread: bool

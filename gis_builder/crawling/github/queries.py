@@ -23,7 +23,7 @@ from gis_builder.crawling.github.nodes import (
     TypeNode,
 )
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import TopUp
+from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.records import IssueRef
 
 T = TypeVar("T")
@@ -67,14 +67,6 @@ class Server:
     enable_duplicate: bool = False  # Issue.stateReason(enableDuplicate:)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A search and its cursor."""
-
-    query: str
-    after: str | None = None
-
-
 class Queries:
     """Builds the queries for one server and its settings."""
 
@@ -103,12 +95,12 @@ class Queries:
         ]
         return GraphQuery(_query(parts), _REPOSITORY)
 
-    def searches(self, searches: Iterable[Search]) -> GraphQuery[SearchPage]:
+    def searches(self, tasks: Iterable[CrawlTask]) -> GraphQuery[SearchPage]:
         """Query several searches at once, only for numbers: 1 connection each."""
         parts = [
-            f"s{index}: search(type: ISSUE, first: 100, query: {_quote(search.query)}{_after(search.after)}) "
+            f"s{index}: search(type: ISSUE, first: 100, query: {_quote(task.key)}{_after(task.cursor)}) "
             "{ issueCount pageInfo { hasNextPage endCursor } nodes { ... on Issue { number } } }"
-            for index, search in enumerate(searches)
+            for index, task in enumerate(tasks)
         ]
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 

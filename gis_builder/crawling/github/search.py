@@ -15,14 +15,12 @@ from gis_builder.crawling.github.batches import (
     Crawl,
     Pages,
     Window,
-    ask_sized,
     epoch,
     split_window,
 )
 from gis_builder.crawling.github.client import RequestRefused
 from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
 from gis_builder.crawling.github.nodes import SearchPage
-from gis_builder.crawling.github.queries import GraphQuery, Search
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import CrawlTask, Page, RepoRow
@@ -101,11 +99,8 @@ def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages])
 def _search(
     crawl: Crawl, row: RepoRow, tasks: Sequence[CrawlTask], size: BatchSize, lists: dict[str, Pages]
 ) -> None:
-    def build(count: int) -> GraphQuery[SearchPage]:
-        return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
-
     for failures in range(1, crawl.settings.attempts + 1):
-        reply, count = ask_sized(crawl.client, size, build, crawl.settings.attempts)
+        reply, count = crawl.ask(size, tasks, crawl.queries.searches)
         succeeded = {
             f"s{index}": task
             for index, task in enumerate(tasks[:count])

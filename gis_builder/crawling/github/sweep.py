@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gis_builder.crawling.github.batches import (
     MAX_ITEMS,
@@ -19,7 +20,6 @@ from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.fetch import fetch_top_ups
 from gis_builder.crawling.github.nodes import Listing, ListingRepository
 from gis_builder.crawling.github.parse import ParsedThread, parse_thread
-from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.store import CrawlTask, Page, RepoRow
 from pairkit.app.errors import BadReply, RemoteError
 
@@ -65,14 +65,8 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
     size = BatchSize(crawl.settings.thread_batch)
     pages = Pages(f"{start.repo} issues", task.cursor, limit=list_limit(total) if total else MAX_ITEMS)
     while not task.done:
-        after, since = task.cursor, task.state.get("since")
-
-        def build(
-            count: int, after: str | None = after, since: str | None = since
-        ) -> GraphQuery[ListingRepository]:
-            return crawl.queries.listing(start.repo, count, after, since=since)
-
-        reply, count = ask_sized(crawl.client, size, build, crawl.settings.attempts)
+        query = partial(crawl.queries.listing, start.repo, after=task.cursor, since=task.state.get("since"))
+        reply, count = ask_sized(crawl.client, size, query, crawl.settings.attempts)
         task = _save_page(crawl, task, reply, count, size, pages)
         crawl.report(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
 
