@@ -22,7 +22,6 @@ from pathlib import Path
 from gis_builder.detection import KindOf, decide
 from gis_builder.store.records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
-from gis_builder.trackers.rest_records import comment_record, issue_record
 
 HERE = Path(__file__).resolve().parent
 LABELS = HERE / "rust_threads.tsv"
@@ -146,13 +145,13 @@ def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
     comments: dict[int, list[Comment]] = defaultdict(list)
     for dump in find_dumps(DUMP):
         for row in dump.issues():
-            issue = issue_record(row.repo, row.value)
+            issue = replace(row.record, repo=row.repo)
             kinds[issue.ref] = Kind.PULL if issue.is_pull else Kind.ISSUE
             if not issue.is_pull:
                 threads[issue.number] = Thread(issue)
         for row in dump.comments():
             if row.number in threads:
-                comments[row.number].append(comment_record(row.value))
+                comments[row.number].append(row.record)
     return [
         replace(thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id))))
         for number, thread in threads.items()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gis_builder.store.records import IssueRef
 from pairkit.similarity.groups import Places, alone, connected
 
-_BITS = 24  # of an issue's number; `decoding.MOST_NUMBER` fits
+_BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
 
 

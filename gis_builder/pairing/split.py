@@ -110,8 +110,8 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
         if sum(wanted) > positives:
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"split = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
-                f" but there are {positives}; the largest possible sizes in this proportion are {largest}"
+                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)}"
+                f" positives, but there are {positives}; the largest possible sizes are {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
     return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))

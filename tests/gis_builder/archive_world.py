@@ -1,4 +1,4 @@
-"""Hours of an archive made of threads: each opening, comment, closing and reopening as an event."""
+"""Converts threads to hours of an archive, with an event for each opening, comment, closing and reopening."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
 
 
 def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> None:
-    """Deal lines to hours, evenly and in order."""
+    """Divide lines evenly among hours, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, hour in enumerate(hours):
         some = lines[len(lines) * place // len(hours) : len(lines) * (place + 1) // len(hours)]
@@ -101,7 +101,7 @@ def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a folder holds, by name."""
+    """The contents of a folder's files by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -1,4 +1,4 @@
-"""Look-ups of repositories that the emulator has no case of: private but visible, forbidden, and failing."""
+"""Look-ups of private, forbidden and failing repositories, which the test server lacks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODE = {
 
 
 class Canned(BaseHTTPRequestHandler):
-    """Answers every query with the next answer of a list, the last one for ever."""
+    """Sends prepared responses in order, repeating the last one."""
 
     answers: ClassVar[list[Any]] = []
 
@@ -71,7 +71,7 @@ def look_up(url: str, store: Store, *answers: Any, **changes: Any) -> Any:
     with open_github(quick(url, **changes), store) as github:
         (row,) = github.check(["acme/vault"])
         if row.outcome is RepoOutcome.PRIVATE:
-            github.fetch([IssueRef("acme/vault", 5)])  # the server would answer nonsense: it is not asked
+            github.fetch([IssueRef("acme/vault", 5)])  # without a request
             assert store.kind(IssueRef("acme/vault", 5)) is Kind.MISSING
     return row
 
@@ -85,12 +85,12 @@ WANTED = {"include_private": True}
         ([{"data": {"r0": NODE}}, "nonsense"], {}, RepoOutcome.PRIVATE, "include_private"),
         ([{"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),
         ([absent("FORBIDDEN", "SAML enforcement"), "nonsense"], {}, RepoOutcome.PRIVATE, "SAML enforcement"),
-        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # asked again
+        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # retried
         ([absent("INTERNAL", "the disk is full")], {"attempts": 2}, RepoOutcome.FAILED, "the disk is full"),
     ],
     ids=["private", "private and wanted", "not for this token", "failed once", "failed for good"],
 )
-def test_what_a_look_up_finds(
+def test_outcomes_of_look_ups(
     canned: str, store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
 ) -> None:
     row = look_up(canned, store, *answers, **changes)

@@ -77,7 +77,7 @@ def test_only_selected_relations_make_pairs() -> None:
 def test_invalid_relations() -> None:
     assert PairSettings(relations="all").relations == tuple(Relation)
     with pytest.raises(
-        ValueError, match="'supersedes' is not a relation; expected all, or some of duplicate,same"
+        ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate,same"
     ):
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):

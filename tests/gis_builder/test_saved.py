@@ -1,4 +1,4 @@
-"""A tracker that any tool saved gives the verdicts of the tracker itself."""
+"""Trackers saved by other tools give the same verdicts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVENTS = [
 
 
 def paginated(root: Path) -> None:
-    """Two pages of issues as `][`; comments in one; events with other kinds among them."""
+    """Two pages of issues as `][`, one of comments, and events with unknown kinds."""
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
     with gzip.open(root / "said.json.gz", "wt") as file:
@@ -90,7 +90,7 @@ def github_backup(root: Path) -> None:
         (folder / f"{number}.json").write_text(json.dumps(value | inside))
 
 
-# What backups hold beside issues: a tool's own notes, labels, milestones.
+# Other files of backups: a tool's state, labels, milestones.
 OTHERS = {
     "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
     "milestone.json": {
@@ -105,7 +105,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
-def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Path, store: Store) -> None:
+def test_every_layout_gives_the_same_verdicts(
+    save: Callable[[Path], None], tmp_path: Path, store: Store
+) -> None:
     root = tmp_path / "saved"
     root.mkdir()
     save(root)
@@ -119,7 +121,7 @@ def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Pat
     assert sorted(found) == [1, 2, 4]
     assert found[2].outcome is VerdictOutcome.DUPLICATE
     assert [ref.number for ref in found[2].targets] == [1]
-    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # of a pull request, or of what gh's list lacks
+    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # its target is a pull request
     assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
         "Duplicate of #1",
         "Dup of #3, closing",
@@ -132,7 +134,7 @@ def _thread(store: Store, number: int) -> Any:
     return store.thread(IssueRef(HOME, number))
 
 
-def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
+def test_a_single_file(tmp_path: Path, store: Store) -> None:
     gh_list(tmp_path)
     (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
     assert row.issue_count == 3
@@ -141,15 +143,15 @@ def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: not a known layout"),
+        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: unknown layout"),
         (
             '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
             "state: invalid enum value",
         ),
-        ("[1, 2]", "not a known layout"),
-        ('[{"event": "labeled"}', r"x\.json:2: not JSON .an array is not closed"),
-        ("[NaN", r"x\.json:1: not a known layout"),
-        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .too deep"),
+        ("[1, 2]", "unknown layout"),
+        ('[{"event": "labeled"}', r"x\.json:2: not JSON .unbalanced brackets"),
+        ("[NaN", r"x\.json:1: unknown layout"),
+        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .nested too deep"),
         ("[" * 100_000, "not JSON"),
     ],
 )

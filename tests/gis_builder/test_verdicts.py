@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from gis_builder.crawling.crawl import crawl, import_tracker, update
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.detection.detector import (
     KEPT_FILE,
     Detector,
@@ -21,7 +21,7 @@ from gis_builder.detection.detector import (
     judged_rows,
     read_duplicates,
 )
-from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.settings import BuildSettings, CrawlSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError

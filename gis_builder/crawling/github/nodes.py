@@ -1,4 +1,4 @@
-"""Types of the queries' responses; a response that does not fit them is rejected."""
+"""Types of GraphQL responses; other responses are rejected."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ T = TypeVar("T")
 
 
 class GraphQLNode(Node, frozen=True, rename="camel"):
-    """Base of the nodes, whose fields are ours in the server's spelling."""
+    """Base of the nodes; its field names are converted to camel case."""
 
 
-class Home(GraphQLNode, frozen=True):
-    """The repository that something is in."""
+class RepositoryName(GraphQLNode, frozen=True):
+    """The repository of an issue."""
 
     name_with_owner: RepoName
 
 
 class Actor(GraphQLNode, frozen=True):
-    """An account; its kind is asked for only where it matters."""
+    """An account; `kind` is queried only where it matters."""
 
     login: Login
     kind: str = field(name="__typename", default="")
 
 
-class Backwards(GraphQLNode, frozen=True):
-    """Where a nested connection goes on towards its beginning."""
+class PreviousPage(GraphQLNode, frozen=True):
+    """The cursor of the page before this one."""
 
     has_previous_page: bool
     start_cursor: Cursor | None
 
 
-class Forwards(GraphQLNode, frozen=True):
-    """Where a list goes on."""
+class NextPage(GraphQLNode, frozen=True):
+    """The cursor of the next page."""
 
     has_next_page: bool
     end_cursor: Cursor | None
 
 
 class NodeConnection(GraphQLNode, Generic[T], frozen=True):
-    """The end of a nested connection."""
+    """The last page, or an earlier one, of a nested connection."""
 
     total_count: Count
-    page_info: Backwards
+    page_info: PreviousPage
     nodes: list[T | None] | None
 
     @property
     def items(self) -> list[T]:
-        """What came, without what the server left out."""
+        """The nodes that the server returned."""
         return [node for node in self.nodes or () if node is not None]
 
 
@@ -77,15 +77,15 @@ class CommentNode(GraphQLNode, frozen=True):
 
 
 class Target(GraphQLNode, frozen=True):
-    """What a mark or a closing points at."""
+    """The target of a duplicate mark or a closing."""
 
     number: Number
-    repository: Home
+    repository: RepositoryName
     kind: str = field(name="__typename", default="Issue")
 
 
 class EventNode(GraphQLNode, frozen=True):
-    """An event of a timeline; those of kinds that were not asked for may lack all else."""
+    """An event; kinds that were not queried may lack every other field."""
 
     kind: str = field(name="__typename")
     created_at: Time | None = None
@@ -96,16 +96,16 @@ class EventNode(GraphQLNode, frozen=True):
 
 
 class LabelNode(GraphQLNode, frozen=True):
-    """A label."""
+    """The name of a label, or of a field's argument."""
 
     name: str
 
 
 class IssueNode(GraphQLNode, frozen=True):
-    """An issue, with its thread where that was asked for."""
+    """An issue, with its thread if that was queried."""
 
     number: Number
-    repository: Home
+    repository: RepositoryName
     title: str
     body: str | None
     state: Literal["OPEN", "CLOSED"]
@@ -122,14 +122,14 @@ class IssueNode(GraphQLNode, frozen=True):
 
 
 class FoundIssue(IssueNode, frozen=True, tag_field="__typename", tag="Issue"):
-    """An issue that was asked for by number."""
+    """An issue that was queried by number."""
 
 
 class FoundPull(GraphQLNode, frozen=True, tag_field="__typename", tag="PullRequest"):
-    """A pull request that was asked for by number."""
+    """A pull request that was queried by number."""
 
     number: Number
-    repository: Home
+    repository: RepositoryName
     title: str
     closed: bool
     created_at: Time
@@ -137,25 +137,25 @@ class FoundPull(GraphQLNode, frozen=True, tag_field="__typename", tag="PullReque
 
 
 Item = FoundIssue | FoundPull | str
-Found = dict[str, Item | None]  # by alias; the text is the repository's name
+IssuesByAlias = dict[str, Item | None]  # a text is the repository's name
 
 
 class Listing(GraphQLNode, frozen=True):
     """A page of a repository's issues."""
 
     total_count: Count
-    page_info: Forwards
+    page_info: NextPage
     nodes: list[IssueNode | None]
 
 
-class ListingHome(GraphQLNode, frozen=True):
-    """The repository whose issues are listed."""
+class ListingRepository(GraphQLNode, frozen=True):
+    """A repository with a page of its issues."""
 
     issues: Listing | None
 
 
 class Parts(GraphQLNode, frozen=True):
-    """One nested connection of an issue, whichever was asked for."""
+    """One nested connection of an issue."""
 
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
@@ -163,43 +163,43 @@ class Parts(GraphQLNode, frozen=True):
 
 
 class SearchNode(GraphQLNode, frozen=True):
-    """What a search found; what is no issue has no number."""
+    """A search result; it has a number only if it is an issue."""
 
     number: Number | None = None
 
 
-class Hits(GraphQLNode, frozen=True):
-    """A page of a search."""
+class SearchPage(GraphQLNode, frozen=True):
+    """A page of search results."""
 
     issue_count: Count
-    page_info: Forwards
+    page_info: NextPage
     nodes: list[SearchNode | None]
 
 
-class Born(GraphQLNode, frozen=True):
+class NewestNode(GraphQLNode, frozen=True):
     """The newest issue or pull request."""
 
     number: Number
     created_at: Time | None = None
 
 
-class Changed(GraphQLNode, frozen=True):
+class UpdatedNode(GraphQLNode, frozen=True):
     """The issue that was updated last."""
 
     updated_at: Time
 
 
-class Some(GraphQLNode, Generic[T], frozen=True):
-    """The first few of a connection."""
+class FirstNodes(GraphQLNode, Generic[T], frozen=True):
+    """The first nodes of a connection."""
 
     nodes: list[T]
 
 
-class Counted(GraphQLNode, frozen=True):
-    """The newest issue, and how many there are."""
+class CountedIssues(GraphQLNode, frozen=True):
+    """The newest issue, and the number of issues."""
 
     total_count: NumberOrNone
-    nodes: list[Born]
+    nodes: list[NewestNode]
 
 
 class RepositoryNode(GraphQLNode, frozen=True):
@@ -209,23 +209,17 @@ class RepositoryNode(GraphQLNode, frozen=True):
     is_private: bool
     has_issues_enabled: bool
     created_at: Time | None
-    newest: Counted
-    fresh: Some[Changed]
-    pulls: Some[Born]
-    labels: Some[LabelNode] | None
-
-
-class Argument(GraphQLNode, frozen=True):
-    """An argument of a field."""
-
-    name: str
+    newest: CountedIssues
+    fresh: FirstNodes[UpdatedNode]
+    pulls: FirstNodes[NewestNode]
+    labels: FirstNodes[LabelNode] | None
 
 
 class Field(GraphQLNode, frozen=True):
     """A field of a type."""
 
     name: str
-    args: list[Argument] | None = None
+    args: list[LabelNode] | None = None
 
 
 class TypeNode(GraphQLNode, frozen=True):
@@ -235,6 +229,6 @@ class TypeNode(GraphQLNode, frozen=True):
 
 
 class Rate(GraphQLNode, frozen=True):
-    """What a query cost."""
+    """The cost of a query."""
 
     cost: Annotated[int, Meta(ge=0, le=1_000_000)]

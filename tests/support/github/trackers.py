@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -162,12 +163,14 @@ class _Reader:
     def read(self, roots: Iterable[Path]) -> list[Tracker]:
         """All trackers by name; a repository may be spread over several folders."""
         for dump in (dump for root in roots for dump in find_dumps(root)):
-            if dump.repo is not None:
-                self._tracker(dump.repo).info = dump.info
+            if dump.info is not None:
+                info = json.loads((dump.folder / "repo.json").read_bytes())
+                self._tracker(dump.info.full_name).info = info
             for row in dump.issues():
                 issue = self._tracker(row.repo).issues[row.number] = self._issue(row)
-                if not dump.has_events and (event := closing_event(row.value)):
-                    issue.events.append(self._event(event))
+                if not dump.has_events and (closing := closing_event(row.record)):
+                    closer = self._account(row.value.get("closed_by"))
+                    issue.events.append(Event("closed", closer, closing.created_at, closing.state_reason))
             for said in dump.comments():
                 if thread := self._thread(said):
                     thread.comments.append(self._comment(said.value))
