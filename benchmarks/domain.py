@@ -152,7 +152,7 @@ def as_lines(folder: Path, texts: list[str]) -> Path:
 def written(source: Path, folder: Path, texts: int) -> None:
     """What rules write of texts that are drawn from all of a file."""
     for out, task in (("pairs", []), ("hard", ["--task", "triplet"])):
-        command = ["generate", "-i", source, "--draw", texts, "--llm", "wordnet", "-o", folder / out, *task]
+        command = ["generate", "-d", source, "--draw", texts, "--llm", "wordnet", "-o", folder / out, *task]
         subprocess.run([sys.executable, "-m", "llm_labeler", *map(str, command), "--quiet"], check=True)
     with gzip.open(source, "rt", encoding="utf-8") as lines:
         drawn = random.Random(0).sample(list(lines), texts)  # noqa: S311 - a sample, not a secret

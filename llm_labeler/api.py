@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
-Input = Annotated["Source", Flag("--input -i", metavar="FILE", panel=INPUT)]
+Data = Annotated["Source", Flag("--data -d", metavar="DATA", panel=INPUT, main=True)]
 AskedLlms = Annotated["LlmsGiven", Flag("--llm --llms -l", metavar="NAME,…", panel=_LLMS, setting="llms")]
 OutFolder = Annotated[str | Path, Out]
 Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
@@ -37,8 +37,8 @@ Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples"
 Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
 Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
 Polarity = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.polarities")]
-_STRATEGY = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.strategy")
-Strategy = Annotated[str | None, _STRATEGY]
+_AGGREGATION = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.aggregation")
+Aggregation = Annotated[str | None, _AGGREGATION]
 Judges = Annotated["LlmsGiven | None", Flag(metavar="NAME,…", panel=_LABELS, setting="judge.llms")]
 Limit = Annotated[int | None, Flag(metavar="N", panel=INPUT, setting="input.limit")]
 Draw = Annotated[int | None, Flag(metavar="N", panel=INPUT, main=True, setting="input.draw")]
@@ -52,7 +52,7 @@ Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
 def generate(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "pairs",
@@ -64,7 +64,7 @@ def generate(
     examples: Examples = None,
     prompt: Prompt = None,
     polarity: Polarity = None,
-    strategy: Strategy = None,
+    aggregation: Aggregation = None,
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
@@ -103,8 +103,8 @@ def generate(
         prompt: hardened, paper, or a file with {text}, {size} and {polarity}. The tasks triplet and query
             use their own prompt, or a file.
         polarity: positive, negative or both. Default: both.
-        strategy: How proposals become labels: union, vote or weighted.
-        judges: LLMs that judge the proposals, if the strategy needs judges. Default: the LLMs of `llms`.
+        aggregation: How proposals become labels: union, vote or weighted.
+        judges: LLMs that judge the proposals, if the aggregation needs judges. Default: the LLMs of `llms`.
         limit: Take only the first N usable sentences.
         draw: Take a random sample of N sentences, drawn by the seed. Useful for a file sorted by topic.
         max_cost: US dollars at most, summed over all runs with the same `work`.
@@ -127,7 +127,7 @@ def generate(
         The dataset; `.pairs` reads it.
 
     Raises:
-        ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
+        ConfigError: A setting, key, model or folder can't be used, or the aggregation could give no pair.
         DataError: No usable sentence, a damaged store, or no remaining pair.
         RemoteError: A server failed; the same call continues.
 
@@ -157,7 +157,7 @@ def generate(
 
 
 def plan(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "pairs",
@@ -169,7 +169,7 @@ def plan(
     examples: Examples = None,
     prompt: Prompt = None,
     polarity: Polarity = None,
-    strategy: Strategy = None,
+    aggregation: Aggregation = None,
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
@@ -207,18 +207,18 @@ def parse(
     work: Work,
     *,
     out: OutFolder = "pairs",
-    strategy: Annotated[str | None, replace(_STRATEGY, main=True)] = None,
+    aggregation: Annotated[str | None, replace(_AGGREGATION, main=True)] = None,
     seed: Seed = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """Make a dataset from stored answers, for example with other filters or another strategy.
+    """Make a dataset from stored answers, for example with other filters or another aggregation.
 
     Args:
         work: The folder of the answers.
         out: The dataset's folder.
-        strategy: How proposals become labels: union, vote or weighted. Default: the run's.
+        aggregation: How proposals become labels: union, vote or weighted. Default: the run's.
         seed: Decides every random choice. Default: the run's.
         settings: A setting to change, such as filters.min_differing_words=5; repeatable. In Python a mapping
             of dotted keys to values. Other settings are those of the run.
@@ -242,7 +242,7 @@ def parse(
 
 
 def judge(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "judged",
@@ -268,8 +268,8 @@ def judge(
     """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
 
     Writes a dataset with the judges' labels, and a list of the pairs whose original label they contradict.
-    Votes are weighted by the judges' estimated accuracies, as with the strategy `weighted`. Run it again to
-    continue.
+    Votes are weighted by the judges' estimated accuracies, as with `aggregation="weighted"`. Run the same
+    command again to continue.
 
     Args:
         source: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
@@ -366,9 +366,9 @@ def score(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
-    threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
+    gold_threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
 ) -> ScoreReport:
-    """Compare labels with those of people: precision, recall and kappa by LLM, polarity and strategy.
+    """Compare labels with those of people: precision, recall and kappa by LLM, polarity and aggregation.
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
@@ -377,7 +377,7 @@ def score(
         columns: See `judge`.
         labels: See `judge`.
         label_range: See `judge`.
-        threshold: The lowest gold label that counts as the same meaning. Default: half of the range.
+        gold_threshold: The lowest gold label that counts as the same meaning. Default: half of the range.
 
     Raises:
         ConfigError: Not a working folder, or no such file.
@@ -391,7 +391,8 @@ def score(
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reader import read_pairs
 
-    place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
+    place = argument("work", work, Path)
+    threshold = argument("gold_threshold", gold_threshold, float | None)
     rules = label_rules(labels, label_range, "skip")  # a sheet that people have not filled to its end
     record = load_run_record(place)
     known = read_pairs(gold, columns=columns, rules=rules)

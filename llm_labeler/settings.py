@@ -1,4 +1,4 @@
-"""All settings of a labelling run, and the kinds of LLMs, strategies and tasks that they name."""
+"""All settings of a labelling run, and the kinds of LLMs, aggregations and tasks that they name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pairkit.app.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class EnsembleStrategy:
+class Aggregation:
     """How proposals and judgements become labels."""
 
     meaning: str
@@ -38,13 +38,13 @@ LLM_KINDS = (
     *("function", RULES),
 )
 
-STRATEGIES: Mapping[str, EnsembleStrategy] = {
-    "union": EnsembleStrategy("every proposal that passed the filters, whoever made it"),
-    "vote": EnsembleStrategy(
+AGGREGATIONS: Mapping[str, Aggregation] = {
+    "union": Aggregation("every proposal that passed the filters, whoever made it"),
+    "vote": Aggregation(
         "proposals that more judges confirmed than denied, each judging blind and none its own",
         is_judged=True,
     ),
-    "weighted": EnsembleStrategy(
+    "weighted": Aggregation(
         "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
         " judges' estimated accuracy; the label follows from the probabilities that result",
         is_judged=True,
@@ -196,7 +196,7 @@ class FilterSettings(Settings):
 
 
 class JudgeSettings(Settings):
-    """How candidates are judged, if the strategy needs judges."""
+    """How candidates are judged, if the aggregation needs judges."""
 
     candidates_per_call: int = Field(default=8, ge=1)  # candidates in one question to a judge
     llms: Names = ()  # the judges; empty: the LLMs that propose
@@ -206,7 +206,7 @@ class EnsembleSettings(Settings):
     """How several LLMs' proposals become labels."""
 
     members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Annotated[str, _one_of(*STRATEGIES)] = "union"  # union, vote or weighted
+    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # what happens to positives judged opposite, and negatives judged same
     reversed_pairs: Literal["drop", "swap"] = "drop"
@@ -316,11 +316,11 @@ class LabelSettings(Settings):
             )
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
-        strategy = self.ensemble.strategy
-        if STRATEGIES[strategy].is_judged and not TASKS[self.task].is_judged:
+        aggregation = self.ensemble.aggregation
+        if AGGREGATIONS[aggregation].is_judged and not TASKS[self.task].is_judged:
             raise ValueError(
-                f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
-                " pairs texts that never say the same; use union"
+                f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
+                " texts of different meaning; use union"
             )
         return self
 
@@ -332,9 +332,9 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
                     f"describe it as [llm.{name}] in a file for config (--config)"
                 )
-        if STRATEGIES[self.ensemble.strategy].is_judged and self.llms and not self.judges:
+        if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
             raise ValueError(
-                f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
+                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
             )
         return self
@@ -368,8 +368,8 @@ class LabelSettings(Settings):
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; empty if the strategy needs no judges."""
-        if not STRATEGIES[self.ensemble.strategy].is_judged:
+        """The LLMs that judge; empty if the aggregation needs no judges."""
+        if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
             return ()
         named = self.judge.llms or self.proposers
         return tuple(name for name in named if self.llm[name].kind != RULES)  # rules can't judge

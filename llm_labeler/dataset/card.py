@@ -12,7 +12,7 @@ import polars as pl
 
 from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings import RULES, STRATEGIES
+from llm_labeler.settings import AGGREGATIONS, RULES
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.records import card_files, dataset_folder
@@ -153,7 +153,7 @@ _LABELS = {
 }
 
 _MAKING = """
-* **Strategy** `{strategy}`: {meaning}.
+* **Aggregation** `{aggregation}`: {meaning}.
 * **Filters** dropped refusals, copies, other scripts, lengths far from the source's and what was proposed as
   both positive and negative; `statistics.json` counts them by reason.
 * **Splits** go by source sentence. Sentences that are nearly identical, or have a sentence in common with one
@@ -230,12 +230,12 @@ def _counts(counts: Mapping[str, Any]) -> str:
 def _making(run: Mapping[str, Any], asked: str) -> str:
     settings = run["settings"]
     ensemble = settings["ensemble"]
-    strategy = ensemble["strategy"]
+    aggregation = ensemble["aggregation"]
     llms = [(_code(name), llm["kind"], _code(llm["model"])) for name, llm in run["llms"].items()]
     parts = [
         table(["name", "kind", "model"], llms),
         f"{asked}: {settings['size']}.",
-        _MAKING.strip().format(strategy=strategy, meaning=STRATEGIES[strategy].meaning),
+        _MAKING.strip().format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
     ]
     if any(llm["kind"] != RULES for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]

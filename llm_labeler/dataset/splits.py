@@ -41,7 +41,7 @@ _CANDIDATES: dict[str, Any] = {
     "proposed": pl.String,  # as what
     "llms": NAMES,
     "votes": VOTES,
-    "label": pl.Float64,  # what the run's strategy made of it
+    "label": pl.Float64,  # what the run's aggregation made of it
     "reason": pl.String,  # why it is no pair; null: it is one
     "change": pl.String,  # what a negative of triplets changes
     "prompts": NAMES,
@@ -54,8 +54,8 @@ _TRIPLETS = {"key": pl.UInt64, "id": pl.UInt32, "positive": pl.UInt32, "negative
 class DatasetRows:
     """The candidates of a run."""
 
-    def __init__(self, strategy: str, seed: int, *, triplets: bool = False) -> None:
-        self.strategy, self._seed, self.triplets = strategy, seed, triplets
+    def __init__(self, aggregation: str, seed: int, *, triplets: bool = False) -> None:
+        self.aggregation, self._seed, self.triplets = aggregation, seed, triplets
         self.texts: list[Text] = []
         self.candidates = self.rows = 0
         self.dropped: Counter[str] = Counter()  # why pairs that were added are no rows
@@ -201,7 +201,7 @@ class DatasetSplits:
             "llms",
             pl.col("prompts").alias("prompt_hashes"),
             "votes",
-            pl.lit(self._source.strategy).alias("strategy"),
+            pl.lit(self._source.aggregation).alias("strategy"),
             "split",
         )
 
@@ -225,7 +225,7 @@ class DatasetSplits:
             negatives["change"].alias("negative_kind"),
             ids,
             **provenance,
-            strategy=pl.lit(self._source.strategy),
+            strategy=pl.lit(self._source.aggregation),
         )
 
 

@@ -1,6 +1,6 @@
-"""The strategies: what becomes of each candidate of a text.
+"""The aggregations: what becomes of each candidate of a text.
 
-| strategy | a candidate is kept where | label |
+| aggregation | a candidate is kept where | label |
 |---|---|---|
 | union | always | hard |
 | vote | more of the judges that aren't unsure confirm its polarity than say anything else | hard |
@@ -45,8 +45,8 @@ def label(
     settings: EnsembleSettings,
     judges: Judges | None = None,
 ) -> list[LabelledPair]:
-    """Label candidates by `settings.strategy`; each comes back once, in their order."""
-    decide = _STRATEGIES[settings.strategy]
+    """Label candidates by `settings.aggregation`; each comes back once, in their order."""
+    decide = _AGGREGATIONS[settings.aggregation]
     pairs = []
     for candidate in candidates:
         cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
@@ -94,7 +94,7 @@ def weighted(
     return LabelDecision(polarity, soft, reason)
 
 
-_STRATEGIES: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
+_AGGREGATIONS: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
 
 
 def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:

@@ -1,4 +1,4 @@
-"""Labels of LLMs and strategies compared with those that people gave the same pairs."""
+"""Labels of LLMs and aggregations compared with those that people gave the same pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
-from llm_labeler.settings import STRATEGIES, EnsembleSettings
+from llm_labeler.settings import AGGREGATIONS, EnsembleSettings
 from pairkit.app.errors import DataError
 from pairkit.app.printable import without_apostrophes
 from pairkit.app.result_table import Printed, ResultTable
@@ -121,17 +121,17 @@ _HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spear
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """How well one LLM or strategy tells one polarity; None where a figure is undefined.
+    """How well one LLM or aggregation tells one polarity; None where a figure is undefined.
 
     Attributes:
         by: What `name` is.
-        name: An LLM or a strategy.
+        name: An LLM or an aggregation.
         polarity: `positive`: pairs labelled as the same meaning; `negative`: the other pairs.
         n: Number of these pairs.
         precision: Share of these pairs on which people agree.
         interval: Wilson's 95 % interval of `precision`.
         recall: Share found of those on which people say so; of an LLM among what it proposed itself, of a
-            strategy among all candidates with a gold label, so that what it turned down counts as missed.
+            aggregation among all candidates with a gold label, so that what it turned down counts as missed.
         f1: Their harmonic mean.
         kept: Candidates that it gives a label, of both polarities.
         candidates: Those that it might have given one.
@@ -139,7 +139,7 @@ class ScoreRow:
         spearman: Of its labels and people's over the same; only where people's are graded.
     """
 
-    by: Literal["llm", "strategy"]
+    by: Literal["llm", "aggregation"]
     name: str
     polarity: Polarity
     n: int
@@ -167,7 +167,7 @@ class ScoreReport(Printed):
     """Labels compared with people's.
 
     Attributes:
-        rows: Two for each LLM and each strategy, one for each polarity.
+        rows: Two for each LLM and each aggregation, one for each polarity.
         gold: Different gold pairs; those with several labels are not among them.
         found: Gold pairs that match at least one candidate.
         not_found: Gold pairs without a matching candidate.
@@ -175,7 +175,7 @@ class ScoreReport(Printed):
         repeated: Gold rows that repeat an earlier one, left out.
         graded: Whether people's labels are graded.
         threshold: The lowest gold label that counts as the same meaning.
-        skipped: Strategies that could not be computed, with the reason.
+        skipped: Aggregations that could not be computed, with the reason.
         judges: The judges' estimated accuracies; None without votes.
         labels: What was made of people's labels, and how many rows were left out by which.
     """
@@ -193,7 +193,7 @@ class ScoreReport(Printed):
     labels: LabelsRead | None = None
 
     def table(self) -> ResultTable:
-        """The rows, LLMs before strategies; `-` stands for an undefined figure."""
+        """The rows, LLMs before aggregations; `-` stands for an undefined figure."""
         headings = _HEADER if self.graded else _HEADER[:-1]
         found = ResultTable(*headings, caption="\n".join(self.remarks()))
         for place, row in enumerate(self.rows):
@@ -209,7 +209,7 @@ class ScoreReport(Printed):
             f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
             " the same",
             *filter(None, [worth_telling(self.labels)]),
-            *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
+            *(f"{aggregation}: not computed, {why}" for aggregation, why in self.skipped.items()),
             *(
                 f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"
                 for name, finding in findings.items()
@@ -241,7 +241,7 @@ def score(
     settings: EnsembleSettings,
     threshold: float | None = None,
 ) -> ScoreReport:
-    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches."""
+    """Score every LLM and every aggregation, by polarity, on the candidates that a gold pair matches."""
     people = read_gold(gold, threshold)
     key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
     table = candidates.select(
@@ -251,15 +251,15 @@ def score(
     both = people.pairs.join(table, on="key", maintain_order="left_right")
     missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in both.iter_rows(named=True)]
-    need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
+    need_votes = [name for name, aggregation in AGGREGATIONS.items() if aggregation.is_judged]
     skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
     llms = sorted({llm for one in matched for llm in one.candidate.llms})
     by_llm = {name: _as_proposed(matched, name) for name in llms}
-    by_strategy = {
-        name: _by_strategy(matched, name, settings, judges) for name in STRATEGIES if name not in skipped
+    by_aggregation = {
+        name: _by_aggregation(matched, name, settings, judges) for name in AGGREGATIONS if name not in skipped
     }
-    labelled: dict[Literal["llm", "strategy"], dict[str, list[_Labelled]]]
-    labelled = {"llm": by_llm, "strategy": by_strategy}
+    labelled: dict[Literal["llm", "aggregation"], dict[str, list[_Labelled]]]
+    labelled = {"llm": by_llm, "aggregation": by_aggregation}
     return ScoreReport(
         rows=tuple(
             _row(by, name, polarity, ones, people.graded)
@@ -280,7 +280,7 @@ def score(
 
 
 def _row(
-    by: Literal["llm", "strategy"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
+    by: Literal["llm", "aggregation"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
 ) -> ScoreRow:
     is_right = [(one.same == (polarity == "positive"), one.polarity == polarity) for one in labelled]
     right, predicted = sum(true and said for true, said in is_right), sum(said for _, said in is_right)
@@ -310,11 +310,11 @@ def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
     ]
 
 
-def _by_strategy(
+def _by_aggregation(
     matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
 ) -> list[_Labelled]:
     votes = {one.candidate.candidate_id: one.votes for one in matched}
-    chosen = settings.model_copy(update={"strategy": name})
+    chosen = settings.model_copy(update={"aggregation": name})
     pairs = label([one.candidate for one in matched], votes, chosen, judges)
     return [
         _Labelled(one.same, one.grade, None if pair.reason else pair.polarity, pair.label)

@@ -25,7 +25,7 @@ from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.run_folder import CANDIDATES_FILE, RunRecord, format_counts
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import RULES, STRATEGIES, TASKS, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
 from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
 from pairkit.app.result_table import Printed, ResultTable
@@ -262,7 +262,7 @@ class QualityWarnings:
             found.append(
                 f"{llm}: {repeats:,} of {negatives:,} negatives say what their texts say"
                 f" ({', '.join(REPEATS)}); it may be too small for the task: look at some with `label show`,"
-                " and take a larger model or have others judge with strategy vote (--strategy)"
+                " and take a larger model or have others judge with aggregation vote (--aggregation)"
             )
         spent, answers = self._spent[llm], self._answers[llm]
         if spent >= _FEWEST and 2 * spent > answers:
@@ -324,7 +324,7 @@ def assemble(
     by_id = {text.text_id: text for text in texts}
     judges = estimate_judges(screened, store, record)  # first: `weighted` goes by all votes
     triplets = TASKS[settings.task].triplets
-    rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
+    rows = DatasetRows(settings.ensemble.aggregation, settings.seed, triplets=triplets)
     ids = sorted(by_id)
     owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
     dropped: Counter[str] = Counter()
@@ -362,7 +362,7 @@ def assemble(
         out,
         rows,
         dict(zip(ids, splits, strict=True)),
-        graded=STRATEGIES[settings.ensemble.strategy].is_graded,
+        graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,

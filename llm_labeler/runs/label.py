@@ -24,7 +24,7 @@ from llm_labeler.runs.plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
 from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
-from llm_labeler.settings import STRATEGIES, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, LabelSettings
 from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.dataset.in_memory import Source
@@ -148,7 +148,7 @@ async def _asking(
             raise together(list(dead.values()))
         for name, error in left_out.items():
             options.tell(f"ensemble: {name} is left out: {error}")
-        check_strategy_can_work(record.settings, left_out)
+        check_aggregation_can_work(record.settings, left_out)
         yield ask, dead, left_out
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
@@ -254,8 +254,8 @@ def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> st
         return found
     other = out.with_name(f"{out.name}-unjudged")
     return (
-        f"{found}; parse(work={str(work)!r}, out={str(other)!r}, strategy='union'), in the shell"
-        f" `label parse --work {work} --out {other} --strategy union`, makes a dataset of all proposals,"
+        f"{found}; parse(work={str(work)!r}, out={str(other)!r}, aggregation='union'), in the shell"
+        f" `label parse --work {work} --out {other} --aggregation union`, makes a dataset of all proposals,"
         " judged or not"
     )
 
@@ -311,7 +311,7 @@ def prepare(
     """What a run is about, its sentences, and who is asked; refuses what could not work, before any call."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
-    check_strategy_can_work(settings)
+    check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
@@ -322,17 +322,17 @@ def prepare(
     return record, texts, providers
 
 
-def check_strategy_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
-    """Check before any paid call that the strategy can yield a pair."""
-    strategy = settings.ensemble.strategy
+def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str] = ()) -> None:
+    """Check before any paid call that the aggregation can yield a pair."""
+    aggregation = settings.ensemble.aggregation
     proposers = [name for name in settings.proposers if name not in left_out]
     judges_itself = len(proposers) == 1 and {*settings.judges} - {*left_out} <= {*proposers}
-    if not (STRATEGIES[strategy].is_judged and judges_itself):
+    if not (AGGREGATIONS[aggregation].is_judged and judges_itself):
         return
     raise ConfigError(
-        f"strategy {strategy} keeps what other LLMs confirm, as none judges its own sentences, but"
-        f" {proposers[0]} alone would be asked: no pair could"
-        " come of it; name more llms (--llm) or judges (--judges), or use strategy union (--strategy union)"
+        f"aggregation {aggregation}: LLMs don't judge their own sentences, and {proposers[0]} is the only one,"
+        " so no pair could result; name more llms (--llm) or judges (--judges), or use aggregation union"
+        " (--aggregation union)"
     )
 
 

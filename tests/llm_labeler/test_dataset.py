@@ -178,7 +178,7 @@ def test_the_card(tmp_path: Path) -> None:
     assert "| positive | 72 | 0 | 18 |" in card
     assert "| `llama` | openai_compatible | `meta-llama/Llama-3.1-8B-Instruct` |" in card
     assert "````text\n" + PROMPTS["positive"] + "\n````" in card
-    assert "**Strategy** `union`" in card
+    assert "**Aggregation** `union`" in card
     assert "| label | int64 |" in card
     assert "no LLM" not in card
     assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")

@@ -33,7 +33,7 @@ def warnings(
         (
             warnings(["unchanged", "near_copy", "copy", "too_long"], 1, polarity="negative"),
             "ann: 3 of 4 negatives say what their texts say (copy, near_copy, unchanged)",
-            "strategy vote (--strategy)",
+            "aggregation vote (--aggregation)",
         ),
         (warnings(["too_short"], llm="wordnet"), "wordnet: made no positives", "English sentences only"),
         (warnings(SPENT, 1), "ann: 3 of 4 answers spent", "llm.ann.max_tokens"),
@@ -71,7 +71,7 @@ def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> 
 
 def test_the_card_warns() -> None:
     counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
-    ensemble = {"strategy": "union"}
+    ensemble = {"aggregation": "union"}
     run = {
         "llms": {"ann": {"kind": "openai", "model": "m"}},
         "prompts": {},

@@ -65,9 +65,9 @@ def test_llms_by_hand(report: ScoreReport) -> None:
     assert ("c", "positive") not in rows(report)  # nothing of it has a gold label
 
 
-def test_strategies_by_hand(report: ScoreReport) -> None:
+def test_aggregations_by_hand(report: ScoreReport) -> None:
     found = rows(report)
-    assert [one.name for one in report.rows if one.by == "strategy"][::2] == [
+    assert [one.name for one in report.rows if one.by == "aggregation"][::2] == [
         "union",
         "vote",
         "weighted",
@@ -76,7 +76,7 @@ def test_strategies_by_hand(report: ScoreReport) -> None:
     assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
     vote = found["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
     assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
-    assert {one.candidates for one in report.rows if one.by == "strategy"} == {6}
+    assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
     assert report.judges is not None
     assert report.judges.by_name["j0"].judged == 7  # all votes count, those without a gold label too
 
@@ -91,11 +91,11 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
-def test_without_votes_no_strategy_that_needs_them() -> None:
+def test_without_votes_no_aggregation_that_needs_them() -> None:
     bare = pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0))
     for table in (bare, bare.drop("reason")):
         found = score(GOLD, table, SETTINGS)
-        assert {one.name for one in found.rows if one.by == "strategy"} == {"union"}
+        assert {one.name for one in found.rows if one.by == "aggregation"} == {"union"}
         assert set(found.skipped) == {"vote", "weighted"}
         assert found.judges is None
 

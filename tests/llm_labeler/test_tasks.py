@@ -115,7 +115,7 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "it is of the task papers; leave it out"),
-        ({"task": "query", "llms": "chatgpt", "strategy": "vote"}, "pairs texts that never say the same"),
+        ({"task": "query", "llms": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
         ({"task": "triple"}, "expected 'papers', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],

@@ -55,7 +55,7 @@ class WordnetProvider:
         if ask.key.task == "judge":
             raise ConfigError(
                 f"llm.{self.name}: rules over WordNet can't judge candidates; name LLMs in judge.llms, "
-                "or use the strategy union or agreement"
+                "or use aggregation union"
             )
         await asyncio.sleep(0)  # others get their turn: this one never waits for anything
         raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask, ask.key.task), 1))
