@@ -1,4 +1,4 @@
-"""The `label` command: each public function as a command."""
+"""The `label` command line: one command for each public function."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _generate(
         planned = inspect.signature(api.plan).parameters
         plan = api.plan(**{name: value for name, value in given.items() if name in planned})
         show(plan, json=json, quiet=quiet)
-        next_step("ask them", "the same command without --dry-run", quiet=quiet)
+        next_step("start the run", "the same command without --dry-run", quiet=quiet)
         return
     _complete(generate, given, json=json, quiet=quiet)
 
 
 def _complete(run: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    """Show the dataset, then report what it lacks."""
-    made = run(**given)
-    show(made, json=json, quiet=quiet)
-    if made.problem is not None:
-        raise made.problem
+    """Show the result, then exit with an error if LLMs or questions failed."""
+    result = run(**given)
+    show(result, json=json, quiet=quiet)
+    if result.problem is not None:
+        raise result.problem
 
 
 def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
@@ -108,5 +108,5 @@ add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=F
 
 
 def main() -> None:
-    """Run the command line; see `pairkit.app.terminal.run` for the exit codes."""
+    """Run the command line."""
     run(app)

@@ -1,7 +1,6 @@
-"""How models introduce, comment on and refuse what they write, in the languages that they answer in.
+"""Patterns of introductions, comments and refusals in English, Chinese, Japanese and other languages.
 
-A text to rewrite may itself begin in such a way ("I'm sorry, …", "Let me know …"). Then its rewrites may too,
-and the pattern is ignored.
+A pattern is ignored if the text to rewrite begins in the same way ("I'm sorry, …", "Let me know …").
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ _OPENER = (
     r"|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende|aquí"
     r"|voici|次の)"
 )
-# An introduction: to the colon, or all of "Sure!".
+# An introduction: up to the colon, or "Sure!".
 LEAD = _any(
     rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
-# What an introduction is about.
+# Words of an introduction.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
     r"|here (?:you|they)",
     r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
     r"|frases?\b|nim[oa]",
 )
-# What remarks are about; sentences only if the text asked about is too.
+# Words of a remark; ignored if the text to rewrite has them.
 META = _any(
     r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
     r"|emphasi[sz])",
@@ -48,13 +47,14 @@ META = _any(
     r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"
     r"|significado)",
 )
-# A label that says nothing: `Output:`; and the question, said again.
+# A label without content: `Output:`.
 HEAD = _any(
     r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model"
     r"|results?"
     r"|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
 )
 _SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
+# A repetition of the question.
 ECHO = _any(
     rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
     rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
@@ -62,7 +62,7 @@ ECHO = _any(
     r"|originalsatz",
     r"ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常|高度)?(?:聪明|智能)",
 )
-# A label in front of a sentence: its kind, its number, or how it is said.
+# A label in front of a sentence: its kind, number or style.
 _KIND = (
     r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)|negat(?:ed|ion"
     r"|ive)"

@@ -31,8 +31,8 @@ PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._FIRST_BACKOFF_S", 0.01)
-    monkeypatch.setattr("llm_labeler.dispatch.limits._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.01)
 
 
 @contextmanager
@@ -67,12 +67,12 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         config.write_text(text.replace(servers[0].base_url, broke.base_url))
         done = generate(source, out, *flags)
         assert done.code == 4, done.err
-        assert "chatgpt: its account is exhausted" in done.error
+        assert "chatgpt: the account is exhausted" in done.error
         assert not out.exists()
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
         kept = generate(source, out, *flags, "--keep-going")
         assert kept.code == 4, kept.err
-        assert "is made without all answers of chatgpt" in kept.error
+        assert "was made without all answers of chatgpt" in kept.error
         assert (kept.result["texts"], kept.result["cached"]) == (10, 40)
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
     with ensemble(tmp_path) as (flags, servers):
@@ -89,8 +89,8 @@ def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) 
         config = llms_file(tmp_path / "l.toml", urls, model="emulated")
         flags = ("--data", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
         done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
-    assert (done.code, "bad: its account is exhausted" in done.error) == (4, True), done.err
-    assert (kept.code, "is made without all answers of bad" in kept.error) == (4, True), kept.err
+    assert (done.code, "bad: the account is exhausted" in done.error) == (4, True), done.err
+    assert (kept.code, "was made without all answers of bad" in kept.error) == (4, True), kept.err
     assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
@@ -103,7 +103,7 @@ def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> 
             before = len(server.requests)
             done = generate(source, tmp_path / "out", *flags, *more)
             assert done.code == 0, done.err
-            assert "2 questions were rejected for good" in done.err
+            assert "2 questions were rejected by their server" in done.err
             assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 

@@ -87,7 +87,7 @@ def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> 
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
         )
     with pytest.raises(
-        ConfigError, match=r"1 questions wait in a batch of ann .* batch \(--batch\), or give"
+        ConfigError, match=r"1 questions are in a pending batch of ann .* batch \(--batch\), or abandon"
     ):
         generate(tmp_path / "out")
     before = made.spent_in_all.requests

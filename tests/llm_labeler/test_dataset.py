@@ -85,7 +85,7 @@ def record(
     sha256: str = "f00",
 ) -> dict[str, Any]:
     known = {name: ("digest", words) for name, words in parameters.items()}
-    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).made_of()
+    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).run_json()
 
 
 def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
@@ -187,8 +187,12 @@ def test_the_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("llms", "says", "title"),
     [
-        (("wordnet",), "**No\nLLM took part.**", "Sentence pairs by rules"),
-        (("wordnet", "llama"), "**`wordnet` is no LLM**", "Sentence pairs by LLMs"),
+        (("wordnet",), "**No LLM was used.**", "Sentence pairs by rules"),
+        (
+            ("wordnet", "llama"),
+            "**`wordnet`: rules over a dictionary, not an LLM.**",
+            "Sentence pairs by LLMs",
+        ),
     ],
 )
 def test_the_card_says_that_rules_are_no_llm(

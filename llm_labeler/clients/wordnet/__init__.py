@@ -18,7 +18,7 @@ from importlib.metadata import version
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.queries import queries
-from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, digest
+from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 
@@ -34,7 +34,7 @@ class WordnetProvider:
         # The same everywhere: whoever has these versions gets these answers.
         versions = {"rules": VERSION, **{library: version(library) for library in ("hanta", "lemminflect")}}
         self.parameters_text = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
-        self.parameters = digest(self.parameters_text)
+        self.parameters = content_hash(self.parameters_text)
         self.prices = Prices(0.0, 0.0)
         self.concurrency = settings.concurrency
         self.rpm = settings.rpm
