@@ -15,15 +15,13 @@ def _any(*alternatives: str) -> re.Pattern[str]:
 _SURE = (
     "(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem"
     "|(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?|好的|当然(?:可以)?|没问题|可以|もちろん(?:です)?"
-    "|はい|承知しました"
-    "|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
+    "|はい|承知しました|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
 )
 _OPENER = (
     r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
-    r"|your)"
-    r"|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three|four"
-    r"|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende|aquí"
-    r"|voici|次の)"
+    r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three"
+    r"|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende"
+    r"|aquí|voici|次の)"
 )
 # An introduction: up to the colon, or "Sure!".
 LEAD = _any(
@@ -65,18 +63,14 @@ ECHO = _any(
 # A label in front of a sentence: its kind, number or style.
 _KIND = (
     r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)|negat(?:ed|ion"
-    r"|ive)"
-    r"|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
-    r"|sentence"
-    r"|version|variation|variant|option|statement|text|result|a(?=[:：]))"
+    r"|ive)|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
+    r"|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))"
 )
 _STYLE = (
     r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct"
     r"|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question|academic"
-    r"|professional"
-    r"|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase"
-    r"|sin[óo]nim"
-    r"|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
+    r"|professional|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci"
+    r"|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
 )
 LABEL = _any(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
@@ -113,8 +107,7 @@ _CANNOT = (
 )
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
-    r"|request"
-    r"|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
+    r"|request|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
 REFUSAL = _any(
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately|很?抱歉"
@@ -139,9 +132,8 @@ THINKS = _any(
     r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*(?:let me (?!know)"
     r"|let['’]s (?:see"
     rf"|think|try)|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}|the user (?:wants"
-    rf"|asks|says)"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft|thinking"
-    rf"|step) ?(?:\d+ ?)?[:：])",
+    rf"|asks|says)|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft"
+    rf"|thinking|step) ?(?:\d+ ?)?[:：])",
     r"(?:hmm+|wait|okay, so)\b|嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 CORRECTS = _any(
