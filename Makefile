@@ -29,7 +29,7 @@ demo: $(VENV)/.demo
 # are the commands that open the page and give the verdict.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
-	$(BIN)/label generate --input $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
+	$(BIN)/label generate --data $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)

@@ -115,14 +115,14 @@ def _answer() -> Parser:
 
 def _filters() -> Parser:
     """A sentence proposed for a text, in `label`."""
-    from llm_labeler.parsing.filters import turned_down
+    from llm_labeler.parsing.filters import reject
     from llm_labeler.settings import FilterSettings
 
     settings = FilterSettings(max_length_ratio=1e9)
 
     def decided(text: str) -> object:
-        told = turned_down(text, "The cat sat on the mat.", "positive", settings)
-        return told, turned_down(text, text[::-1], "negative", settings)
+        told = reject(text, "The cat sat on the mat.", "positive", settings)
+        return told, reject(text, text[::-1], "negative", settings)
 
     return decided
 

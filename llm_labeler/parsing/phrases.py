@@ -1,7 +1,6 @@
-"""How models introduce, comment on and refuse what they write, in the languages that they answer in.
+"""Patterns of introductions, comments and refusals in English, Chinese, Japanese and other languages.
 
-A text to rewrite may itself begin in such a way ("I'm sorry, …", "Let me know …"). Then its rewrites may too,
-and the pattern is ignored.
+A pattern is ignored if the text to rewrite begins in the same way ("I'm sorry, …", "Let me know …").
 """
 
 from __future__ import annotations
@@ -16,29 +15,27 @@ def _any(*alternatives: str) -> re.Pattern[str]:
 _SURE = (
     "(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem"
     "|(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?|好的|当然(?:可以)?|没问题|可以|もちろん(?:です)?"
-    "|はい|承知しました"
-    "|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
+    "|はい|承知しました|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
 )
 _OPENER = (
     r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
-    r"|your)"
-    r"|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three|four"
-    r"|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende|aquí"
-    r"|voici|次の)"
+    r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three"
+    r"|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende"
+    r"|aquí|voici|次の)"
 )
-# An introduction: to the colon, or all of "Sure!".
+# An introduction: up to the colon, or "Sure!".
 LEAD = _any(
     rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
-# What an introduction is about.
+# Words of an introduction.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
     r"|here (?:you|they)",
     r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
     r"|frases?\b|nim[oa]",
 )
-# What remarks are about; sentences only if the text asked about is too.
+# Words of a remark; ignored if the text to rewrite has them.
 META = _any(
     r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
     r"|emphasi[sz])",
@@ -48,13 +45,14 @@ META = _any(
     r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"
     r"|significado)",
 )
-# A label that says nothing: `Output:`; and the question, said again.
+# A label without content: `Output:`.
 HEAD = _any(
     r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model"
     r"|results?"
     r"|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
 )
 _SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
+# A repetition of the question.
 ECHO = _any(
     rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
     rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
@@ -62,21 +60,17 @@ ECHO = _any(
     r"|originalsatz",
     r"ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常|高度)?(?:聪明|智能)",
 )
-# A label in front of a sentence: its kind, its number, or how it is said.
+# A label in front of a sentence: its kind, number or style.
 _KIND = (
     r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)|negat(?:ed|ion"
-    r"|ive)"
-    r"|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
-    r"|sentence"
-    r"|version|variation|variant|option|statement|text|result|a(?=[:：]))"
+    r"|ive)|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
+    r"|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))"
 )
 _STYLE = (
     r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct"
     r"|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question|academic"
-    r"|professional"
-    r"|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase"
-    r"|sin[óo]nim"
-    r"|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
+    r"|professional|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci"
+    r"|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
 )
 LABEL = _any(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
@@ -113,8 +107,7 @@ _CANNOT = (
 )
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
-    r"|request"
-    r"|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
+    r"|request|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
 REFUSAL = _any(
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately|很?抱歉"
@@ -139,9 +132,8 @@ THINKS = _any(
     r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*(?:let me (?!know)"
     r"|let['’]s (?:see"
     rf"|think|try)|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}|the user (?:wants"
-    rf"|asks|says)"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft|thinking"
-    rf"|step) ?(?:\d+ ?)?[:：])",
+    rf"|asks|says)|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft"
+    rf"|thinking|step) ?(?:\d+ ?)?[:：])",
     r"(?:hmm+|wait|okay, so)\b|嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 CORRECTS = _any(

@@ -18,7 +18,7 @@ def run_label(*arguments: object, keys: Mapping[str, str] = KEYS) -> Done:
 
 
 def generate(source: Path, out: Path, *more: object, keys: Mapping[str, str] = KEYS) -> Done:
-    return run_label("generate", "--input", source, "--out", out, *more, "--json", keys=keys)
+    return run_label("generate", "--data", source, "--out", out, *more, "--json", keys=keys)
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:

@@ -31,8 +31,8 @@ PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._FIRST_BACKOFF_S", 0.01)
-    monkeypatch.setattr("llm_labeler.dispatch.limits._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.01)
 
 
 @contextmanager
@@ -67,12 +67,12 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         config.write_text(text.replace(servers[0].base_url, broke.base_url))
         done = generate(source, out, *flags)
         assert done.code == 4, done.err
-        assert "chatgpt: its account is exhausted" in done.error
+        assert "chatgpt: the account is exhausted" in done.error
         assert not out.exists()
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
         kept = generate(source, out, *flags, "--keep-going")
         assert kept.code == 4, kept.err
-        assert "is made without all answers of chatgpt" in kept.error
+        assert "was made without all answers of chatgpt" in kept.error
         assert (kept.result["texts"], kept.result["cached"]) == (10, 40)
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
     with ensemble(tmp_path) as (flags, servers):
@@ -87,10 +87,10 @@ def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) 
     with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
         urls = {"good": good.base_url, "bad": broke.base_url}
         config = llms_file(tmp_path / "l.toml", urls, model="emulated")
-        flags = ("--input", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
+        flags = ("--data", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
         done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
-    assert (done.code, "bad: its account is exhausted" in done.error) == (4, True), done.err
-    assert (kept.code, "is made without all answers of bad" in kept.error) == (4, True), kept.err
+    assert (done.code, "bad: the account is exhausted" in done.error) == (4, True), done.err
+    assert (kept.code, "was made without all answers of bad" in kept.error) == (4, True), kept.err
     assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
@@ -103,7 +103,7 @@ def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> 
             before = len(server.requests)
             done = generate(source, tmp_path / "out", *flags, *more)
             assert done.code == 0, done.err
-            assert "2 questions were rejected for good" in done.err
+            assert "2 questions were rejected by their server" in done.err
             assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 
@@ -140,7 +140,7 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
         for server in servers:
             server.stats.answers.clear()
             server.stats.answered = 0
-        files = ("--input", str(source), "--out", str(tmp_path / "killed"))
+        files = ("--data", str(source), "--out", str(tmp_path / "killed"))
         for turn in range(kills):
             most = requests(servers) + 10 + int(min(texts, 80) * keyed_unit(7, turn))
             assert killed_when(
@@ -156,23 +156,23 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
     assert tree(tmp_path / "killed") == tree(tmp_path / "calm")
 
 
-@pytest.mark.parametrize("strategy", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
-def test_strategies(tmp_path: Path, strategy: str) -> None:
+@pytest.mark.parametrize("aggregation", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
+def test_aggregations(tmp_path: Path, aggregation: str) -> None:
     source = sentences(tmp_path / "s.txt", 40)  # with fewer, too little is known of the LLMs to weigh them
     with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--strategy", strategy)
+        done = generate(source, tmp_path / "out", *flags, "--aggregation", aggregation)
         assert done.code == 0, done.err
         asked = requests(servers)
         assert asked > 240  # judging asks more
         # Another ensemble of the same answers costs no call.
         places = ("--work", tmp_path / "out.work", "--out", tmp_path / "union")
-        parsed = run_label("parse", *places, "--strategy", "union", "--json")
+        parsed = run_label("parse", *places, "--aggregation", "union", "--json")
         assert parsed.code == 0, parsed.err
         assert parsed.result["calls"] == 0
         assert parsed.result["pairs"] >= done.result["pairs"] > 0
         assert requests(servers) == asked
     labels = pl.concat(read_pairs(tmp_path / "out").splits.values())["label"]
-    assert labels.dtype == (pl.Float32 if strategy == "weighted" else pl.Int64)
+    assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
 def test_looking_at_the_work(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 8)
     with ensemble(tmp_path) as (flags, _):
-        assert generate(source, tmp_path / "out", *flags, "--strategy", "vote").code == 0
+        assert generate(source, tmp_path / "out", *flags, "--aggregation", "vote").code == 0
     work = tmp_path / "out.work"
     for path in work.iterdir():
         assert path.name == "lock" or stat.S_IMODE(path.stat().st_mode) == 0o600, path

@@ -27,7 +27,7 @@ def source(tmp_path: Path) -> Path:
     [
         (("--llm", "chatgpt"), "no key; set OPENAI_API_KEY"),
         ((*WORDNET, "--size", "0"), "--size 0: "),
-        ((*WORDNET, "--strategy", "vote"), "rules can't judge"),
+        ((*WORDNET, "--aggregation", "vote"), "rules can't judge"),
         (("--llm", "chatgpt", "--local-only"), "may send text to another machine"),
         ((*WORDNET, "--text-column", "body"), "--text-column"),
     ],

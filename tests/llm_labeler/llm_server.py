@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from llm_labeler.clients.server import ServerProvider
-from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, digest
+from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, content_hash
 from llm_labeler.settings import LlmSettings
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
         f"Your job is to generate 3 synonymous sentences of a given input sentence. Input sentence: {text}. "
         "Output:"
     )
-    key = AskKey(digest(text), llm, "positive", "prompt", "parameters")
+    key = AskKey(content_hash(text), llm, "positive", "prompt", "parameters")
     return Ask(key, (Message("user", prompt),), schema, text, 3)
 
 

@@ -22,7 +22,7 @@ from llm_labeler.records import (
     Prices,
     StoredAnswer,
     TokenUsage,
-    digest,
+    content_hash,
 )
 from llm_labeler.settings import BreakerSettings, BudgetSettings
 from pairkit.app.progress import Progress
@@ -35,7 +35,7 @@ PRICES = Prices(1.0, 2.0)
 
 
 def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
-    key = AskKey(digest(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
+    key = AskKey(content_hash(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
     return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
 
 

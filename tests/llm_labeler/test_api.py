@@ -234,8 +234,8 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
         ({"llms": {"a b": answer}}, "'a b' is not a name"),
         ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
         ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
-        ({"llms": "wordnet", "strategy": answer}, "strategy"),
-        ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'vote' or 'weighted'"),
+        ({"llms": "wordnet", "aggregation": answer}, "aggregation"),
+        ({"llms": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
 def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:
@@ -254,7 +254,7 @@ def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> 
         (lambda: ANY.parse(None), "work = None: "),
         (lambda: ANY.report(None), "work = None: "),
         (lambda: ANY.show(5, work="work"), "sentence = 5: "),
-        (lambda: ANY.score([], work="work", threshold="x"), "threshold = 'x': "),
+        (lambda: ANY.score([], work="work", gold_threshold="x"), "gold_threshold = 'x': "),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -14,7 +14,7 @@ import llm_labeler
 from llm_labeler.clients.llms import build
 from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
 from llm_labeler.records import CallFailed, Text, TokenUsage
-from llm_labeler.runs.label import check_strategy_can_work
+from llm_labeler.runs.label import check_aggregation_can_work
 from llm_labeler.runs.plan import estimate
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.run_folder import RunRecord
@@ -44,7 +44,7 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
 def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
     given = {"polarity": "positive", "progress": False, **more}
-    return llm_labeler.generate(texts, llms=llms, out=out, strategy="vote", **given)
+    return llm_labeler.generate(texts, llms=llms, out=out, aggregation="vote", **given)
 
 
 def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
     assert made.asked.stopped == "max_requests"
     assert made.spent.requests >= 36
     assert 36 <= made.positives <= 40  # 4 a text, for 2 questions and 2 to the judges
-    command = f"`label parse --work {made.work} --out {made.out}-unjudged --strategy union`"
+    command = f"`label parse --work {made.work} --out {made.out}-unjudged --aggregation union`"
     assert any(command in line for line in made.messages)
     rest = generate(tmp_path / "out", texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
     assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
-    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --strategy union`"):
+    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --aggregation union`"):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
@@ -87,7 +87,7 @@ def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> 
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
         )
     with pytest.raises(
-        ConfigError, match=r"1 questions wait in a batch of ann .* batch \(--batch\), or give"
+        ConfigError, match=r"1 questions are in a pending batch of ann .* batch \(--batch\), or abandon"
     ):
         generate(tmp_path / "out")
     before = made.spent_in_all.requests
@@ -124,10 +124,10 @@ def test_an_ensemble_that_can_not_do_its_work(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match=r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
-    with pytest.raises(ConfigError, match="wordnet alone would be asked: no pair could come"):
-        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", strategy="vote")
+    with pytest.raises(ConfigError, match="wordnet is the only one, so no pair could result"):
+        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", strategy="vote")
+        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", aggregation="vote")
 
 
 def test_an_error_of_one_llm_is_not_hidden_by_the_end_of_the_others(tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_an_unknown_price_is_not_zero() -> None:
 
 def test_judging_is_part_of_the_guess() -> None:
     three = {"llms": ["a", "b", "c"]}
-    plain, judged = planned(**three), planned(**three, ensemble={"strategy": "vote"})
+    plain, judged = planned(**three), planned(**three, ensemble={"aggregation": "vote"})
     assert all(
         more.tokens > less.tokens for more, less in zip(judged.estimates, plain.estimates, strict=True)
     )
-    only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"strategy": "vote"}).estimates[1]
+    only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"aggregation": "vote"}).estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
     assert only_judge.tokens > 250  # one proposes to it: a judge's instructions at least
 
@@ -209,20 +209,20 @@ def test_rules_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("tree", "refused"),
     [
-        ({"ensemble": {"strategy": "vote"}}, True),
-        ({"ensemble": {"strategy": "weighted"}}, True),
-        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["a"]}}, True),
-        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["b"]}}, False),
-        ({"ensemble": {"strategy": "weighted"}, "llms": ["a", "b"]}, False),
+        ({"ensemble": {"aggregation": "vote"}}, True),
+        ({"ensemble": {"aggregation": "weighted"}}, True),
+        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["a"]}}, True),
+        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["b"]}}, False),
+        ({"ensemble": {"aggregation": "weighted"}, "llms": ["a", "b"]}, False),
         ({}, False),
     ],
 )
-def test_a_strategy_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
+def test_an_aggregation_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
     settings = LabelSettings.model_validate({"llms": ["a"], "llm": {"a": SERVER, "b": SERVER}, **tree})
     if not refused:
-        check_strategy_can_work(settings)
+        check_aggregation_can_work(settings)
         return
-    with pytest.raises(ConfigError, match="no pair could come of it") as caught:
-        check_strategy_can_work(settings)
+    with pytest.raises(ConfigError, match="no pair could result") as caught:
+        check_aggregation_can_work(settings)
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)

@@ -81,7 +81,7 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore
     assert direct == 1  # the first question, asked at once
     assert store.spent() == outcome.spent + again.spent
     assert store.batches() == []
-    assert any("19 under way" in progress.note for progress in seen)
+    assert any("19 in flight" in progress.note for progress in seen)
 
 
 class Killed(BaseException):
@@ -89,11 +89,11 @@ class Killed(BaseException):
 
 
 POINTS: dict[str, tuple[str, int]] = {
-    "prepared": ("prepare", 1),
+    "uploaded": ("upload", 1),
     "written down": ("save_batch", 1),
     "started": ("create", 1),
     "adopted": ("save_batch", 2),
-    "looked at": ("look", 1),
+    "looked at": ("status", 1),
     "downloaded": ("results", 1),
     "collected": ("collect_batch", 1),
 }
@@ -124,7 +124,7 @@ def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
 def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(point: str, store: AnswerStore) -> None:
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
-        assert server.stats.batches == (0 if point in ("written down", "prepared") else 1)
+        assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
         before = store.spent()
         outcome = batch(server.base_url, store)
         assert server.stats.batches == 1
@@ -135,7 +135,7 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(point: str, sto
     assert store.batches() == []
     assert store.spent().requests == 20
     # A batch counted at its bound while it was open; a file alone costs nothing.
-    assert before.requests == (1 if point == "prepared" else 20)
+    assert before.requests == (1 if point == "uploaded" else 20)
 
 
 def test_a_batch_is_found_behind_many_others(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store:
 
 def test_a_batch_that_the_server_does_not_take(store: AnswerStore) -> None:
     with serve(Options(batch_ends="failed")) as server:
-        with pytest.raises(RemoteError, match=r"did not take batch batch_1 \(emulated\)"):
+        with pytest.raises(RemoteError, match=r"rejected batch batch_1 \(emulated\)"):
             batch(server.base_url, store)
         assert store.batches() == []
         assert store.spent().requests == 1
@@ -208,7 +208,7 @@ def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStor
 def test_a_batch_that_the_server_has_forgotten(store: AnswerStore) -> None:
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
-    with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
+    with serve() as another, pytest.raises(ConfigError, match="has no such batch"):
         batch(another.base_url, store)
     assert len(store.batches()) == 1
 
@@ -230,7 +230,7 @@ def test_the_budget_bounds_what_is_handed_in(store: AnswerStore) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(("step", "least"), [("prepare", 20), ("create", 10)])
+@pytest.mark.parametrize(("step", "least"), [("upload", 20), ("create", 10)])
 def test_what_a_dead_llm_held_does_not_stop_the_others(
     step: str, least: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,11 +282,11 @@ def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
 
 
 def test_portions(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
+    monkeypatch.setattr(OpenAiBatches, "max_requests", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 3  # 8 + 8 + 3
-        monkeypatch.setattr(OpenAiBatches, "most_bytes", 700)
+        monkeypatch.setattr(OpenAiBatches, "max_bytes", 700)
         assert batch(server.base_url, store, 24).done == 4
         assert server.stats.batches >= 5
 
@@ -326,7 +326,7 @@ def test_a_server_that_is_overloaded_for_a_while(
     monkeypatch.setattr("pairkit.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
         if times == 100:
-            with pytest.raises(RemoteError, match="its batches can't be reached"):
+            with pytest.raises(RemoteError, match="can't reach the Batch API"):
                 batch(server.base_url, store)
             left[0] = 0
         assert batch(server.base_url, store).failed == 0
@@ -380,4 +380,4 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     reasons = {name: failure.reason for name, failure in results.failures.items()}
     assert reasons == {"a": "server_error", "b": "broken_reply"} | dict.fromkeys("cde", "timeout")
     assert not any(failure.final for failure in results.failures.values())
-    assert "its account is exhausted" in str(results.problem)
+    assert "the account is exhausted" in str(results.problem)

@@ -74,7 +74,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     )
     with pytest.raises(ConfigError, match=remedy):
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
-    with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
+    with pytest.raises(ConfigError, match="the price of 3 earlier calls is unknown"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
     with pytest.raises(ConfigError, match="a's price is unknown"):
         Budget(limited, Spending()).reserve("a", TokenUsage(1, 1), None)
@@ -114,7 +114,7 @@ def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
     held = hold(budget, 6, 4, 0.0)
     budget.write_off(held)
-    with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
+    with pytest.raises(BudgetSpent, match="max_tokens has no room for the call"):
         budget.reserve("a", TokenUsage(31, 0), 0.0)
     assert budget.reserve("a", TokenUsage(30, 0), 0.0) is not None
 

@@ -85,7 +85,7 @@ def record(
     sha256: str = "f00",
 ) -> dict[str, Any]:
     known = {name: ("digest", words) for name, words in parameters.items()}
-    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).made_of()
+    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).run_json()
 
 
 def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def test_the_card(tmp_path: Path) -> None:
     assert "| positive | 72 | 0 | 18 |" in card
     assert "| `llama` | openai_compatible | `meta-llama/Llama-3.1-8B-Instruct` |" in card
     assert "````text\n" + PROMPTS["positive"] + "\n````" in card
-    assert "**Strategy** `union`" in card
+    assert "**Aggregation** `union`" in card
     assert "| label | int64 |" in card
     assert "no LLM" not in card
     assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")
@@ -187,8 +187,12 @@ def test_the_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("llms", "says", "title"),
     [
-        (("wordnet",), "**No\nLLM took part.**", "Sentence pairs by rules"),
-        (("wordnet", "llama"), "**`wordnet` is no LLM**", "Sentence pairs by LLMs"),
+        (("wordnet",), "**No LLM was used.**", "Sentence pairs by rules"),
+        (
+            ("wordnet", "llama"),
+            "**`wordnet`: rules over a dictionary, not an LLM.**",
+            "Sentence pairs by LLMs",
+        ),
     ],
 )
 def test_the_card_says_that_rules_are_no_llm(

@@ -137,7 +137,7 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerSto
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script)
-    with pytest.raises(RemoteError, match=r"turned down 1\d questions in a row .* see ticket"):
+    with pytest.raises(RemoteError, match=r"refused 1\d consecutive questions .* see ticket"):
         run(ask_in(store, provider, count=120))
     assert provider.asked.total() <= 60 + 10 + provider.concurrency
     assert not [failure for failure in store.failures() if failure.final]
@@ -254,7 +254,7 @@ def test_progress_is_told_now_and_then_and_at_the_end(store: AnswerStore) -> Non
     run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
     assert 5 < len(seen) < 15  # 100 rounds of 10 ms
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert any("under way" in p.note for p in seen)
+    assert any("in flight" in p.note for p in seen)
     assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
     assert (seen[-1].total, seen[-1].done) == (None, 401)

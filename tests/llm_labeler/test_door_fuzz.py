@@ -74,8 +74,8 @@ def reply(draw: random.Random) -> None:
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
     found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    PROVIDER.dialect.learns(found, PROVIDER.dialect.form)
-    assert PROVIDER.dialect.blames(found) is None or status in (400, 422)
+    PROVIDER.dialect.adapt(found, PROVIDER.dialect.form)
+    assert PROVIDER.dialect.setting_error(found) is None or status in (400, 422)
     for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
         assert fact in (True, False)
     found.message.encode()

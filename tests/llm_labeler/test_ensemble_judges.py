@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import cast_votes
+from llm_labeler.judging.ensemble import votes_by_judge
 from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
@@ -52,9 +52,9 @@ def test_ballots_are_counted() -> None:
 
 def test_who_contradicts_itself_abstains() -> None:
     twice = [JudgeVote("c", "ann", "same"), JudgeVote("c", "ann", "opposite"), JudgeVote("c", "bob", "same")]
-    assert cast_votes(twice) == {"bob": "same"}
+    assert votes_by_judge(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
-    assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
+    assert votes_by_judge([twice[0], twice[0]]) == {"ann": "same"}
 
 
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_order_does_not_matter_and_figures_stay_in_range(said: list[JudgeVote], 
         ([], "0 judges"),
         (votes_of(*["ss"] * 60), "2 judges"),
         (votes_of(*["ss?"] * 60), "2 judges"),
-        (votes_of(*["sss"] * 49), "on 49 candidates, ensemble.min_items is 50"),
+        (votes_of(*["sss"] * 49), "on 49 candidates; ensemble.min_items is 50"),
         (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # one vote compares nobody
     ],
 )
@@ -115,7 +115,7 @@ def test_too_little_falls_back_to_the_majority(said: list[JudgeVote], words: str
 
 
 def test_an_estimate_that_does_not_settle_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.judging.judges._MOST_ROUNDS", 1)
+    monkeypatch.setattr("llm_labeler.judging.judges._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"

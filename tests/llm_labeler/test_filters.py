@@ -10,15 +10,23 @@ from hypothesis import strategies as st
 from llm_labeler.parsing.filters import (
     REASONS,
     asks,
-    hard_turned_down,
     is_question,
     is_unchanged,
-    query_turned_down,
-    rewrite_turned_down,
+    reject,
+    reject_hard_negative,
+    reject_query,
+    reject_rewrite,
     shared,
-    turned_down,
 )
-from llm_labeler.parsing.scripts import differing, fold, is_other_script, sameness, shares, stem, words
+from llm_labeler.parsing.scripts import (
+    differing,
+    fold,
+    is_other_script,
+    order_similarity,
+    shares,
+    stem,
+    words,
+)
 from llm_labeler.records import Item, Polarity
 from llm_labeler.settings import FilterSettings
 
@@ -29,7 +37,7 @@ DEFAULT = FilterSettings()
 def reason(
     candidate: str, text: str = TEXT, polarity: Polarity = "positive", **options: object
 ) -> str | None:
-    return turned_down(candidate, text, polarity, FilterSettings.model_validate(options))
+    return reject(candidate, text, polarity, FilterSettings.model_validate(options))
 
 
 @pytest.mark.parametrize("polarity", ["positive", "negative"])
@@ -140,9 +148,9 @@ def test_spelling_and_inflection_turn_nothing(text: str, candidate: str) -> None
 )
 def test_a_negative_that_only_drops_or_adds_words_is_none(candidate: str, is_same: bool) -> None:
     assert is_unchanged(candidate, TEXT) == is_same
-    reason = rewrite_turned_down(Item(candidate), TEXT, "negative", DEFAULT)
+    reason = reject_rewrite(Item(candidate), TEXT, "negative", DEFAULT)
     assert (reason == "unchanged") == is_same
-    assert rewrite_turned_down(Item(candidate), TEXT, "positive", DEFAULT) is None
+    assert reject_rewrite(Item(candidate), TEXT, "positive", DEFAULT) is None
 
 
 @pytest.mark.parametrize(
@@ -161,15 +169,15 @@ def test_a_word_that_turns_the_meaning_may_be_the_one_left_out(text: str, candid
 
 def test_a_hard_negative_may_keep_the_words_where_its_kind_says_so() -> None:
     item = Item("The doctor gave the child tablets.", change="tense")
-    assert hard_turned_down(item, TEXT, DEFAULT, ("tense",)) is None
-    assert hard_turned_down(replace(item, change="negation"), TEXT, DEFAULT, ("negation",)) == "unchanged"
-    assert query_turned_down("Two tablets, did the doctor give?", TEXT, "negative", DEFAULT) != "unchanged"
+    assert reject_hard_negative(item, TEXT, DEFAULT, ("tense",)) is None
+    assert reject_hard_negative(replace(item, change="negation"), TEXT, DEFAULT, ("negation",)) == "unchanged"
+    assert reject_query("Two tablets, did the doctor give?", TEXT, "negative", DEFAULT) != "unchanged"
 
 
 def test_the_order_of_words_is_measured() -> None:
     moved = "Yesterday the doctor gave the child two tablets."
     # Five of six words (articles aside) stand in the same order: 2 · 5 / 12.
-    assert sameness(words(TEXT), words(moved)) == pytest.approx(5 / 6)
+    assert order_similarity(words(TEXT), words(moved)) == pytest.approx(5 / 6)
     assert reason(moved, polarity="negative") is None
     assert reason(moved, polarity="negative", antonym_similarity=0.8) == "near_copy"
 
@@ -212,7 +220,7 @@ def test_what_the_text_has_a_candidate_may_have() -> None:
 @settings(max_examples=60)
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
 def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
-    found = turned_down(candidate, text, polarity, DEFAULT)
+    found = reject(candidate, text, polarity, DEFAULT)
     assert found is None or found in REASONS
     if found is None:
         assert fold(candidate) != fold(text)
@@ -226,7 +234,7 @@ def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
 )
 def test_a_text_is_no_candidate_of_its_own(text: str, polarity: Polarity) -> None:
     for candidate in (text, text.upper(), f"  {text}!", text.replace(" ", "  ")):
-        assert turned_down(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
+        assert reject(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
 
 
 @pytest.mark.parametrize(
@@ -234,7 +242,7 @@ def test_a_text_is_no_candidate_of_its_own(text: str, polarity: Polarity) -> Non
 )
 def test_long_sentences_take_no_minutes(sentence: str) -> None:
     other = sentence[: len(sentence) // 2] + " not " + sentence[len(sentence) // 2 :]
-    assert turned_down(other, sentence, "negative", DEFAULT) in (
+    assert reject(other, sentence, "negative", DEFAULT) in (
         None,
         "near_copy",
         "no_letters",
@@ -272,9 +280,9 @@ QUESTION = "How many words should a personal essay have?"
 def test_what_is_beside_the_question(
     text: str, candidate: str, polarity: Polarity, reason: str | None
 ) -> None:
-    assert turned_down(candidate, text, polarity, FilterSettings(min_shared=0.2)) == reason
+    assert reject(candidate, text, polarity, FilterSettings(min_shared=0.2)) == reason
     lenient = FilterSettings(same_kind=False)
-    assert turned_down(candidate, text, polarity, lenient) is None
+    assert reject(candidate, text, polarity, lenient) is None
 
 
 def test_what_is_shared() -> None:

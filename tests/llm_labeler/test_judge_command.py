@@ -65,7 +65,7 @@ def test_what_judges_agree_on_becomes_the_label_and_the_rest_is_counted(tmp_path
     assert all(row["probability"] == row["confidence"] for row in decided.values() if row["judged"] == "same")
     assert found.statistics["dropped"] == {"undecided": 1}
     assert found.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
-    assert "5 pairs; 2 contradict the given label, 1 left out" in repr(found)
+    assert "5 pairs; 2 labels contradicted, 1 pairs left out" in repr(found)
 
 
 def test_labels_that_the_judges_contradict_are_listed(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_what_failed_is_a_problem_of_the_dataset(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_says_nothing_decides_nothing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the judges decided on no pair"):
+    with pytest.raises(DataError, match="every pair stayed undecided"):
         judged(tmp_path / "out", llms={"mute": lambda _: "I can't tell."})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"llms": "wordnet"}, "wordnet is rules over a dictionary, which can't judge"),
-        ({"settings": {"task": "judge"}}, "`label judge` judges pairs that are there already"),
+        ({"llms": "wordnet"}, "wordnet is a set of rules, which can't judge"),
+        ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
     ],
 )
 def test_what_can_not_judge_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:

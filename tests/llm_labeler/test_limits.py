@@ -142,13 +142,13 @@ def test_calls_at_a_time_come_back_after_a_spell_of_429s(store: AnswerStore) -> 
 
 def test_a_wait_that_nobody_sits_through_ends_the_run(store: AnswerStore) -> None:
     provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
-    with pytest.raises(RateLimited, match=r"tester: its server takes no more calls .* ask again in 7200 s"):
+    with pytest.raises(RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"):
         run(ask_in(store, provider))
 
 
 def test_nothing_but_429s_end_the_run_after_some_minutes(store: AnswerStore) -> None:
     provider = Scripted(fails(CallFailed("rate_limited", "")))
-    with pytest.raises(RateLimited, match=r"for now \(429\); .* run the same command again later"):
+    with pytest.raises(RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"):
         run(ask_in(store, provider))
     assert 600 < provider.starts[-1] < 800
     assert len(provider.starts) < 100
@@ -305,5 +305,5 @@ def test_only_refusals_in_a_row_and_in_the_same_words_end_a_run() -> None:
     breaker.note(CallFailed("rejected", "too long", retry=False))  # other words do, too
     breaker.note(alike)
     breaker.note(alike)
-    with pytest.raises(RemoteError, match="turned down 3 questions in a row"):
+    with pytest.raises(RemoteError, match="refused 3 consecutive questions"):
         breaker.note(alike)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
-from llm_labeler.parsing.filters import rewrite_turned_down
+from llm_labeler.parsing.filters import reject_rewrite
 from llm_labeler.records import Item
 from llm_labeler.settings import FilterSettings
 
@@ -40,7 +40,7 @@ def test_precision_and_recall(name: str) -> None:
 def test_the_filters_keep_what_the_answers_hold() -> None:
     wanted = [(one, sentence) for one in FORMATS for sentence in one.expected]
     kept = [
-        rewrite_turned_down(Item(sentence), one.text, one.polarity, FilterSettings()) is None
+        reject_rewrite(Item(sentence), one.text, one.polarity, FilterSettings()) is None
         for one, sentence in wanted
     ]
     assert sum(kept) >= 0.995 * len(wanted)

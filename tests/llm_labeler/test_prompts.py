@@ -102,9 +102,9 @@ def test_templates_of_ones_own(tmp_path: Path) -> None:
         ("a.txt", "{text} {polarity}", "no {size}"),
         ("a.txt", "{size} {text}", "no {polarity}"),
         ("a.toml", 'positive = "{size} {text}"', "no negative prompt"),
-        ("a.toml", "positive = 1", "expected texts"),
-        ("a.toml", "positive = ", "not readable"),
-        ("a.toml", 'other = "{text}"', "expected texts"),
+        ("a.toml", "positive = 1", "expected strings"),
+        ("a.toml", "positive = ", "can't be read"),
+        ("a.toml", 'other = "{text}"', "expected strings"),
         ("papr", None, "no such template"),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_404_for_a_model_that_is_listed() -> None:
     models = json.dumps({"data": [{"id": "emulated"}]})
     with (
         playing_back(http(404, '{"error": "gone"}'), http(200, models)) as url,
-        pytest.raises(RemoteError, match="HTTP 404 though the server lists emulated"),
+        pytest.raises(RemoteError, match="HTTP 404 although the server lists emulated"),
     ):
         reply_of(provider(url))
 

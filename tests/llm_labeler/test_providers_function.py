@@ -82,9 +82,9 @@ def test_any_other_error_is_its_owners() -> None:
 
 
 def test_what_is_no_text_or_no_function() -> None:
-    with pytest.raises(ConfigError, match="returned int, expected the answer as a str"):
+    with pytest.raises(ConfigError, match="returned int; expected a str"):
         replies(len)
-    with pytest.raises(ConfigError, match="can only be given from Python"):
+    with pytest.raises(ConfigError, match="no function; pass one from Python"):
         build("mine", ENTRY)
 
 

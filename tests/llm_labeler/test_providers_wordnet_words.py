@@ -160,8 +160,8 @@ def test_edits_fit_capitals_articles_and_blanks() -> None:
     )
     assert sentence.apply([Edit(4, 5, "")]) == "Often a doctor is late."
     assert sentence.apply([Edit(0, 1, "")]) == "A doctor is not late."
-    assert Edit(0, 2, "").meets(Edit(1, 3, ""))
-    assert not Edit(0, 1, "").meets(Edit(1, 2, ""))
+    assert Edit(0, 2, "").overlaps(Edit(1, 3, ""))
+    assert not Edit(0, 1, "").overlaps(Edit(1, 2, ""))
 
 
 def test_the_language_of_tables() -> None:

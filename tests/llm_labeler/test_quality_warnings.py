@@ -32,11 +32,11 @@ def warnings(
         (warnings([*UNLIKE, "preamble"], 1), "ann: 3 of 4 sentences have little to do", "label show"),
         (
             warnings(["unchanged", "near_copy", "copy", "too_long"], 1, polarity="negative"),
-            "ann: 3 of 4 negatives say what their texts say (copy, near_copy, unchanged)",
-            "strategy vote (--strategy)",
+            "ann: 3 of 4 negatives repeat their texts (copy, near_copy, unchanged)",
+            "aggregation vote (--aggregation)",
         ),
-        (warnings(["too_short"], llm="wordnet"), "wordnet: made no positives", "English sentences only"),
-        (warnings(SPENT, 1), "ann: 3 of 4 answers spent", "llm.ann.max_tokens"),
+        (warnings(["too_short"], llm="wordnet"), "wordnet: no positives", "English sentences"),
+        (warnings(SPENT, 1), "ann: 3 of 4 answers reached the token limit", "llm.ann.max_tokens"),
     ],
 )
 def test_what_people_should_know_of_an_llm(found: list[str], begins: str, says: str) -> None:
@@ -71,7 +71,7 @@ def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> 
 
 def test_the_card_warns() -> None:
     counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
-    ensemble = {"strategy": "union"}
+    ensemble = {"aggregation": "union"}
     run = {
         "llms": {"ann": {"kind": "openai", "model": "m"}},
         "prompts": {},

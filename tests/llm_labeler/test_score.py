@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score
-from llm_labeler.records import digest
+from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score_candidates
+from llm_labeler.records import content_hash
 from llm_labeler.settings import EnsembleSettings
 from pairkit.app.errors import DataError
 
@@ -19,7 +19,7 @@ def row(text: str, words: str, polarity: str, llms: str, votes: str | None = Non
     """A row of the table; a letter of `llms` is an LLM, one of `votes` a vote by judge 0, 1, …"""
     said = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
     return {
-        "text_id": digest(text),
+        "text_id": content_hash(text),
         "text": text,
         "candidate": words,
         "polarity": polarity,
@@ -52,7 +52,7 @@ def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
 
 @pytest.fixture(scope="module")
 def report() -> ScoreReport:
-    return score(GOLD, pl.DataFrame(TABLE), SETTINGS)
+    return score_candidates(GOLD, pl.DataFrame(TABLE), SETTINGS)
 
 
 def test_llms_by_hand(report: ScoreReport) -> None:
@@ -65,9 +65,9 @@ def test_llms_by_hand(report: ScoreReport) -> None:
     assert ("c", "positive") not in rows(report)  # nothing of it has a gold label
 
 
-def test_strategies_by_hand(report: ScoreReport) -> None:
+def test_aggregations_by_hand(report: ScoreReport) -> None:
     found = rows(report)
-    assert [one.name for one in report.rows if one.by == "strategy"][::2] == [
+    assert [one.name for one in report.rows if one.by == "aggregation"][::2] == [
         "union",
         "vote",
         "weighted",
@@ -76,7 +76,7 @@ def test_strategies_by_hand(report: ScoreReport) -> None:
     assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
     vote = found["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
     assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
-    assert {one.candidates for one in report.rows if one.by == "strategy"} == {6}
+    assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
     assert report.judges is not None
     assert report.judges.by_name["j0"].judged == 7  # all votes count, those without a gold label too
 
@@ -91,34 +91,34 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
-def test_without_votes_no_strategy_that_needs_them() -> None:
+def test_without_votes_no_aggregation_that_needs_them() -> None:
     bare = pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0))
     for table in (bare, bare.drop("reason")):
-        found = score(GOLD, table, SETTINGS)
-        assert {one.name for one in found.rows if one.by == "strategy"} == {"union"}
+        found = score_candidates(GOLD, table, SETTINGS)
+        assert {one.name for one in found.rows if one.by == "aggregation"} == {"union"}
         assert set(found.skipped) == {"vote", "weighted"}
         assert found.judges is None
 
 
 def test_what_swaps_is_scored_as_what_it_became() -> None:
     swap = SETTINGS.model_copy(update={"reversed_pairs": "swap"})
-    found = rows(score(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
+    found = rows(score_candidates(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
     assert (found.n, found.precision, found.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
 
 
 def test_matching_forgives_case_space_and_forms() -> None:
     table = pl.DataFrame([row("Ａ  text\n", "The  Ｗords ", "positive", "a")])
-    found = score(gold(("a TEXT", "the words", 1)), table, SETTINGS)
+    found = score_candidates(gold(("a TEXT", "the words", 1)), table, SETTINGS)
     assert (found.found, found.not_found.count) == (1, 0)
-    assert score(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
+    assert score_candidates(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
 
 
 def test_what_is_not_found_is_told() -> None:
     strangers = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
-    found = score(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
+    found = score_candidates(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
     assert (found.gold, found.found, found.not_found.count) == (13, 6, 7)
     assert found.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
-    nothing = score(strangers, pl.DataFrame(TABLE), SETTINGS)
+    nothing = score_candidates(strangers, pl.DataFrame(TABLE), SETTINGS)
     assert {(one.n, one.precision, one.interval, one.f1, one.kappa) for one in nothing.rows} == {
         (0, None, None, None, None)
     }
@@ -126,7 +126,7 @@ def test_what_is_not_found_is_told() -> None:
 
 def test_repeated_and_contradictory_gold_is_told() -> None:
     more = pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))])
-    found = score(more, pl.DataFrame(TABLE), SETTINGS)
+    found = score_candidates(more, pl.DataFrame(TABLE), SETTINGS)
     assert (found.gold, found.repeated, found.contradictory.count) == (5, 1, 1)
     assert found.contradictory.examples == ("t | n3",)
     assert rows(found)["union", "negative"].n == 2
@@ -134,7 +134,7 @@ def test_repeated_and_contradictory_gold_is_told() -> None:
 
 def test_one_sentence_proposed_as_both_is_scored_as_both() -> None:
     both = pl.DataFrame([row("t", "p1", "positive", "a"), row("t", "p1", "negative", "b")])
-    found = rows(score(GOLD, both, SETTINGS))
+    found = rows(score_candidates(GOLD, both, SETTINGS))
     assert (found["a", "positive"].precision, found["b", "negative"].precision) == (1, 0)
 
 
@@ -143,7 +143,7 @@ GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
 
 
 def test_graded_labels() -> None:
-    found = score(GRADED, pl.DataFrame(TABLE), SETTINGS)
+    found = score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS)
     assert (found.graded, found.threshold) == (True, 2.5)
     union = rows(found)["union", "positive"]
     assert union.precision == pytest.approx(2 / 3)
@@ -154,9 +154,12 @@ def test_graded_labels() -> None:
     weighted = rows(found)["weighted", "positive"]
     assert weighted.spearman is not None
     assert found.table().headings[-1] == "spearman"
-    assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
+    assert (
+        rows(score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall
+        == 1
+    )
 
 
 def test_gold_labels_that_are_all_the_same_are_refused() -> None:
     with pytest.raises(DataError, match="all gold labels are 3"):
-        score(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)
+        score_candidates(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)

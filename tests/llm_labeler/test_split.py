@@ -307,4 +307,4 @@ def test_sentences_are_texts_and_what_was_not_turned_down(drawn: Drawn) -> None:
     run = labelled(drawn)
     expected = [text.text for text in texts_of(run)]
     expected += [pair.candidate.candidate for _, pairs in run for pair in pairs if pair.reason is None]
-    assert rows_of(run).emitted(texts_of(run)).to_list() == expected
+    assert rows_of(run).sentences(texts_of(run)).to_list() == expected

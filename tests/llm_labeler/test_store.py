@@ -182,9 +182,9 @@ def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -
 def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: AnswerStore) -> None:
     store.save_batch(BATCH)
     before = store.spent()
-    store.give_up_batch(BATCH)
+    store.abandon_batch(BATCH)
     assert store.batches() == []
-    assert store.spent() == before == BATCH.most
+    assert store.spent() == before == BATCH.bound_spending
 
 
 def test_a_batch_whose_answers_break_off_is_collected_anew(store: AnswerStore) -> None:
@@ -197,7 +197,7 @@ def test_a_batch_whose_answers_break_off_is_collected_anew(store: AnswerStore) -
         store.collect_batch(BATCH, answers(), [])
     assert store.batches() == [BATCH]
     assert store.answer(KEY) is None
-    store.forget_batch("b1")
+    store.delete_batch("b1")
     assert store.spent() == Spending()
 
 

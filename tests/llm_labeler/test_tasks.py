@@ -11,11 +11,11 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.chat_completions import Dialect
-from llm_labeler.parsing.filters import hard_turned_down, query_turned_down
+from llm_labeler.parsing.filters import reject_hard_negative, reject_query
 from llm_labeler.records import CHANGES, Ask, AskKey, Item, Message
 from llm_labeler.runs.arguments import read_arguments
 from llm_labeler.runs.label import prepare
-from llm_labeler.runs.prompts import MOST, MOST_CHARACTERS, Template, load_template, read_examples
+from llm_labeler.runs.prompts import MAX_CHARACTERS, MAX_EXAMPLES, Template, load_template, read_examples
 from llm_labeler.runs.run_folder import load_run
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import FilterSettings, LlmSettings, PromptSettings
@@ -82,21 +82,22 @@ def test_kinds_that_nobody_asked_for_are_dropped(tmp_path: Path) -> None:
     assert set(found.statistics["negative_kinds"]) == {"negation"}
     other = Item("The old pump may leak in summer.", change="entity")
     assert (
-        hard_turned_down(other, "The old pump may leak in winter.", FILTERS, ("negation",)) == "unwanted_kind"
+        reject_hard_negative(other, "The old pump may leak in winter.", FILTERS, ("negation",))
+        == "unwanted_kind"
     )
 
 
 def test_swapped_roles_are_no_copies() -> None:
     text = "The red team of the small town beat the blue team of the large city in the end."
     swapped = "The blue team of the large city beat the red team of the small town in the end."
-    assert hard_turned_down(Item(swapped, change="role"), text, FILTERS, CHANGES) is None
-    assert hard_turned_down(Item(text, change="role"), text, FILTERS, CHANGES) == "copy"
+    assert reject_hard_negative(Item(swapped, change="role"), text, FILTERS, CHANGES) is None
+    assert reject_hard_negative(Item(text, change="role"), text, FILTERS, CHANGES) == "copy"
 
 
 def test_a_query_has_to_ask() -> None:
     passage = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
-    assert query_turned_down("Why was the pump sent back?", passage, "positive", FILTERS) is None
-    assert query_turned_down("The pump was sent back.", passage, "positive", FILTERS) == "asks_nothing"
+    assert reject_query("Why was the pump sent back?", passage, "positive", FILTERS) is None
+    assert reject_query("The pump was sent back.", passage, "positive", FILTERS) == "asks_nothing"
 
 
 def test_queries_become_triplets(tmp_path: Path) -> None:
@@ -114,8 +115,8 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
-        ({"task": "triplet", "prompt": "paper"}, "it is of the task papers; leave it out"),
-        ({"task": "query", "llms": "chatgpt", "strategy": "vote"}, "pairs texts that never say the same"),
+        ({"task": "triplet", "prompt": "paper"}, "belongs to the task papers; leave it out"),
+        ({"task": "query", "llms": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
         ({"task": "triple"}, "expected 'papers', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
@@ -191,7 +192,7 @@ def test_rules_are_asked_once(tmp_path: Path) -> None:
 
 def test_samples_of_one_that_always_answers_alike_are_refused(tmp_path: Path) -> None:
     cold = {"llm.chatgpt.temperature": 0}
-    with pytest.raises(ConfigError, match="chatgpt always answers alike; set llm"):
+    with pytest.raises(ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"):
         sampled(tmp_path / "out", "chatgpt", samples=2, settings=cold)
 
 
@@ -239,22 +240,22 @@ def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_pa
     told = (tmp_path / "out" / "run.json").read_text() + (tmp_path / "out" / "README.md").read_text()
     assert "secret" not in told
     assert "of 1 texts, digest" in told
-    with pytest.raises(ConfigError, match="samples, prompt and examples are what the LLMs were asked"):
+    with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
         llm_labeler.parse(found.work, out=tmp_path / "two", settings={"samples": 2}, progress=False)
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        "".join(f"text {n},other {n},1\n" for n in range(MOST + 1)),
+        "".join(f"text {n},other {n},1\n" for n in range(MAX_EXAMPLES + 1)),
         "".join(f"text,other {n},1\n" for n in range(60_000)),
-        f"text,{'long ' * (MOST_CHARACTERS // 5)},1\n",
+        f"text,{'long ' * (MAX_CHARACTERS // 5)},1\n",
     ],
 )
 def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    with pytest.raises(ConfigError, match=r"examples of .* characters, .* give at most 32 and 100,000"):
+    with pytest.raises(ConfigError, match=r"example texts with .* characters .* give at most 32 and 100,000"):
         read_examples(file)
 
 

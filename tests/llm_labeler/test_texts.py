@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.dataset.texts import InputTexts, read_texts, tidy
-from llm_labeler.records import digest
+from llm_labeler.records import content_hash
 from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 
@@ -35,7 +35,7 @@ def test_lines_of_a_text_file(tmp_path: Path) -> None:
     texts = read(path)
     assert said(texts) == PLAIN
     assert [text.row for text in texts.texts] == [1, 2, 4]
-    assert texts.texts[0].text_id == digest("Tea is hot.")
+    assert texts.texts[0].text_id == content_hash("Tea is hot.")
     assert (texts.name, texts.rows) == ("s.txt", 6)
     assert texts.dropped == {"empty": 1, "no_letters": 1, "repeated": 1}
     assert texts.examples == {"empty": f"{path}:3", "repeated": f"{path}:5", "no_letters": f"{path}:6"}
@@ -77,11 +77,11 @@ def test_a_column_is_told_or_recognised_by_name_first(tmp_path: Path) -> None:
     assert said(read(path)) == ["A text"]
     assert said(read(path, "body")) == ["A body"]
     with pytest.raises(
-        DataError, match=r"s\.csv: no column 'boddy'; there are title, text, body: .*--text-column"
+        DataError, match=r"s\.csv: no column 'boddy'; expected one of title, text, body .*--text-column"
     ):
         read(path, "boddy")
     path.write_text("head,body\nA head,A body\n")
-    with pytest.raises(DataError, match=r"found the columns head, body, .*--text-column"):
+    with pytest.raises(DataError, match=r"no known text column among head, body.*--text-column"):
         read(path)
 
 
@@ -90,14 +90,14 @@ def test_objects_may_lack_the_column_but_not_all_of_them(tmp_path: Path) -> None
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     texts = read(path, "note")
     assert (said(texts), texts.texts[0].row, dict(texts.dropped)) == (["Tea is hot."], 3, {"empty": 1})
-    with pytest.raises(DataError, match="no column 'notes'; there are id: give"):
+    with pytest.raises(DataError, match="no column 'notes'; expected one of id"):
         read(path, "notes")
 
 
 def test_a_sentence_is_no_header(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("Tea is usually hot.\nIce is cold.\n")
-    with pytest.raises(DataError, match="lack a header line"):
+    with pytest.raises(DataError, match="header line seems to be missing"):
         read(path)
     assert said(read(path, "Tea is usually hot.")) == ["Ice is cold."]
 
@@ -123,7 +123,7 @@ def test_a_pair_dataset_gives_the_first_texts_of_its_train_split(tmp_path: Path)
 
 def test_a_folder_without_a_train_split(tmp_path: Path) -> None:
     frame(text=PLAIN).write_ndjson(tmp_path / "test.jsonl")
-    with pytest.raises(DataError, match="no file of a train split"):
+    with pytest.raises(DataError, match="has no train split"):
         read(tmp_path)
     (tmp_path / "test.jsonl").rename(tmp_path / "all.jsonl")
     assert said(read(tmp_path)) == PLAIN
@@ -158,7 +158,7 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch) -> None:
         ("none.txt", "no such file"),
         ("none.parquet", "no such file"),
         ("none", "no such file or folder, and no Hub id"),
-        ("s.docx", "unknown kind of file '.docx'"),
+        ("s.docx", "unknown file type '.docx'"),
     ],
 )
 def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
@@ -172,9 +172,9 @@ def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
     [
         ("s.txt", b"", r"s\.txt: is empty"),
         ("s.csv", b"", r"s\.csv: is empty"),
-        ("s.txt.gz", gzip.compress(b"", mtime=0), "holds no rows"),
-        ("s.csv", b"text\n", "holds no rows"),
-        ("s.json", b"[]", "holds no rows"),
+        ("s.txt.gz", gzip.compress(b"", mtime=0), "has no rows"),
+        ("s.csv", b"text\n", "has no rows"),
+        ("s.json", b"[]", "has no rows"),
         ("s.txt", b"ok\ncaf\xe9\n", r"s\.txt:2: not UTF-8 \(byte 0xe9\); convert"),
         ("s.jsonl", b'{"text": "ok"}\n{"text": "caf\xe9"}\n', r"s\.jsonl:2: not UTF-8"),
         ("s.jsonl", b'{"text": "ok"}\n{"text": ok}\n', r"s\.jsonl:2: not JSON"),

@@ -1,6 +1,6 @@
-"""Hard negatives by rules: sentences that keep most words of another and change its meaning, each of a kind.
+"""Make hard negatives by rules: sentences that keep most words of a text and change its meaning.
 
-The surest changes are taken, of as many kinds as there are.
+The changes with the highest confidence are chosen, of as many kinds as possible.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from llm_labeler.records import ChangeKind
 _NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")
 _DEGREES = word_set("more less most least")
 _POSSIBLE = word_set("may might could")
-# What the rules turn now and then that is no opposite there.
+# Words whose replacements are often not opposites.
 _AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
 
 
 def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """Changes that deny a sentence, or put an antonym into it."""
+    """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
         edit = change.edits[0]
         if set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}:
@@ -53,21 +53,21 @@ def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
 
 
 def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether what is denied may be no verb of the clause: another follows at once, or it is a participle."""
+    """Whether a negated word may not be the clause's verb: another verb follows, or it is a participle."""
     if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
         return True
     if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (("number",), ("lot",)):
-        return True  # there are a number of …
+        return True  # "there are a number of"
     return edit.text.startswith(("do not", "does not", "did not")) and has_later_verb(
         sentence.codes[edit.end :]
     )
 
 
 def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether words may take a place: not beside themselves, nor beside what says the same again."""
+    """Whether a replacement fits: not next to an equal word, brackets or a degree."""
     low, start, end = sentence.low, edit.start, edit.end
     if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
-        return False  # from mild to mild
+        return False  # "from mild to mild"
     if (low[end : end + 1] == ("(",) and sentence.codes[start] in "JRnse") or low[
         max(0, start - 1) : start
     ] == ("(",):
@@ -80,12 +80,12 @@ def _of_kind(sentence: TaggedSentence, change: Change) -> MeaningChange:
     was = {*sentence.low[edit.start : edit.end]}
     negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & was)
     if negates and was & _POSSIBLE:
-        return MeaningChange("negation", Change(0.0, change.edits))  # what may be may also not be
+        return MeaningChange("negation", Change(0.0, change.edits))  # "may" and "may not" can both be true
     return MeaningChange("negation" if negates else "antonym", change)
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """`may cause` becomes `cannot cause`."""
+    """Change `may cause` to `cannot cause`."""
     place = main_verb(sentence)
     if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
         return
@@ -109,16 +109,16 @@ _OTHER = {
     "must": ("need not", 0.93),
     "should": ("need not", 0.93),
 }
-# Who may do something, or must.
+# Subjects that may or must do something.
 _ACTING = word_set("you we they people patients women men parents doctors doctor users user person patient")
-# What one does not do, but has done to one.
+# Verbs of events that happen to a subject.
 _HAPPENING = word_set("have be feel need experience develop notice also lose get")
-# What happens so often can't be said to happen always.
+# Adverbs that contradict "always".
 _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
 
 
 def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """The main clause's modal verb, exchanged for one of another force."""
+    """Replace the modal verb of the main clause."""
     place = main_verb(sentence)
     if place is None or sentence.codes[place] != "M" or sentence.is_negative or sentence.is_question:
         return
@@ -130,14 +130,14 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     if sentence.low[place] in _OTHER and after != ("not",):
         new, sure = _OTHER[sentence.low[place]]
         if sentence.low[place] == "can" and not _ACTING & set(sentence.low[:place]):
-            new = "will always"  # it can cause, and not: it must cause
+            new = "will always"  # for "it can cause", "it must cause" doesn't fit
         elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
             new = "must"
         skipped = after == ("also",)
         yield meaning_change("modality", sure, Edit(place, place + 1 + skipped, new))
 
 
-# What is said to happen at times can't be said to have ended.
+# Adverbs that contradict "no longer".
 _FREQUENCY = word_set(
     "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
 )
@@ -145,7 +145,7 @@ _PERFECT = ("has", "have")
 
 
 def tense_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """The main clause's verb in another tense."""
+    """Change the tense of the main clause's verb."""
     place = main_verb(sentence)
     if place is None or sentence.is_negative or sentence.is_question:
         return
@@ -174,7 +174,7 @@ _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"
 _OTHER_WORDS = dict(
     zip(_WORDS, ("five", "six", "nine", "two", "three", "four", "five", "six", "four"), strict=True)
 )
-# Of at most 15 digits before the point: a float holds no more, and nothing is counted in them.
+# At most 15 digits before the point, as a float is exact up to there.
 _DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
 _GROUP = re.compile(r",\d{3}(?!\d)")
@@ -188,7 +188,7 @@ _SURE = 0.94
 
 
 def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """One change for each number that counts or measures something; none of references."""
+    """One change for each number that counts or measures something; references are left out."""
     for place in range(len(sentence.low)):
         end = _end(sentence, place)
         new = _other(sentence, place, end) if end else None
@@ -197,7 +197,7 @@ def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
 
 
 def _end(sentence: TaggedSentence, place: int) -> int:
-    """Where a number ends that begins at a token, commas between its digits included; 0 within one."""
+    """End of the number that begins at a token, including commas between digits; 0 within a number."""
     if _GROUPED.search(sentence.text[: sentence.spans[place][0]]):
         return 0
     end = place + 1
@@ -254,21 +254,21 @@ def _scaled(low: str) -> str:
 
 
 _LEAST = 0.83
-_SPARE = 4  # paraphrases beyond those wanted, from which the better are taken
-# What the synonyms bring now and then that means something else there, or is the same but for a space.
+_SPARE = 4  # additional paraphrases to choose from
+# Replacements that often mean something else, or differ only in a space.
 _BAD = word_set(
     """
     supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
     lots lot healthcare
     """
 )
-# Questions that are not of the one thing that they seem to be of.
+# Questions about two things.
 _TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
 _SHORTEST, _LONGEST = 4, 40  # tokens
 
 
 def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[tuple[ChangeKind, str]]:
-    """Up to `size` sentences that keep most words of a text and say something else, each with its kind."""
+    """Up to `size` hard negatives with their kinds."""
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
@@ -324,13 +324,13 @@ def same_meaning(text: str, size: int) -> list[str]:
 
 
 def _contracted(was: Counter[str], candidate: str) -> bool:
-    """Whether a paraphrase differs in nothing but an apostrophe: `isn't` for `is not`."""
+    """Whether a paraphrase only differs by an apostrophe: `isn't` for `is not`."""
     new = Counter(TaggedSentence(candidate).low)
     return any("'" in word for word in (new - was) + (was - new))
 
 
 def is_fit(sentence: TaggedSentence) -> bool:
-    """Whether a text is one sentence, and no list or heading with marks."""
+    """Whether a text is one sentence, not a list or a heading."""
     if not _SHORTEST <= len(sentence.words) <= _LONGEST or sentence.codes.count(".") > 1:
         return False
     if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":

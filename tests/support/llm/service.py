@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from llm_labeler.records import digest
+from llm_labeler.records import content_hash
 from pairkit.system.seeded import keyed_hash, keyed_unit
 from tests.support.llm.answers import answer, text_of
 
@@ -235,7 +235,7 @@ class Service:
     def _reply(self, body: Mapping[str, Any]) -> Response:
         """The response to one call, counted."""
         stats = self.stats
-        question = digest(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
+        question = content_hash(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
         stats.last_s = time.monotonic()
         stats.first_s = stats.first_s or stats.last_s
         stats.requests += 1
