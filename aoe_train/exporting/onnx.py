@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from aoe_train.model.backbones.load import model_class
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.dense_layers import own_places, read_dense_layers
+from aoe_train.model.dense_layers import dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import SETTINGS_FILE
 from aoe_train.model.interchange import is_ran, needs_toolkit, write_sentence_transformers
 from aoe_train.settings.prompts import read_prompt
@@ -168,7 +168,7 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
-    places = own_places(len(settings.dense))
+    places = dense_names(len(settings.dense))
     heads = read_dense_layers([model / place for place in places], settings.dense, dim) if places else None
     padded = PaddedEncoder(
         backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim

@@ -297,7 +297,7 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path):
         ({"quantize": "int8,int8"}, "--quantize: one is given twice"),
         ({"quantize": "int4"}, "quantize 'int4': expected"),
         ({"dim": "x"}, "dim"),
-        ({"dim": 64}, "dim 64: this model's vectors have 32 numbers"),
+        ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
     ],
 )

@@ -102,18 +102,18 @@ def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert, tmp_path)
     assert np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
-    with pytest.raises(DataError, match="mapping: expected a row of the table for each token"):
+    with pytest.raises(DataError, match="mapping: expected the index of a row for each token"):
         Encoder.load(folder)
 
 
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"pooling": "max"}, "encoder.pooling max: a static model takes the mean"),
+        ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
         ({"layers": 1}, "encoder.layers: a static"),
         ({"include_prompt": False}, "include_prompt false"),
         ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"precision": "int8"}, "fewer bits: not of a static model"),
+        ({"precision": "int8"}, "fewer bits: not possible for a static model"),
     ],
 )
 def test_what_takes_a_network_is_refused(bert, tmp_path, settings, named):
@@ -129,9 +129,12 @@ def test_it_is_neither_trained_nor_saved_nor_exported(bert, tmp_path):
     ]
     out = {"out": tmp_path / "out", "progress": False}
     for call, message in (
-        (lambda: aoe_train.train(rows * 8, backbone=folder, **out), r"training: not of a .*`aoe distill`"),
-        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not of a static model"),
-        (lambda: aoe_train.export(folder, **out), "export: not of a static model"),
+        (
+            lambda: aoe_train.train(rows * 8, backbone=folder, **out),
+            r"training: not possible .*`aoe distill`",
+        ),
+        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
+        (lambda: aoe_train.export(folder, **out), "export: not possible for a static model"),
     ):
         with pytest.raises(ConfigError, match=message):
             call()
@@ -144,9 +147,9 @@ def test_it_is_neither_trained_nor_saved_nor_exported(bert, tmp_path):
         (
             "model.safetensors",
             {"embedding.weight": np.zeros((5, DIM), np.float32)},
-            "vectors of 5 tokens, and the tokenizer has a token number",
+            "vectors of 5 tokens, but the tokenizer has a token number",
         ),
-        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "holds no table"),
+        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "contains no table"),
         ("model.safetensors", b"\0" * 20, "no weights"),
         ("tokenizer.json", b'{"version": "1.0"}', "no tokenizer"),
     ],

@@ -93,11 +93,11 @@ def test_layers_that_there_are_not(bert, count):
 def test_backbones_that_cannot_be_cut():
     backbone = MODELS["mistral"]()
     backbone.norm = nn.Sequential(backbone.norm, nn.Tanh())
-    with pytest.raises(ConfigError, match="does more than a norm after its last layer"):
+    with pytest.raises(ConfigError, match="its last layer is followed by more than a norm"):
         after_layers(backbone)
     backbone = MODELS["roberta"]()
     backbone.config.num_hidden_layers = 7
-    with pytest.raises(ConfigError, match="has no list of layers"):
+    with pytest.raises(ConfigError, match="has no single list of layers"):
         count_layers(backbone)
 
 

@@ -216,16 +216,19 @@ BAD = {
     "latin.txt": (b"a\nna\xefve\n", r"latin\.txt:2: not UTF-8 \(byte 0xef\)"),
     "plain.txt.gz": (b"not gzip", "not readable"),
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
-    "names.csv": (b"title,body\na,b\n", "no column 'text'; there are title, body: choose with --text-column"),
-    "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: 3 fields, the header has 2"),
+    "names.csv": (b"title,body\na,b\n", "no column 'text'; choose one of title, body with --text-column"),
+    "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: has 3 fields, but the header has 2"),
     "quote.csv": (b'id,text\n1,a\n2,"b\n', r"quote\.csv:3: not readable as CSV"),
-    "twice.csv": (b"text,text\na,b\n", "two columns are called 'text'"),
+    "twice.csv": (b"text,text\na,b\n", "two columns are named 'text'"),
     "header.csv": (b"text\n", "has no rows; expected at least one"),
     "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
     "broken.jsonl": (b'{"text": "a"}\n{"text": \n', r"broken\.jsonl:2: not JSON"),
     "list.jsonl": (b'["a"]\n', r"list\.jsonl:1: list, expected a JSON object"),
-    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: nothing in 'text'"),
-    "number.jsonl": (b'{"text": "a"}\n{"text": 3}\n', r"number\.jsonl:2: a value of type int in 'text'"),
+    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: found no value in 'text'"),
+    "number.jsonl": (
+        b'{"text": "a"}\n{"text": 3}\n',
+        r"number\.jsonl:2: found a value of type int in 'text'",
+    ),
     "half.jsonl": (b'{"text": "a"}\n{"text": "\\ud83d"}\n', r"half\.jsonl:2: not JSON"),
     "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
 }
@@ -245,13 +248,13 @@ def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name:
 def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
-    with pytest.raises(DataError, match="no type in common"):
+    with pytest.raises(DataError, match="no common type"):
         run(path, tmp_path / "out.parquet")
     run(path, tmp_path / "out.npy")
     path.write_text('{"text": "a", "vector": [1]}\n')
     with pytest.raises(ConfigError, match="has a column 'vector' already"):
         run(path, tmp_path / "out.parquet")
-    for texts, words in ((["a", None], r"in\.parquet:2: nothing in 'text'"), ([], "has no rows")):
+    for texts, words in ((["a", None], r"in\.parquet:2: found no value in 'text'"), ([], "has no rows")):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
         with pytest.raises(DataError, match=words):
             run(table, tmp_path / "table.npy")
@@ -261,8 +264,8 @@ def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
     ("path", "out", "kwargs", "says"),
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
-        ("in.doc", "out.npy", {}, r"in\.doc: unknown kind of file; give \.txt"),
-        ("in.parquet.gz", "out.npy", {}, "unknown kind of file"),
+        ("in.doc", "out.npy", {}, r"in\.doc: unknown file extension; expected \.txt"),
+        ("in.parquet.gz", "out.npy", {}, "unknown file extension"),
         ("in.txt", "out.npy", {"text_column": "body"}, "--text-column body: .* has no columns"),
         ("in.txt", "folder.npy", {}, "is a folder"),
     ],
@@ -278,7 +281,7 @@ def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
     def second(texts: list[str]) -> np.ndarray:
-        with pytest.raises(ConfigError, match="another run works in it"):
+        with pytest.raises(ConfigError, match="in use by another run"):
             run(lines, tmp_path / "one.npy")
         return Fake()(texts)
 
@@ -290,7 +293,7 @@ def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
         run(lines, tmp_path / "nan.npy", no_number)
     run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 1000)  # more than is read ahead
-    with pytest.raises(DataError, match="was changed while it was being read"):
+    with pytest.raises(DataError, match="was changed while being read"):
         run(lines, tmp_path / "out.npy", shrink, part_texts=1000)
 
 
@@ -316,7 +319,7 @@ def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: 
     sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
     assert (sizes[0], max(sizes), sum(sizes)) == (1_000, 10_000, 400_000)
     assert sizes[:-1] == sorted(sizes[:-1])
-    monkeypatch.setattr("aoe_train.encoding.source.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("aoe_train.encoding.source.MAX_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)
@@ -348,11 +351,11 @@ def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (np.zeros((3, DIM + 1), np.float32), "have 6 numbers, and these 5"),
+        (np.zeros((3, DIM + 1), np.float32), "have 6 dimensions, expected 5"),
         (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
         (np.full((3, DIM), np.nan, np.float32), "NaN"),
         (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "neither vectors as .npy"),
+        (b"no array", "expected vectors in .npy"),
         (None, "no such file"),
     ],
 )

@@ -64,7 +64,7 @@ def test_small_vectors_and_queries_of_their_ranges(bert: Path, tmp_path: Path):
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
     again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
-    with pytest.raises(ConfigError, match=r"made by a run which differs in .*quantize"):
+    with pytest.raises(ConfigError, match=r"from a run that differs in .*quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
     bits = tmp_path / "bits.parquet"
     aoe("encode", tmp_path / "in.txt", "--out", bits, "--quantize", "ubinary", *flags)
@@ -103,8 +103,8 @@ def test_prompts_by_name_and_by_their_words(bert: Path, tmp_path: Path):
         np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
     for flags, words in (
         (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
-        (("--prompt-name", "query", "--prompt", "x"), "--prompt and --prompt-name: give one of them"),
-        (("--prompt-name", "query"), r"which differs in prompt \(a car there, the man: now\)"),
+        (("--prompt-name", "query", "--prompt", "x"), "--prompt and --prompt-name: give only one of them"),
+        (("--prompt-name", "query"), r"differs in prompt \(a car there, the man: now\)"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe(*command, *flags)

@@ -22,7 +22,7 @@ import pytest
 
 import aoe_train
 from aoe_train.encoding import workers
-from aoe_train.encoding.on_ray import ActorPool, _places
+from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from aoe_train.encoding.run import encode_file
 from aoe_train.encoding.workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
 from aoe_train.model.encoder import Encoder
@@ -64,7 +64,7 @@ def test_workers_give_the_bytes_of_one_and_one_that_is_killed_is_named(
                 if number == 3:
                     os.kill(both._workers[1]._process.pid, 9)
 
-        message = r"^worker 2 of 2: was killed \(SIGKILL\), as systems do where memory is short; run the same"
+        message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         with pytest.raises(ConfigError, match=message):
             encode_file(texts, out, killed, both.described.dim, both.described.settings, part_texts=8)
     assert not out.exists()
@@ -91,7 +91,7 @@ def test_a_device_for_each_worker():
     assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
     with pytest.raises(ConfigError, match="vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
-    with pytest.raises(ConfigError, match="--workers 1: fewer than the 2 devices"):
+    with pytest.raises(ConfigError, match="--workers 1: expected at least one for each of the 2 devices"):
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
@@ -105,7 +105,7 @@ def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path):
         aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
     with pytest.raises(ConfigError, match=r"workers 2: for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, workers=2)  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="device nonsense: is not there"):
+    with pytest.raises(ConfigError, match="device nonsense isn't available"):
         aoe_train.encode(["a cat"], model=bert, device="nonsense", progress=False)
     with pytest.raises(ConfigError, match="the Encoder that was given is on cpu"):
         aoe_train.encode(["a cat"], model=Encoder.load(bert), device="cpu")
@@ -226,15 +226,15 @@ def test_lost_actors_change_no_byte(bert: Path, texts: Path, tmp_path: Path):
 def test_what_ends_a_run(bert: Path, tmp_path: Path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
     actors = ActorPool(Cluster(always), worker_spec(bert), 2, pytest.fail)
-    with pytest.raises(ConfigError, match="lost again and again while they encoded the same texts"):
+    with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
     loading = InOneProcess([2], lambda _, name: name == "described")
     for ray, spec, words in (
-        (loading, worker_spec(bert), "lost again and again while they loaded the model"),
+        (loading, worker_spec(bert), "lost repeatedly while loading the model"),
         (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
         (InOneProcess([2]), worker_spec(bert, "cuda"), "--device cuda: the cluster has no GPU"),
-        (InOneProcess([0]), worker_spec(bert), "has no core"),
+        (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
         with pytest.raises(ConfigError, match=words):
             ActorPool(Cluster(ray), spec, 2, pytest.fail)
@@ -256,7 +256,7 @@ def test_what_an_actor_has(
     nodes: list[Any], device: str | None, workers: int | None, expected: tuple[int, dict[str, int]]
 ):
     listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
-    assert _places(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
+    assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
 def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path):
@@ -266,7 +266,7 @@ def test_what_does_not_go_with_a_cluster(bert: Path, texts: Path, tmp_path: Path
         ({"address": "127.0.0.1:1"}, "is for --engine ray"),
         ({"engine": "spark"}, "expected local or ray"),
         (nobody, "no Ray cluster answers there"),
-        ({**nobody, "device": "cuda:0,cuda:1"}, "--device cuda:0,cuda:1: on a cluster each actor gets one"),
+        ({**nobody, "device": "cuda:0,cuda:1"}, "--device cuda:0,cuda:1: on a cluster only the kind"),
         ({**nobody, "model": Encoder.load(bert)}, "--engine ray: each loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):

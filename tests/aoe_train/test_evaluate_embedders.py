@@ -211,7 +211,7 @@ def test_all_texts_get_the_prompt_that_was_asked_for():
     assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
     with pytest.raises(ConfigError, match="no prompt 'x'; this model has 'query', 'document'"):
         PromptedEmbedder(Counting(), prompt=None, prompt_name="x")
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="give only one of them"):
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 

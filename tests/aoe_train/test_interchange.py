@@ -91,7 +91,7 @@ def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
     assert requirements(llama, bidirectional=True) == {"transformers"}
-    with pytest.raises(ConfigError, match="'auto' can't be exported; known are cls"):
+    with pytest.raises(ConfigError, match="'auto' can't be exported; expected one of cls"):
         write_sentence_transformers(tmp_path, EncoderSettings(), 32)
 
 
@@ -314,17 +314,17 @@ def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path):
             encoder.encode("a cat", prompt=prompt)
     with pytest.raises(ConfigError, match="once at most"):
         encoder.encode("a cat", prompt="{text} {text}")
-    with pytest.warns(UserWarning, match="prompt_name 'query' is not asked for"):
+    with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
-    with pytest.raises(ConfigError, match=r"include_prompt is false, and the prompt .* has words after"):
+    with pytest.raises(ConfigError, match=r"include_prompt is false, but the prompt .* has words after"):
         Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PAPERS)
 
 
 @pytest.mark.parametrize(
     ("more", "error", "told"),
     [
-        ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' holds {text}, which sentence-transformers"),
-        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 numbers"),
+        ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' contains {text}, which sentence-transformers"),
+        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
         ({"default_prompt_name": "q"}, ConfigError, "no prompt 'q'; this model has 'query', 'document'"),
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],

@@ -42,13 +42,13 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"attn_implementation": "evil/kernel"}, ConfigError, "would fetch code"),
-        ({"_attn_implementation": "evil/kernel@main:x"}, ConfigError, "would fetch code"),
-        ({"text_config": {"attn_implementation": "evil/kernel"}}, ConfigError, "would fetch code"),
-        ({"attn_implementation": {"text": "evil/kernel"}}, ConfigError, "would fetch code"),
-        ({"experts_implementation": "evil/kernel"}, ConfigError, "would fetch code"),
-        ({"use_kernels": True}, ConfigError, "would fetch code"),
-        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantised by 'mxfp4'"),
+        ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
+        ({"_attn_implementation": "evil/kernel@main:x"}, ConfigError, "would download and run code"),
+        ({"text_config": {"attn_implementation": "evil/kernel"}}, ConfigError, "would download and run code"),
+        ({"attn_implementation": {"text": "evil/kernel"}}, ConfigError, "would download and run code"),
+        ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
+        ({"use_kernels": True}, ConfigError, "would download and run code"),
+        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
         ({"hidden_size": "wide"}, DataError, "not loadable"),
     ],
 )
@@ -103,8 +103,8 @@ def test_json_that_is_a_trap(copy, name, content):
         ({"megatron_core": "evil"}, "megatron_core is set"),
         ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
         ({"peft_type": "XLORA"}, "plain low-rank adapters"),
-        ({}, "holds adapters itself"),
-        ({"base_model_name_or_path": "/nowhere"}, "adapters for /nowhere, which can't be loaded"),
+        ({}, "consists of adapters"),
+        ({"base_model_name_or_path": "/nowhere"}, "its adapters, /nowhere, can't be loaded"),
     ],
 )
 def test_adapters_are_low_rank_and_nothing_else(copy, fields, message):
@@ -118,7 +118,7 @@ def test_a_rule_that_takes_too_long_is_told(copy):
     split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
     edit(copy / "tokenizer.json", pre_tokenizer=split)
     encoder = Encoder.load(copy, device="cpu")
-    refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer gave up")
+    refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
 
 
 # Folders of sentence-transformers
@@ -153,7 +153,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    refused(lambda: check_modules(copy), ConfigError, "Router is not run here")
+    refused(lambda: check_modules(copy), ConfigError, "Router isn't supported")
     assert not (tmp_path / "ran").exists()
 
 
@@ -168,7 +168,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 )
 def test_only_listed_modules_are_run(copy, kind):
     write_modules(copy, "Transformer", "Pooling", kind)
-    refused(lambda: check_modules(copy), ConfigError, "is not run here")
+    refused(lambda: check_modules(copy), ConfigError, "isn't supported")
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
@@ -181,7 +181,7 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
         (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
         (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
         (DENSE, {"in_features": "32"}, "in_features"),
-        (DENSE, {"own": 1}, "own = 1: is not known here"),
+        (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
         (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
         (TRANSFORMER, {"model_kwargs": {"attn_implementation": "evil/kernel"}}, "attn_implementation"),
         (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
@@ -250,7 +250,7 @@ def test_a_packaged_model_that_differs_is_refused_by_name(minilm, tmp_path, name
         file.write(" ")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
-    message = rf"{name} is not that of the published.*name the folder"
+    message = rf"{name} differs from the published.*give the folder"
     refused(lambda: Encoder.load("minilm"), ConfigError, message)
     if name == "config.json":
         assert Encoder.load(copy, device="cpu").dim == 384

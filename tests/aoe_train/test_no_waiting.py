@@ -13,7 +13,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from aoe_train.model.packing import flash, sequences
+from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.run import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
@@ -139,7 +139,6 @@ def attended(
     longest: int,
     scaling: float,
     _dropout: float,
-    *,
     causal: bool,
     window: int | None,
 ) -> torch.Tensor:
@@ -158,7 +157,7 @@ def attended(
 def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     monkeypatch.undo()  # this one computes
     monkeypatch.setattr(sequences, "has_flash", lambda _: True)
-    monkeypatch.setattr(flash, "_kernel", attended)
+    monkeypatch.setattr(attention, "flash", attended)
     counts = frames(shallow, autocast=True)
     assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
     assert counts[1] == counts[-1]

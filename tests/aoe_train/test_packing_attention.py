@@ -169,7 +169,7 @@ def test_a_full_gpu_is_not_taken_for_one_without(monkeypatch):
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
-    monkeypatch.setattr("aoe_train.model.packing.flash._kernel", full)
+    monkeypatch.setattr("aoe_train.model.packing.flash.flash", full)
     with pytest.raises(torch.OutOfMemoryError):
         has_flash(torch.device("cuda"))
     monkeypatch.undo()

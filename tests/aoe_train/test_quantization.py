@@ -90,10 +90,10 @@ def test_what_codes_stand_for_is_at_most_half_a_step_away(seed):
     [
         (lambda: quantized(drawn(1, rows=1), "int8"), r"int8 of 1 vector: .*calibration set"),
         (lambda: calibrated(drawn(1)[0], 12), r"int8 of 1 vector: .*calibration set"),
-        (lambda: calibrated(drawn(1), 8), "calibration of 12 numbers a vector: expected 8"),
+        (lambda: calibrated(drawn(1), 8), "calibration: its vectors have 12 dimensions; expected 8"),
         (lambda: named_quantize("int4"), "quantize 'int4': expected float32, int8, binary, ubinary"),
-        (lambda: checked_dim(0, 32), "vectors have 32 numbers; expected 1 to 32"),
-        (lambda: checked_dim(33, 32), "vectors have 32 numbers; expected 1 to 32"),
+        (lambda: checked_dim(0, 32), "vectors have 32 dimensions; expected 1 to 32"),
+        (lambda: checked_dim(33, 32), "vectors have 32 dimensions; expected 1 to 32"),
     ],
 )
 def test_what_is_refused(call, message):

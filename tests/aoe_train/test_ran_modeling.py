@@ -150,7 +150,7 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     "sizes", [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}]
 )
 def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(StrictDataclassClassValidationError, match=r"odd|not within"):
+    with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
         RanConfig(**sizes)
 
 
@@ -175,14 +175,14 @@ def test_every_token_is_read_once_in_its_own_sequences_windows(lengths):
         assert step.rows == sum(count_windows(length, 8, 3) > number for length in lengths)
         assert step.width <= 1 + 8 + 2
         sizes = [0] * step.rows
-        for token, place in zip(order.tolist(), step.place[step.rows :].tolist(), strict=True):
+        for token, place in zip(order.tolist(), step.index[step.rows :].tolist(), strict=True):
             row, slot = divmod(place, step.width)
             assert owner[token] == layout.rank[row]
             assert token == read[row]
             read[row] += 1
             sizes[row] += 1
             assert slot == sizes[row]
-        assert step.place[: step.rows].tolist() == [row * step.width for row in range(step.rows)]
+        assert step.index[: step.rows].tolist() == [row * step.width for row in range(step.rows)]
         full = torch.arange(step.width) <= torch.tensor(sizes)[:, None]
         shown = full if step.visible is None else step.visible[:, 0, 0]
         assert torch.equal(shown, full)

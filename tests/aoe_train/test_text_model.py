@@ -145,6 +145,6 @@ def test_a_step_under_autocast(which, request):
 def test_half_precision_may_differ_as_two_ways_of_transformers_do(monkeypatch):
     softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval()
     assert not can_pack(softcapped)  # a capped attention is run padded
-    monkeypatch.setattr("aoe_train.model.packing.run._AGREES_ROUGHLY", 0.0)
+    monkeypatch.setattr("aoe_train.model.packing.run._HALF_TOLERANCE", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
     assert not can_pack(softcapped.bfloat16())

@@ -93,15 +93,15 @@ def test_bad_settings():
         TokenStore.build(["cat"], wordpiece(), max_length=4, long_text="chunks", overlap=2)
     with pytest.raises(ConfigError, match="2 prompts for 5 texts"):
         TokenStore.build(TEXTS, wordpiece(), max_length=9, prompts=["", ""])
-    with pytest.raises(ConfigError, match="only chunks overlap"):
+    with pytest.raises(ConfigError, match="only chunks can overlap"):
         pieces(IDS, 4, "truncate", 1)
     for overlap in (-1, 3, 4):
-        with pytest.raises(ConfigError, match="expected 0 to 2, at most half"):
+        with pytest.raises(ConfigError, match="expected 0 to 2, half of"):
             pieces(IDS, 4, "chunks", overlap)
 
 
 def test_progress_and_more_than_one_round(monkeypatch):
-    monkeypatch.setattr(tokens, "_AT_ONCE", 2)
+    monkeypatch.setattr(tokens, "_CALL_TEXTS", 2)
     seen: list[Progress] = []
     store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=seen.append)
     assert [(at.done, at.total, at.ended) for at in seen] == [
@@ -204,7 +204,7 @@ def test_a_cache_that_cant_be_written(tmp_path):
 @pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_half_a_surrogate_pair(tmp_path, cached, text):
-    with pytest.raises(DataError, match="holds half a surrogate pair"):
+    with pytest.raises(DataError, match="contains half a surrogate pair"):
         TokenStore.build(["a", text], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
 
 
