@@ -160,9 +160,9 @@ def test_one_table_of_layers_and_sizes(bert):
     assert told[2]["tasks"] != told[0]["tasks"]
     assert "layers" not in alone[0]
     for model, given, message in (
-        ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "an endpoint runs all layers"),
-        (bert, {"layers": [1, 1]}, "--layers: one is given twice"),
-        (Encoder.load(bert, device="cpu"), {"layers": 1}, "this Encoder is loaded already"),
+        ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
+        (bert, {"layers": [1, 1]}, "--layers 1,1: contains a value twice"),
+        (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
         with pytest.raises(ConfigError, match=message):
             aoe_train.evaluate(model, **given, **options)

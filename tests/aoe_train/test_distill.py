@@ -113,9 +113,9 @@ def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_
 def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
-    with pytest.raises(DataError, match="found 50 texts; give at least 110"):
+    with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
         aoe_train.distill(few, model=bert, out=static, progress=False)
-    with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 dimensions"):
+    with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 numbers"):
         aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
     with pytest.raises(ConfigError, match="already exists"):

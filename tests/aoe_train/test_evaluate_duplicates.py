@@ -18,10 +18,10 @@ from aoe_train.evaluation.duplicates import (
     DuplicateQuery,
     DuplicatesTask,
     TrackerReports,
-    in_order,
+    build_tracker,
     metrics,
+    sorted_reports,
     task_metrics,
-    track,
 )
 from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
@@ -34,7 +34,7 @@ def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]])
     size = 6 if days is None else len(days)
     times = None if days is None else [NEW_YEAR + timedelta(days=day) for day in days]
     ids = [*"abcdefghij"][:size]
-    return track("bugs", in_order(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
+    return build_tracker("bugs", sorted_reports(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_weight_is_chosen_by_the_known_split_alone():
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
     reports = TrackerReports([*"abcdef"], texts, None)
     pairs = {"test": [("e", "d")], "validation": [("c", "b")]}
-    tracker = track("bugs", reports, pairs)
+    tracker = build_tracker("bugs", reports, pairs)
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
     made = TaskVectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
     task = DuplicatesTask(tracker, "test", "validation")
@@ -129,7 +129,7 @@ def test_a_weight_is_chosen_by_the_known_split_alone():
     assert task.chosen_weight(near, "bm25") == 0.7
     assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
     assert task.measure(made).whole.scores()["recall@1"] == 0
-    assert task.by_words("bm25").whole.scores()["recall@1"] == 1
+    assert task.ranked(task.by_words("bm25")).whole.scores()["recall@1"] == 1
     assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
 
 
@@ -168,9 +168,9 @@ def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path):
     assert task.known == "validation"
     assert task.rows[1] == ("the boat is slow\n\non the river", "slow boat")
     assert said == [
-        "pairs: left out of 4 pairs of test: 1 that name a report that has no text, 1 that name a report that"
-        " is not among the reports",
-        "pairs: 1 reports have no text and are left out",
+        "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain an"
+        " unknown report",
+        "pairs: left out 1 reports without text",
     ]
     on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="dev")
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
@@ -181,10 +181,8 @@ def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path):
     said: list[str] = []
     task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
     assert task.queries[0].candidates == 8
-    assert said[-1] == (
-        "test.tsv: no times (a column created), so younger reports are candidates too, not only older ones"
-    )
-    with pytest.raises(ConfigError, match="all pairs are judged; leave --split dev out"):
+    assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
+    with pytest.raises(ConfigError, match="has no splits; leave --split dev out"):
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
@@ -201,9 +199,7 @@ def test_ids_are_those_of_gis_or_of_named_columns():
     )
     task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
     assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(
-        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
-    ):
+    with pytest.raises(ConfigError, match="--columns text1: with --reports expected duplicate and canonical"):
         read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 
@@ -214,17 +210,17 @@ def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path):
     task = read_duplicates(file, say=said.append)
     assert list(task.texts) == [*"abcd"]
     assert [(query.report, query.targets) for query in task.queries] == [(0, (1,))]
-    assert said[0] == "pairs.tsv: no --reports, so the 4 texts of the pairs are all that is searched"
-    assert "1 that name one report twice" in said[1]
+    assert said[0] == "pairs.tsv: no --reports, so only the 4 texts of the pairs are searched"
+    assert "1 that contain one report twice" in said[1]
 
 
 @pytest.mark.parametrize(
     ("reports", "pairs", "message"),
     [
-        ({"number": [1, 2]}, {}, "expected id, and title and body or text"),
-        ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids stand in several rows, first 1"),
+        ({"number": [1, 2]}, {}, "expected id, text or title and body"),
+        ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
         ({"id": [1, None], "title": ["a", "b"]}, {}, "no id; expected an id"),
-        ({"id": [1.5], "title": ["a"]}, {}, "id holds Float64; expected ids"),
+        ({"id": [1.5], "title": ["a"]}, {}, "id has the type Float64; expected strings"),
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
         (
             {"id": [1], "title": ["a"], "created": ["September"]},
@@ -234,10 +230,10 @@ def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path):
         (
             {},
             {"one": [1], "two": [2]},
-            "found the columns one, two, expected duplicate and canonical with ids",
+            "found the columns one, two; expected duplicate and canonical with ids",
         ),
         ({}, {"duplicate": [1], "canonical": [2], "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
-        ({}, {"duplicate": [1], "canonical": [7]}, "no pair of reports is left to be judged"),
+        ({}, {"duplicate": [1], "canonical": [7]}, "no usable pair of reports"),
     ],
 )
 def test_what_is_no_tracker_is_refused(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):

@@ -128,7 +128,7 @@ def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path):
     wrapped = CachedEmbedder(counting, store(tmp_path / "other"), progress=False)
     wrapped.encode(TEXTS)
     counting.encode = Longer().encode  # type: ignore[method-assign]
-    with pytest.raises(DataError, match=r"1 texts got vectors of shape \(1, 4\); expected one each of 2"):
+    with pytest.raises(DataError, match=r"vectors of shape \(1, 4\) for 1 texts; expected 2 dim"):
         wrapped.encode(["new"])
     assert not store(tmp_path / "other").find(["new"])
 
@@ -147,7 +147,7 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
     damaged.parent.mkdir()
     damaged.write_bytes(b"not a database" * 100)
     for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
-        with pytest.raises(error, match=r"the cache of vectors can't be used .*--no-cache"):
+        with pytest.raises(error, match=r"the cache of vectors is unusable .*--no-cache"):
             store(folder)
 
 
@@ -186,7 +186,7 @@ def test_small_vectors_by_hand():
     expected = [[3 + step[0] / 2, -4 + step[1] / 2], [step[0] / 2, 8 + step[1] / 2]]
     assert found.encode(["a", "b"]) == pytest.approx(np.array(expected), abs=1e-5)
     assert (found.size().dim, found.size().bytes) == (2, 2)
-    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 numbers"):
+    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 dimensions"):
         QuantizedEmbedder(model, 4, "float32").encode(["a"])
     unit = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])  # vectors of length one have it again when they are cut
     assert QuantizedEmbedder(unit, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]

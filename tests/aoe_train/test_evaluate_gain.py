@@ -70,7 +70,7 @@ def test_intervals_are_scipys_and_depend_on_the_seed_only(monkeypatch):
         ).confidence_interval
         assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
     assert intervals(judged, resamples=2000, seed=8) != ours
-    monkeypatch.setattr("aoe_train.evaluation.resample._CELLS", 1000)
+    monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
     assert intervals(judged, resamples=2000, seed=1) == ours
     with pytest.raises(DataError, match="150 examples against 49"):
         compare(judged, correlation(*noisy(49, 0, 0.3), "task"), resamples=100, seed=0)
@@ -118,7 +118,7 @@ def test_the_word_is_by_the_interval():
         *("ship", "not shown", "not shown", "worse")
     ]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
-    assert "[0.40, 1.80], allowing for the judges' doubts, 1,412 pairs)" in str(some(0.004, 0.018, 0.8))
+    assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(some(0.004, 0.018, 0.8))
     assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
 
 
@@ -212,7 +212,7 @@ def test_an_evaluation_ends_with_the_word(tmp_path: Path, capsys):
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
     how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
     plain = aoe_train.evaluate(str(bert), data=rows, **how)
-    assert "judged by AUC, F1 and accuracy, as --suite gis does" in capsys.readouterr().err
+    assert "using AUC, F1 and accuracy (--suite gis)" in capsys.readouterr().err
     (found,) = plain.gains.values()
     told = plain.to_dict()["the list given"]
     assert told["gain"] == json.loads(json.dumps(found.to_dict()))

@@ -124,12 +124,12 @@ def test_draws_of_one_label_are_undefined_and_left_out_of_intervals():
 @pytest.mark.parametrize(
     ("cosines", "labels", "message"),
     [
-        ([0.1, 0.2], [1, 1], "mine: every label is 1"),
-        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: every cosine is 0.3"),
-        ([0.3, np.nan], [0, 1], "mine: the model gives vectors that are not numbers"),
+        ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
+        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: all cosines are 0.3"),
+        ([0.3, np.nan], [0, 1], "mine: the model's vectors contain NaN"),
         ([0.3], [0], "mine: 1 pairs"),
         ([], [], "mine: 0 pairs"),
-        ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected 0 and 1 only"),
+        ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected only 0 and 1"),
     ],
 )
 def test_what_allows_no_figure_is_refused(judge: Any, cosines: Any, labels: Any, message: str):
@@ -208,9 +208,9 @@ def no_number(texts: list[str]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("broken", "texts", "words"),
     [
-        (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"2 texts got vectors of shape \("),
-        (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"2 texts got vectors of shape \("),
-        (no_number, ["a", "cc", "b", "dc"], r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"),
+        (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"vectors of 2 texts have shape \("),
+        (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"vectors of 2 texts have shape \("),
+        (no_number, ["a", "cc", "b", "dc"], r"vectors of 2 of 4 texts contain NaN .*first 'cc'"),
     ],
 )
 def test_broken_vectors_are_refused(broken: Any, texts: list[str], words: str):

@@ -74,7 +74,7 @@ def test_nothing_is_made_up_where_nothing_was_asked():
     found = scored(rival=None, trained=None, resamples=Resampling(0))["MR"].to_dict()
     assert (set(found), found["overlap"]) == ({"accuracy", "n", "overlap", "subsets"}, None)
     assert scored(resamples=Resampling(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
-    with pytest.raises(ConfigError, match="--resamples 50: expected 100 or more, or 0"):
+    with pytest.raises(ConfigError, match="--resamples 50: expected at least 100, or 0"):
         Resampling(50)
 
 
@@ -101,7 +101,7 @@ def test_a_row_a_task_and_their_mean():
     page = Evaluation(
         "sts", {"mine": scored()}, against="other", _resampling=Resampling(200, 1)
     ).to_markdown()
-    assert "## sts: mine less other, times 100" in page
+    assert "## sts: mine minus other, times 100" in page
     assert "95 % bootstrap intervals (200 resamples, seed 1)" in page
     assert "- MR: mine was trained on 2 of its 40 examples" in page
 

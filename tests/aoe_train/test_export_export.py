@@ -132,7 +132,7 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
     assert (done.weight_mix, done.merged) == (0.25, adapters)
     assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["weight_mix"] == 0.25
     card = (tmp_path / "mixed/README.md").read_text()
-    assert "Weights: 0.25 of the trained ones, the rest of the backbone's" in card
+    assert "Weights: 0.25 x trained + 0.75 x backbone" in card
     assert "The card of the trained model" not in card
     first, last, mixed = (
         load_file(at / "model.safetensors") for at in (backbone, trained, tmp_path / "mixed")
@@ -145,12 +145,12 @@ def test_what_can_not_be_exported_is_refused(tmp_path: Path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
     mixed: dict[str, Any] = {"weight_mix": 0.5}
     for given, words in (
-        (mixed, "has no record of what it was trained from; give --backbone"),
-        ({**mixed, "backbone": wide}, "other weights than its backbone"),
-        ({"weight_mix": 1.5, "backbone": one}, r"found 1\.5; expected a share above 0, and 1 at most"),
+        (mixed, "its run.json doesn't name its backbone; give --backbone"),
+        ({**mixed, "backbone": wide}, "different names or shapes"),
+        ({"weight_mix": 1.5, "backbone": one}, r"weight_mix 1\.5: expected a number above 0"),
         ({"backbone": one}, "--backbone: is only used with --weight-mix"),
-        ({"format": "pickle"}, "formats are sentence-transformers, onnx"),
-        ({"dtype": "int8"}, "dtypes fp32, bf16, fp16"),
+        ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
+        ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),
     ):
         with pytest.raises(ConfigError, match=words):

@@ -130,7 +130,7 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 @needs_packages
 def test_a_recurrent_network_is_no_graph(tmp_path: Path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
-    with pytest.raises(ConfigError, match=r"memory is updated.*--format sentence-transformers"):
+    with pytest.raises(ConfigError, match=r"recurrent steps depends.*--format sentence-transformers"):
         write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
@@ -148,8 +148,8 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"long_text": "chunks"}, "a graph reads one window"),
-        ({"include_prompt": False}, "leaves out the tokens of prompts"),
+        ({"long_text": "chunks"}, "it reads long texts in chunks"),
+        ({"include_prompt": False}, "ignores the tokens of prompts"),
         (
             {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
             "'a' has words after the text, and it has other prompts",
@@ -176,7 +176,7 @@ def task(labels: Sequence[float] = (0, 2, 1)) -> PairTask:
 
 
 def test_loss_by_hand(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", 0.4)
+    monkeypatch.setattr(losses, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
     assert found.agreement == pytest.approx(0.5)
@@ -185,12 +185,14 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
     assert found.cosine_mean == pytest.approx(2.96 / 3)
     assert str(found) == (
         "int8 on 3 pairs of mine: Spearman with the labels 100.00 in fp32 and 50.00 in int8, Spearman of "
-        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (least)"
+        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (minimum)"
     )
 
 
 def test_too_much_loss_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too coarse.*nothing was written"):
+    with pytest.raises(
+        DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise.*nothing was written"
+    ):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="mine"):  # labels that are all alike
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
@@ -211,7 +213,7 @@ def test_sentences_are_compared_without_data(tmp_path: Path):
 def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
     """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
     encoder, folder = exported
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
+    monkeypatch.setattr(losses, "_MIN_AGREEMENT", -1)
     copy = shutil.copytree
     monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
@@ -234,8 +236,8 @@ def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, m
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"format": "onnx", "dtype": "bf16"}, "exported in fp32"),
-        ({"data": PAIRS}, "--data is what the loss of int8 is measured on"),
+        ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),
+        ({"data": PAIRS}, "--data measures the loss by int8"),
     ],
 )
 def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str):

@@ -41,7 +41,7 @@ def test_nearest_is_what_sorting_all_gives_ties_in_order_of_place(seed, rows, co
     places = data.draw(st.none() | st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted))
     allowed = None if places is None else np.array(places)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK", block)
+        patch.setattr(module, "_BLOCK_VECTORS", block)
         found = nearest(IndexVectors(vectors), queries, count, allowed)
     every = np.arange(rows) if allowed is None else allowed
     for row, query in enumerate(queries):
@@ -75,7 +75,7 @@ def test_an_index_finds_most_of_the_nearest_and_has_the_same_bytes_again(tmp_pat
 
 def test_a_filter_is_kept_by_an_index_too_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch):
     pytest.importorskip("faiss")
-    monkeypatch.setattr(module, "_FEW", 100)
+    monkeypatch.setattr(module, "_MAX_EXACT", 100)
     vectors = unit(2000, 16)
     ranges = value_ranges([vectors])
     for stored in (IndexVectors(vectors), IndexVectors(quantized(vectors, "int8", ranges), ranges)):
@@ -148,10 +148,10 @@ def test_a_wrong_argument_is_one_line(options: dict[str, Any], message: str):
 def test_texts_and_vectors_must_fit():
     with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
         Hybrid(TEXTS, VECTORS[:2])
-    with pytest.raises(DataError, match="not numbers"):
+    with pytest.raises(DataError, match="NaN or infinity"):
         Hybrid(TEXTS, np.full((3, 2), np.nan, np.float32))
     with pytest.raises(
-        DataError, match=r"shape \(3,\), those of the index \(2,\); encode both with one model"
+        DataError, match=r"shape \(3,\), those of the index have \(2,\); encode both with one model"
     ):
         Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
 
@@ -239,9 +239,9 @@ def test_rows_before_a_value_only(bert: Path, dated_index: Path):
         found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
         assert found == set(range(7))
     for value in ("soon", 2**200):
-        with pytest.raises(ConfigError, match=r"before day=.*: no value of this column, which holds Int64"):
+        with pytest.raises(ConfigError, match=r"before day=.*: expected a value of the column's type, Int64"):
             index.search(text, before={"day": value})
-    with pytest.raises(ConfigError, match="before age: no such column; there are id, text, day, at"):
+    with pytest.raises(ConfigError, match="before age: no such column; choose from id, text, day, at"):
         index.search_every(before="age", progress=False)
 
 

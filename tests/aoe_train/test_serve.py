@@ -122,10 +122,10 @@ def test_openai_s_client_gets_the_vectors_of_encode(
         (b'{"input": "a\\uDC00 dog"}', 400, "invalid utf-16 surrogate pair"),
         (b'{"input": "\\ud83d\\ude00", "x": "', 400, "truncated"),
         (b"[]", 400, "Expected `object`"),
-        ({"input": [1, 2, 3]}, 400, "token numbers"),
+        ({"input": [1, 2, 3]}, 400, "token ids"),
         ({"input": []}, 400, "input is empty"),
         ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
-        ({"input": ["a"] * 65}, 400, "65 texts; at most 64 a request"),
+        ({"input": ["a"] * 65}, 400, "65 texts in one request; send at most 64"),
         ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
         ({"input": [True]}, 400, "got `bool`"),
         ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
@@ -180,7 +180,7 @@ def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingSe
 def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
-        with pytest.raises(openai.AuthenticationError, match="a key is needed"):
+        with pytest.raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
         for value in (None, KEY, "Bearer ", "Bearer \xff"):
             answer = post(server, {"input": "a dog"}, **({} if value is None else {"Authorization": value}))
@@ -191,7 +191,7 @@ def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
 
 def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch):
     for options, words in (
-        ({"host": "0.0.0.0"}, "others could ask this server"),
+        ({"host": "0.0.0.0"}, "other machines could use this server"),
         ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
         ({"max_texts": 0}, "texts"),
         ({"host": "192.0.2.1", "no_key": True}, "can't be used"),

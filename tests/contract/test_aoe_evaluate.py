@@ -101,8 +101,12 @@ def test_duplicates_are_looked_for_among_all_issues_of_a_crawl(place: Path) -> N
     ("arguments", "code", "words"),
     [
         (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
-        (("--model", "nan"), 3, "vectors that are not numbers (NaN, infinity), first"),
-        (("--model", "bert", "--data-dir", "cut"), 3, "stsb-test.tsv: 1,378 rows, but 1,379 are published"),
+        (("--model", "nan"), 3, "contain NaN or infinity, first"),
+        (
+            ("--model", "bert", "--data-dir", "cut"),
+            3,
+            "stsb-test.tsv: has 1,378 rows instead of the published 1,379",
+        ),
         (("--model", "bert", "--task", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
         (("--model", "bert", "--split", "train"), 2, "--split train: expected test or dev"),
         (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),
@@ -120,7 +124,7 @@ def test_bad_input_is_one_line_with_its_code(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--model", "bert"), 3, "same.tsv: every cosine is 1: the model does not tell texts"),
+        (("--model", "bert"), 3, "same.tsv: all cosines are 1: the model's vectors have collapsed"),
         (("--model", "bert", "--against-endpoint", "http://h/v1"), 2, "no --against, the name"),
     ],
 )
