@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from aoe_train.encoding.record import read_finished, write_record
 from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
 from aoe_train.encoding.vector_file import PartialOutput, Quantization, open_partial, write_vectors
 from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
+from aoe_train.model.run_folder import OutputResult
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, sha256, write_errors
 
@@ -33,7 +34,7 @@ Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(OutputResult):
     """The result of a run.
 
     Attributes:
@@ -61,10 +62,6 @@ class Encoded:
         resumed = f", {self.resumed:,} of them done before" if self.resumed else ""
         return [f"{self.texts:,} texts{resumed}; {self.texts_per_s:,.1f} per second"]
 
-    def tables(self) -> list[str]:
-        """The file."""
-        return [str(self.out)]
-
     def next_steps(self) -> list[tuple[str, str]]:
         """How to read the vectors."""
         reader = "numpy.load" if self.out.suffix == ".npy" else "polars.read_parquet"
@@ -72,7 +69,7 @@ class Encoded:
 
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
-        return {**asdict(self), "out": str(self.out), "texts_per_s": round(self.texts_per_s, 2)}
+        return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
 
 
 def encode_file(

@@ -68,7 +68,9 @@ def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:
     try:
         for number, record in enumerate(records, start=1):
             if number == 1:
-                names = _unique(record, path)
+                names = record
+                if repeated := [name for name in names if names.count(name) > 1]:
+                    raise DataError(f"two columns are named {repeated[0]!r}; rename one", path=path, row=1)
             elif len(record) == len(names):
                 yield dict(zip(names, record, strict=True))
             else:
@@ -79,13 +81,6 @@ def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:
         raise DataError(
             f"not readable as CSV ({error}); fix its quoting", path=path, row=number + 1
         ) from error
-
-
-def _unique(names: list[str], path: Path) -> list[str]:
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"two columns are named {name!r}; rename one", path=path, row=1)
-    return names
 
 
 _BLOCK_ROWS = 4096

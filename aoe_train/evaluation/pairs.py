@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -87,11 +86,11 @@ class PairTask:
         )
 
 
-def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") -> PairTask:
-    """A task from the columns text1, text2 and label, in parts by `part_column` if there is one."""
+def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
+    """A task from the columns text1, text2 and label, in parts by the optional column subset."""
     parts = {}
-    if part_column in frame.columns:
-        column = frame[part_column].to_numpy()
+    if "subset" in frame.columns:
+        column = frame["subset"].to_numpy()
         parts = {part: np.flatnonzero(column == part) for part in dict.fromkeys(column.tolist())}
     return PairTask(
         name,
@@ -157,13 +156,12 @@ def noted_pairs(
         if frame.height:
             examples = distinct(frame.select("text1", "text2", "label"))
             settle(
-                examples, "keep", place=partial(_row, name), say=lambda words: say(f"{pairs.source}: {words}")
+                examples,
+                "keep",
+                place=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
+                say=lambda words: say(f"{pairs.source}: {words}"),
             )
     return pairs
-
-
-def _row(split: str, number: int) -> str:
-    return f"row {number + 1:,} of {split}"
 
 
 def shown_name(source: Source) -> str:

@@ -22,7 +22,7 @@ from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import needs_toolkit
 from aoe_train.model.precision import DTYPES
-from aoe_train.model.run_folder import RUN_FILE
+from aoe_train.model.run_folder import RUN_FILE, OutputResult
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import whole_folder, write_json, write_text
@@ -77,7 +77,7 @@ _TOLERANCE, _GRAPH_TOLERANCE = 1e-5, 1e-4
 
 
 @dataclass(frozen=True)
-class Exported:
+class Exported(OutputResult):
     """The result of an export.
 
     Attributes:
@@ -115,18 +115,10 @@ class Exported:
             *([requirement] if self.needs_toolkit else []),
         ]
 
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
-
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
         push = ["aoe", "push", "--model", str(self.out), "--repo", "OWNER/NAME"]
         return [("send it to the Hub", push)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object of `aoe export --json`."""
-        return {**asdict(self), "out": str(self.out)}
 
 
 def export(

@@ -106,7 +106,8 @@ def measure(
     texts = sorted({text for row in rows for text in row}, key=len)
     index = {text: number for number, text in enumerate(texts)}
     pairs = np.array([[index[text] for text in row] for row in rows])
-    plain, int8 = (unit(_in_batches(encode, texts)) for encode in (expected, found))
+    blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+    plain, int8 = (unit(np.concatenate([encode(block) for block in blocks])) for encode in (expected, found))
     cosines = np.einsum("ij,ij->i", plain, int8)
     before, after = (
         np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]]) for vectors in (plain, int8)
@@ -129,7 +130,3 @@ def measure(
             path=path,
         )
     return loss
-
-
-def _in_batches(encode: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
-    return np.concatenate([encode(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.exporting.card import card_data, head
 from aoe_train.model.interchange import write_static
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.distillation import principal_axes
 from pairkit import __version__
@@ -160,7 +161,7 @@ _HELD_OUT, _MAX_HELD_OUT = 20, 2000  # one of 20 texts, and at most
 
 
 @dataclass(frozen=True)
-class Distilled:
+class Distilled(OutputResult):
     """The result of a distillation.
 
     Attributes:
@@ -188,17 +189,9 @@ class Distilled:
             f" held-out texts, its vectors have a mean cosine of {self.agreement:.3f} with the model's"
         ]
 
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
-
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to evaluate it."""
         return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", "PAIRS"])]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object of `aoe distill --json`."""
-        return {**asdict(self), "out": str(self.out)}
 
 
 @dataclass(frozen=True)

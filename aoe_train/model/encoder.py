@@ -116,7 +116,7 @@ class Encoder:
             RemoteError: The Hub could not be reached.
         """
         check_pin(source, revision, trust_remote_code=trust_remote_code)
-        chosen_device = _named_device(device) if device else _best_device()
+        chosen_device = _find_device(device)
         folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
@@ -378,12 +378,13 @@ class Encoder:
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
+        weight = next(self.model.parameters())
         return {
             "weights": hash_weights(self.model),
             "tokenizer": hash_tokenizer(self.tokenizer),
             "config": hash_config(self.model.backbone.config),
             "settings": self.settings.model_dump(mode="json"),
-            "precision": self._precision,
+            "precision": "int8" if self._is_int8 else str(weight.dtype).removeprefix("torch."),
             "device": self.device.type,
         }
 
@@ -415,10 +416,6 @@ class Encoder:
     @property
     def _is_int8(self) -> bool:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
-
-    @property
-    def _precision(self) -> str:
-        return "int8" if self._is_int8 else str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
@@ -473,7 +470,10 @@ class Encoder:
         return vectors
 
 
-def _named_device(name: str | torch.device) -> torch.device:
+def _find_device(name: str | torch.device | None) -> torch.device:
+    if not name:
+        best = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return best or torch.device("cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -482,12 +482,6 @@ def _named_device(name: str | torch.device) -> torch.device:
             f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
         ) from error
     return device
-
-
-def _best_device() -> torch.device:
-    if torch.accelerator.is_available():
-        return torch.accelerator.current_accelerator() or torch.device("cpu")
-    return torch.device("cpu")
 
 
 def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:

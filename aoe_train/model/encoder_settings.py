@@ -81,14 +81,9 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         )
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError("include_prompt is false, but cells mix prompt and text; use another pooling")
-    limit = _max_positions(backbone)
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    limit = None if positions is None else int(positions) - position_offset(backbone)
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads at most {limit} tokens")
     max_length = settings.max_length or min(limit or _MAX_LENGTH, _MAX_LENGTH)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
-
-
-def _max_positions(backbone: PreTrainedModel) -> int | None:
-    """The number of positions that the backbone has; None if it has no limit."""
-    positions = getattr(backbone.config, "max_position_embeddings", None)
-    return None if positions is None else int(positions) - position_offset(backbone)

@@ -103,19 +103,9 @@ KINDS = {
 Size = Annotated[int, Field(ge=1, le=_MAX_SIZE)]
 Length = Annotated[int, Field(ge=1, le=1 << 40)]
 Key = Annotated[str, Field(pattern=r"^[\w.+-]{1,80}$")]
-_ACTIVATIONS = Literal[
-    "torch.nn.modules.linear.Identity",
-    "torch.nn.modules.activation.ELU",
-    "torch.nn.modules.activation.GELU",
-    "torch.nn.modules.activation.LeakyReLU",
-    "torch.nn.modules.activation.Mish",
-    "torch.nn.modules.activation.ReLU",
-    "torch.nn.modules.activation.ReLU6",
-    "torch.nn.modules.activation.SELU",
-    "torch.nn.modules.activation.SiLU",
-    "torch.nn.modules.activation.Sigmoid",
-    "torch.nn.modules.activation.Softplus",
-    "torch.nn.modules.activation.Tanh",
+_ACTIVATIONS = "ELU|GELU|LeakyReLU|Mish|ReLU|ReLU6|SELU|SiLU|Sigmoid|Softplus|Tanh"
+_Activation = Annotated[
+    str, Field(pattern=rf"^torch\.nn\.modules\.(linear\.Identity|activation\.({_ACTIVATIONS}))$")
 ]
 
 
@@ -194,7 +184,7 @@ class DenseConfig(Foreign):
     in_features: Size
     out_features: Size
     bias: bool = True
-    activation_function: _ACTIVATIONS = "torch.nn.modules.activation.Tanh"
+    activation_function: _Activation = "torch.nn.modules.activation.Tanh"
     use_residual: bool = False
     module_input_name: Key | None = None
     module_output_name: Key | None = None

@@ -17,7 +17,6 @@ from aoe_train.model.dense_layers import dense_names
 from aoe_train.model.folder_checks import (
     KINDS,
     MODEL_FILE,
-    Listed,
     read_dense,
     read_model,
     read_modules,
@@ -149,9 +148,10 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
             " Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize"
             + (f"; use sentence-transformers for {one_line(unsupported[0])}" if unsupported else "")
         )
-    own = _read_static(folder / modules[0].path) if static else _read_network(folder, modules)
+    transformer = folder / modules[0].path
     return {
-        **own,
+        **(_read_static(transformer) if static else _read_pooling(folder / modules[1].path)),
+        **({} if static else _read_transformer(transformer)),
         **({"dense": layers} if (layers := _read_dense(folder)) else {}),
         "normalize": "Normalize" in kinds,
         **_read_model(folder),
@@ -255,10 +255,6 @@ def _read_pooling(folder: Path) -> dict[str, Any]:
     return {"pooling": known[config.modes[0]], **left_out}
 
 
-def _read_network(folder: Path, modules: list[Listed]) -> dict[str, Any]:
-    return {**_read_pooling(folder / modules[1].path), **_read_transformer(folder / modules[0].path)}
-
-
 def _read_static(folder: Path) -> dict[str, Any]:
     """The settings of a static model, whose tokenizer may truncate texts."""
     path = folder / "tokenizer.json"
@@ -278,16 +274,11 @@ def _read_transformer(folder: Path) -> dict[str, Any]:
             f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"
             " feature-extraction"
         )
-    length = config.max_seq_length or _tokenizer_length(folder)
+    length = config.max_seq_length
+    if not length and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED:
+        length = min(limit, _number(folder / "config.json", "max_position_embeddings"))  # in new releases
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
-
-
-def _tokenizer_length(folder: Path) -> int | None:
-    """The maximum length, which new releases store with the tokenizer; None if it sets no limit."""
-    length = _number(folder / "tokenizer_config.json", "model_max_length")
-    positions = _number(folder / "config.json", "max_position_embeddings")
-    return min(length, positions) if length < _UNLIMITED else None
 
 
 def _number(path: Path, key: str) -> int:

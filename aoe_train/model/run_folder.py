@@ -9,9 +9,10 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -28,6 +29,20 @@ if TYPE_CHECKING:
     from aoe_train.records import Examples
     from aoe_train.settings.training import EncoderSettings, TrainSettings
     from pairkit.dataset.in_memory import Source
+
+
+class OutputResult:
+    """Base of results that are a file or folder."""
+
+    out: Path
+
+    def tables(self) -> list[str]:
+        """The path."""
+        return [str(self.out)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `--json` object."""
+        return {**asdict(cast("Any", self)), "out": str(self.out)}
 
 
 RUN_FILE = "run.json"

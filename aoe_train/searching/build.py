@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +14,7 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.folder import (
     ABOUT,
@@ -45,7 +45,7 @@ _SEED = 7
 
 
 @dataclass(frozen=True)
-class Indexed:
+class Indexed(OutputResult):
     """The result of indexing.
 
     Attributes:
@@ -77,17 +77,9 @@ class Indexed:
             " nearest"
         ]
 
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
-
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to search it."""
         return [("search it", ["aoe", "search", str(self.out), "TEXT"])]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object of `aoe index --json`."""
-        return {**asdict(self), "out": str(self.out)}
 
 
 def check_place(out: Path) -> None:

@@ -61,7 +61,9 @@ def nearest(
     """Exact search among all vectors, or those at ascending places."""
     total = len(vectors) if places is None else len(places)
     # Contiguous rows are read as slices, which avoids a copy.
-    first = 0 if places is None else int(places[0]) if _are_contiguous(places) else None
+    first: int | None = 0
+    if places is not None:
+        first = int(places[0]) if len(places) and places[-1] - places[0] + 1 == len(places) else None
     scores = np.empty((len(queries), 0), np.float32)
     best = np.empty((len(queries), 0), np.int64)
     for start in range(0, total, _BLOCK_VECTORS):
@@ -72,10 +74,6 @@ def nearest(
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
     return _padded(scores, best, count)
-
-
-def _are_contiguous(places: np.ndarray) -> bool:
-    return bool(len(places) and places[-1] - places[0] + 1 == len(places))
 
 
 def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +143,10 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     try:
         index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = _EF_CONSTRUCTION
-        index.train(vectors.rows(_sample(len(vectors))))
+        sample: slice | np.ndarray = slice(None)
+        if len(vectors) > _TRAINED_ON:
+            sample = np.sort(np.random.default_rng(_SEED).choice(len(vectors), _TRAINED_ON, replace=False))
+        index.train(vectors.rows(sample))
         for start in range(0, len(vectors), _BLOCK_VECTORS):
             index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
     finally:
@@ -158,13 +159,6 @@ def check_kind(kind: IndexKind) -> None:
     """Refuse a kind that needs a missing package, before texts are encoded."""
     if kind != "flat":
         _faiss(f"--kind {kind}")
-
-
-def _sample(count: int) -> slice | np.ndarray:
-    """The vectors that train the index's codes."""
-    if count <= _TRAINED_ON:
-        return slice(0, count)
-    return np.sort(np.random.default_rng(_SEED).choice(count, _TRAINED_ON, replace=False))
 
 
 def read(folder: Path, kind: IndexKind) -> Any:

@@ -13,7 +13,7 @@ import polars as pl
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.parts import TablePart, parts_of
+from pairkit.dataset.parts import parts_of
 from pairkit.dataset.tables import read_table
 
 
@@ -43,7 +43,11 @@ class TextRows:
 
 def read_rows(source: Source, text_columns: Sequence[str] = ()) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
+    tables = [
+        part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
+        for parts in parts_of(source, lines=True).values()
+        for part in parts
+    ]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     columns = _columns(frame, tuple(text_columns), source_name(source))
     frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
@@ -85,10 +89,6 @@ def _json_value(value: Any) -> Any:
 def text_hash(text: str) -> str:
     """SHA-256 of a text."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _table(part: TablePart) -> pl.DataFrame:
-    return part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
 
 
 def _columns(frame: pl.DataFrame, chosen: tuple[str, ...], where: str) -> tuple[str, ...]:

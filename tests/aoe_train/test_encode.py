@@ -1,4 +1,4 @@
-"""Files of texts to files of vectors."""
+"""Encoding files of texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIM = 5
 
 
 class Fake:
-    """Vectors of a text's checksum, which also hold the size of the call, as batches of a real model may."""
+    """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
     def __init__(self, stop_before: int | None = None) -> None:
         self.calls: list[int] = []
@@ -109,7 +109,7 @@ def test_a_table_keeps_its_columns(tmp_path: Path, kind: str):
     assert np.array_equal(found["vector"].to_numpy(), Fake()(TABLE["body"].to_list()))
 
 
-def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
+def test_json_rows_with_different_keys(tmp_path: Path):
     rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -120,7 +120,7 @@ def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
     assert found.row(5000)[:3] == ("u", 0.5, {"a": 1})
 
 
-def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
+def test_standard_input(lines: Path, tmp_path: Path, monkeypatch):
     class Stdin:
         buffer = io.BytesIO(lines.read_bytes())
 
@@ -137,7 +137,7 @@ def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
     suffix=st.sampled_from([".npy", ".parquet"]),
 )
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_wherever_it_is_stopped_the_bytes_are_the_same(
+def test_a_stopped_run_resumes_to_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int], suffix: str
 ):
     folder = tmp_path_factory.mktemp("encode")
@@ -161,9 +161,7 @@ def test_wherever_it_is_stopped_the_bytes_are_the_same(
     assert leftovers(out) == [out.name, f"{out.name}.run.json"]
 
 
-def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
-    lines: Path, tmp_path: Path, monkeypatch
-):
+def test_a_kill_before_the_cleanup_counts_as_finished(lines: Path, tmp_path: Path, monkeypatch):
     def kill(partial: object) -> None:
         raise KeyboardInterrupt
 
@@ -180,7 +178,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
     assert run(lines, removed).resumed == 0
 
 
-def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path):
+def test_other_settings_do_not_resume_a_run(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(stop_before=1))
@@ -193,7 +191,7 @@ def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: 
     assert run(lines, out, settings=other, fresh=True).texts == 11
 
 
-def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path):
+def test_an_existing_output_is_replaced_only_with_fresh(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     out.write_text("precious")
     with pytest.raises(ConfigError, match="already exists; give --fresh"):
@@ -235,7 +233,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str):
+def test_bad_inputs_are_refused_before_encoding(tmp_path: Path, name: str):
     data, says = BAD[name]
     (tmp_path / name).write_bytes(data)
     encode = Fake()
@@ -245,7 +243,7 @@ def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name:
     assert leftovers(tmp_path / "out") == []
 
 
-def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
+def test_columns_that_do_not_fit_into_a_table(tmp_path: Path):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
     with pytest.raises(DataError, match="no common type"):
@@ -276,7 +274,7 @@ def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str],
         run(lines.parent / path, lines.parent / out, **kwargs)
 
 
-def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
+def test_faults_during_encoding(lines: Path, tmp_path: Path):
     def no_number(texts: list[str]) -> np.ndarray:
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
@@ -315,7 +313,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any):
     assert peak(16_000) < 1.2 * peak(4_000)
 
 
-def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: Path, monkeypatch):
+def test_sizes_of_parts(tmp_path: Path, monkeypatch):
     sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
     assert (sizes[0], max(sizes), sum(sizes)) == (1_000, 10_000, 400_000)
     assert sizes[:-1] == sorted(sizes[:-1])
@@ -326,7 +324,7 @@ def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: 
     assert encode.calls == [2, 2, 1]
 
 
-def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
+def test_the_record_contains_int8_ranges(lines: Path, tmp_path: Path):
     out, given = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
 
     def record(path: Path) -> dict[str, Any]:
@@ -359,7 +357,7 @@ def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
         (None, "no such file"),
     ],
 )
-def test_what_is_no_calibration_set(made: Any, message: str, tmp_path: Path):
+def test_invalid_calibration_sets(made: Any, message: str, tmp_path: Path):
     path = tmp_path / "given.npy"
     if isinstance(made, bytes):
         path.write_bytes(made)

@@ -1,4 +1,4 @@
-"""Encoder: one text or many, any order, saved and loaded, as sentence-transformers has it."""
+"""Encoder: any number and order of texts, saving and loading, equality with sentence-transformers."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def test_order_batches_and_repeats_do_not_matter(bert):
         assert (rough * exact).sum(1).min() > 0.999, precision
 
 
-def test_encoding_changes_nothing_of_what_it_is(bert):
+def test_encoding_does_not_change_the_identity(bert):
     encoder = Encoder.load(bert)
     other = encoder.tokenizer.backend_tokenizer
     other.enable_truncation(8)  # as many a saved tokenizer has it
@@ -73,7 +73,7 @@ def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
             Encoder.load(tmp_path / "m")
 
 
-def test_a_real_model_is_encoded_as_sentence_transformers_does(minilm):
+def test_minilm_equals_sentence_transformers(minilm):
     from sentence_transformers import SentenceTransformer
 
     texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
@@ -116,7 +116,7 @@ def test_impossible_settings(bert, overrides, message):
         Encoder.load(bert, **overrides)
 
 
-def test_too_little_memory_halves_the_batches_from_then_on(bert, monkeypatch):
+def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     encoder = Encoder.load(bert)
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
@@ -148,7 +148,7 @@ def test_too_little_memory_halves_the_batches_from_then_on(bert, monkeypatch):
         (RuntimeError("shapes differ"), RuntimeError, "shapes differ"),
     ],
 )
-def test_too_little_memory_for_one_text_says_what_to_lower(raised, error, message, bert, monkeypatch):
+def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
     def refuse(*_: Any) -> Any:
         raise raised
 
@@ -169,7 +169,7 @@ def test_encoder_decoders_are_refused(bert):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-def test_first_numbers_are_those_of_sentence_transformers(bert, tmp_path, *, normalize):
+def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
     from sentence_transformers import SentenceTransformer
 
     encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)

@@ -1,4 +1,4 @@
-"""An endpoint of OpenAI's protocol: what is asked, and what its faults become."""
+"""An endpoint with OpenAI's protocol: requests, and errors for faulty replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server() -> Iterator[Server]:
         yield found
 
 
-def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server):
+def test_vectors_in_text_order_from_several_requests(server: Server):
     texts = [f"a{'b' * place}" for place in range(300)]
     found = embedder("m", server.url).encode(texts)
     assert found.dtype == np.float32
@@ -55,7 +55,7 @@ def test_vectors_come_in_the_texts_order_some_texts_a_request(server: Server):
     assert asyncio.run(notebook()).shape == (1, 3)
 
 
-def test_a_key_goes_to_its_own_host_only_and_into_no_message(server: Server, monkeypatch):
+def test_a_key_is_sent_only_to_its_host_and_never_shown(server: Server, monkeypatch):
     monkeypatch.setenv("MINE", "sk-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
@@ -76,7 +76,7 @@ def test_identity_is_model_and_address(server: Server):
     assert embedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
 
 
-def test_a_failure_that_passes_is_retried(server: Server, monkeypatch):
+def test_temporary_failures_are_retried(server: Server, monkeypatch):
     monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts, dim=max(n, 3)))
     asked = embedder("m", server.url)
@@ -127,7 +127,7 @@ def refused(status: int, **said: str) -> Answer:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_faults_become(
+def test_errors_for_bad_replies(
     server: Server, monkeypatch, answer: Answer, error: type[PairkitError], words: str
 ):
     monkeypatch.setattr(endpoint, "_TRIES", 2)
@@ -141,7 +141,7 @@ def test_what_faults_become(
 
 
 @pytest.mark.parametrize(("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
-def test_texts_that_can_not_be_asked_about(server: Server, text: str, words: str):
+def test_texts_that_are_refused(server: Server, text: str, words: str):
     with pytest.raises(DataError, match=words):
         embedder("m", server.url).encode(["a", text])
     assert not server.asked

@@ -26,7 +26,7 @@ from pairkit.app.printable import one_line
 from pairkit.openai_api.channel import Channel, ServerConnection, run_anywhere
 from pairkit.openai_api.credentials import Key, find_key, key_variable
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall, patiently
-from pairkit.system.address import Address, read_address
+from pairkit.system.address import read_address
 
 _TEXTS, _CHARACTERS = 128, 200_000  # per request; a longer text has its own request
 _MAX_DIM = 65_536
@@ -49,7 +49,8 @@ class EndpointEmbedder:
 
     def __init__(self, model: str, endpoint: Endpoint, *, environ: Mapping[str, str] = os.environ) -> None:
         self.name = model
-        address = _address(endpoint.url)
+        url = endpoint.url.rstrip("/").removesuffix("/embeddings")
+        address = read_address(url, "--endpoint", "http://localhost:8000/v1")
         variable = key_variable(address.host, endpoint.api_key_env)
         remedy = f"set {variable}, or name another variable as --api-key-env"
         key = None if variable is None else find_key("--endpoint", variable, environ, remedy)
@@ -97,10 +98,6 @@ class EndpointEmbedder:
             )
         self._dim = vectors.shape[1]
         return vectors
-
-
-def _address(url: str) -> Address:
-    return read_address(url.rstrip("/").removesuffix("/embeddings"), "--endpoint", "http://localhost:8000/v1")
 
 
 def _check(text: str) -> None:

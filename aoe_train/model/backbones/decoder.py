@@ -30,10 +30,14 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     """
     if find_spec("peft") is None:
         raise ConfigError("LoRA needs peft, which isn't installed; install it with `pip install peft`")
-    from peft import LoraConfig
+    from peft import LoraConfig, prepare_model_for_kbit_training
 
     if settings.four_bit:
-        _prepare_four_bit(backbone)
+        if not getattr(backbone, "is_loaded_in_4bit", False):
+            raise ConfigError(
+                "lora.four_bit is set, but the backbone's weights aren't 4-bit; use `four_bit_config`"
+            )
+        prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
     adapter = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
@@ -43,9 +47,10 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
+        layers = {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
         raise ConfigError(
             f"lora.targets {settings.targets}: no such layer; this backbone's linear layers are"
-            f" {', '.join(_linear_layers(backbone))}"
+            f" {', '.join(sorted(layers))}"
         ) from error
     for weight in backbone.parameters():
         if weight.requires_grad:
@@ -155,22 +160,6 @@ def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     return {name: module for name, module in backbone.named_modules() if isinstance(module, BaseTunerLayer)}
-
-
-def _linear_layers(backbone: nn.Module) -> list[str]:
-    return sorted(
-        {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
-    )
-
-
-def _prepare_four_bit(backbone: PreTrainedModel) -> None:
-    if not getattr(backbone, "is_loaded_in_4bit", False):
-        raise ConfigError(
-            "lora.four_bit is set, but the backbone's weights aren't 4-bit; load it with `four_bit_config`"
-        )
-    from peft import prepare_model_for_kbit_training
-
-    prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()

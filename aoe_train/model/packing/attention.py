@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -29,7 +28,14 @@ _TORCH_FASTER_FROM = 96
 # Features of some models' attention: capped scores, sinks, position biases.
 _UNSUPPORTED = ("softcap", "s_aux", "position_bias")
 
-Attend = Callable[["Tensor", "Tensor", "Tensor", "Sequences", float, float, bool, "int | None"], "Tensor"]
+
+class Options(NamedTuple):
+    """Options of attention; `window` is the size of a sliding window."""
+
+    scaling: float
+    dropout: float
+    causal: bool
+    window: int | None
 
 
 def packed_attention(
@@ -52,14 +58,14 @@ def packed_attention(
         raise TypeError(f"packed attention doesn't support {unsupported[0]}")
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
     scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
+    options = Options(scaling, dropout, causal, sliding_window)
     # Under autocast, rotary positions leave queries and keys in float32, while values have autocast's type.
     kind = query.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else value.dtype
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
-    options = (scaling, dropout, causal, sliding_window)
     if packed.flash and is_for_flash(q):
         return flash(q, k, v, packed.bounds, packed.longest, *options)[None], None
-    return _by_lengths(q, k, v, packed, *options)[None], None
+    return _by_lengths(q, k, v, packed, options)[None], None
 
 
 @uncompiled  # each batch's lengths would cause a compilation
@@ -68,17 +74,14 @@ def _by_lengths(
     key: Float[Tensor, "token kv dim"],
     value: Float[Tensor, "token kv dim"],
     packed: Sequences,
-    scaling: float,
-    dropout: float,
-    causal: bool,
-    window: int | None,
+    options: Options,
 ) -> Float[Tensor, "token head dim"]:
     """Attention over buckets of similar lengths, padded to the longest."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    attend = cast("Attend", _by_bucket if _is_for_torch(query, packed) else _Attention.apply)
-    return attend(query, key, value, packed, scaling, dropout, causal, window)
+    attend = _by_bucket if _is_for_torch(query, packed) else _Attention.apply
+    return cast("Tensor", attend(query, key, value, packed, options))
 
 
 def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
@@ -94,13 +97,10 @@ def _by_bucket(
     key: Float[Tensor, "token head dim"],
     value: Float[Tensor, "token head dim"],
     packed: Sequences,
-    scaling: float,
-    dropout: float,
-    causal: bool,
-    window: int | None,
+    options: Options,
 ) -> Float[Tensor, "token head dim"]:
     """Attention with torch's own function."""
-    outputs = []
+    outputs, (scaling, dropout, causal, window) = [], options
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
         # Causal queries never see padding, which comes last; without a mask torch can use faster kernels.
@@ -129,11 +129,9 @@ class _Attention(torch.autograd.Function):
         key: Tensor,
         value: Tensor,
         packed: Sequences,
-        scaling: float,
-        dropout: float,
-        causal: bool,
-        window: int | None,
+        options: Options,
     ) -> Tensor:
+        scaling, dropout, causal, window = options
         out = query.new_empty(query.shape)
         seed = draw_seed() if dropout else 0
         normalisers = []
@@ -149,13 +147,13 @@ class _Attention(torch.autograd.Function):
             # Division comes last because there are fewer outputs than weights.
             bucket.put_heads(torch.bmm(weights, v).div_(total), out)
         ctx.save_for_backward(query, key, value, out, *normalisers)
-        ctx.meta = packed, scaling, dropout, causal, window, seed
+        ctx.meta = packed, options, seed
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         query, key, value, out, *normalisers = ctx.saved_tensors
-        packed, scaling, dropout, causal, window, seed = ctx.meta
+        packed, (scaling, dropout, causal, window), seed = ctx.meta
         gradient = gradients[0].to(query.dtype)
         deltas = (gradient * out).sum(-1, keepdim=True, dtype=_sum_dtype(out))
         to_query, to_key, to_value = (
@@ -178,7 +176,7 @@ class _Attention(torch.autograd.Function):
             from_scores = from_value.sub_(delta).mul_(weights)
             bucket.put_heads(torch.bmm(from_scores, k).mul_(scaling), to_query)
             bucket.put_heads(torch.bmm(from_scores.transpose(1, 2), q), to_key)
-        return to_query, to_key, to_value, None, None, None, None, None
+        return to_query, to_key, to_value, None, None
 
 
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:

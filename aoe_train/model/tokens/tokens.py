@@ -145,12 +145,12 @@ class TokenStore:
             lengths=lengths,
             pieces=counts,
         )
-        if self._leaves_out:
+        if self._has_prompt_lengths:
             batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
         return batch
 
     @cached_property
-    def _leaves_out(self) -> bool:
+    def _has_prompt_lengths(self) -> bool:
         return bool(self.prompt_lengths.any())
 
 

@@ -41,7 +41,7 @@ class _QueuedTexts(NamedTuple):
     number: int  # unique, so the fields below are never compared
     text: str
     tokens: int
-    index: int  # in its request
+    position: int  # in its request
     job: _Job
 
 
@@ -166,7 +166,7 @@ class Batcher:
             return error
         for item, row in zip(batch, future.result(), strict=True):
             job = item.job
-            job.rows[item.index], job.left = row, job.left - 1
+            job.rows[item.position], job.left = row, job.left - 1
             if not job.left and not job.vectors.done():
                 job.vectors.set_result(np.stack(job.rows))
         return None
