@@ -223,7 +223,7 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(suite: str, train_file:
     )
     columns = {"text1": "a", "text2": "b", "label": "says"}
     assert aoe_train.evaluate(bert, data=named, columns=columns, **how).to_dict() == expected
-    with pytest.raises(ConfigError, match="--columns is for --data"):
+    with pytest.raises(ConfigError, match="--columns needs --data"):
         aoe_train.evaluate(bert, data_dir=".", columns=columns)
 
 
@@ -286,18 +286,18 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path):
     assert frame.columns[-4:] == ["model", "dim", "quantize", "bytes"]
     assert frame.filter(pl.col("metric") == "spearman")["value"].to_list() == pytest.approx(spearman)
     assert "| int8 |" in found.to_markdown()
-    with pytest.raises(DataError, match=r"bert.*, 1, binary: .*every cosine is"):  # all are alike in one bit
+    with pytest.raises(DataError, match=r"bert.*, 1, binary: .*all cosines are"):  # all are alike in one bit
         aoe_train.evaluate(str(bert), dim=1, quantize="binary", **how)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dim": [8, 8]}, "--dim: one is given twice among 8, 8"),
-        ({"quantize": "int8,int8"}, "--quantize: one is given twice"),
+        ({"dim": [8, 8]}, "--dim 8,8: contains a value twice"),
+        ({"quantize": "int8,int8"}, "--quantize int8,int8: contains a value twice"),
         ({"quantize": "int4"}, "quantize 'int4': expected"),
         ({"dim": "x"}, "dim"),
-        ({"dim": 64}, "dim 64: this model's vectors have 32 numbers"),
+        ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
     ],
 )

@@ -272,7 +272,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
     assert "SNLI" in missing
     assert re.search(r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", beside_published("nli", some))
     for suite, error, words in (
-        ("sts", DataError, "none of the tasks is here"),
+        ("sts", DataError, "contains none of the tasks"),
         ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
     ):
         with pytest.raises(error, match=words):
