@@ -215,7 +215,7 @@ def pretrain(
 
 
 def _suggest_training(backbone: Path, *, quiet: bool) -> None:
-    command = ["aoe", "train", "--data", "PAIRS", "--backbone", backbone, "--out", "MODEL"]
+    command: list[str | Path] = ["aoe", "train", "--data", "PAIRS", "--backbone", backbone, "--out", "MODEL"]
     next_step("train it on pairs", command, quiet=quiet)
 
 
