@@ -1,12 +1,12 @@
-"""Search for texts that hold a parser of foreign text: repeat many small units and measure CPU seconds.
+"""Search for texts that slow down a parser of untrusted text: repeat small units and measure CPU time.
 
     python benchmarks/hostile_texts.py [--parsers verdict,rendering] [--units 10000] [--seed 0] [--worst 20]
 
-Units are the words and turns of the detector's lexicon, what its rules are made of, the openers of Markdown
-and HTML, signs, numbers, what tokenizers and models' names are made of, and pairs and triples of all these.
-Each is repeated to 8 kB; the slowest (and a sample of the others) are then repeated to 16 kB and to 65,536
-characters, GitHub's limit. Prints a Markdown table for each parser. The exit code is 1 if 65,536 characters
-took over a second, or over five times as long as 16 kB.
+Units are words and phrases of the detector's lexicon, parts of its rules, Markdown and HTML markup, signs,
+numbers, tokens, model names, and pairs and triples of all these. Each unit is repeated to 8 kB; the slowest
+ones and a sample of the rest are then repeated to 16 kB and to 65,536 characters, GitHub's limit. Prints a
+Markdown table for each parser. The exit code is 1 if 65,536 characters took more than a second, or more than
+five times as long as 16 kB.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What asking costs, client and server aside: calls a second, own CPU a call, memory by number of questions.
+"""Cost of the call engine of `label`: calls per second, CPU time per call, and memory by number of questions.
 
     python benchmarks/label_dispatch.py [--asks 1000,10000,100000] [--concurrency 64]
 
-A provider in this process replies after 200 ms, or at once; store, budget, limits and both commits of each
-call are the real ones. Each line is a process of its own.
+A provider in the same process replies after 200 ms, or at once. Store, budget, rate limits and both commits
+of each call are real. Each line is measured in its own process.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from runs import argument_parser
 
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import Budget, Spending
@@ -61,9 +63,7 @@ class Waiting:
 
 def main() -> None:
     """Print a line for each number of questions."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--asks", default="1000,10000,100000")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--one", help=argparse.SUPPRESS)

@@ -1,12 +1,12 @@
-"""How fast `label generate` asks, what it costs the machine, and what is lost; distilabel beside it.
+"""Throughput, CPU time and lost rows of `label generate` and distilabel on the same test server.
 
     python benchmarks/label_throughput.py [--sentences 800] [--latency-ms 200] [--concurrency 64] [--rounds 3]
         [--faults 0.1] [--distilabel PYTHON]
 
-Both ask the test server (`python -m tests.support.llm`, a process of its own) for pairs of the same
-sentences; its answers mean nothing. `label` makes two calls a sentence, GenerateSentencePair makes one.
-Wall times are of the whole processes; "asking" is the time from a server's first call to the answer of its
-last. The last table repeats it with a share of the calls failing, each client with its own retries.
+Both make pairs of the same sentences with `python -m tests.support.llm` in its own process. `label` makes two
+calls per sentence, distilabel's GenerateSentencePair one. Wall times are of the whole processes; "asking" is
+the time from the first call that the server received to its last answer. The second table repeats this with a
+share of the calls failing; each client uses its own retries.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from pathlib import Path
 from statistics import median
 
 from peers_aoe.environments import build
+from runs import argument_parser
 
 PEER = Path(__file__).parent / "peers_label" / "distilabel_pairs.py"
 
 
 def main() -> None:
     """Run the rounds and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--sentences", type=int, default=800)
     parser.add_argument("--latency-ms", type=float, default=200)
     parser.add_argument("--concurrency", type=int, default=64)

@@ -1,4 +1,4 @@
-"""Encode with angle-emb: batches in the order of the texts, as its own evaluator makes them."""
+"""Encode with angle-emb, in batches in the order of the texts, as its own evaluator does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment for each peer, and a job run in one of them."""
+"""Builds an environment for each library and runs jobs in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spearman's correlation of cosines with scores: the same few lines for every contender."""
+"""Spearman correlation of cosines with gold scores, the same code for every library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that every contender gets: STS-B (short) and pairs of rust-lang/rust issues (long)."""
+"""The rows that every library gets: STS-B (short) and pairs of rust-lang/rust issues (long)."""
 
 from __future__ import annotations
 

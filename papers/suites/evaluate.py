@@ -1,4 +1,4 @@
-"""Evaluate a model on a suite of the papers, and its figures beside those that the papers report."""
+"""Evaluate a model on a suite of the papers and compare its scores with the published ones."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def evaluate(
     return aoe_train.evaluate(model, suite=suite, tasks=own, **options), missing
 
 
-def beside_published(suite: str, evaluation: Evaluation) -> str:
+def compare_with_published(suite: str, evaluation: Evaluation) -> str:
     """The model's figures as Markdown, in one table with each of the papers'."""
     ((model, scores),) = evaluation.scores.items()
     found = {task: score.result.scores for task, score in scores.items()}

@@ -23,7 +23,7 @@ from papers.methods.ct import tension_loss
 from papers.methods.infersent import classes, features
 from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, ibn_angle_emb, phase_similarity
-from papers.methods.promptbert import bias, framed, templates
+from papers.methods.promptbert import fill_template, template_bias, templates
 from papers.methods.tsdae import damaged
 from papers.methods.whitenedcse import group_whitened, inverse_root
 from tests.aoe_train.conftest import Killed
@@ -104,10 +104,10 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
 @pytest.mark.parametrize(
     ("name", "kind", "given", "words"),
     [
-        ("tsdae", "single", {"dense": [8]}, "vectors of 32 numbers"),
-        ("diffcse", "single", {"dense": [8]}, "leave encoder.dense out"),
-        ("consert", "single", {"prompts": {"query": "q: "}}, "leave prompts out"),
-        ("infersent", "binary", {}, "trains a BiLSTM over word vectors"),
+        ("tsdae", "single", {"dense": [8]}, "vectors of 32 dimensions"),
+        ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
+        ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
+        ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
         ("infersent", "positive", {}, "found positive rows, expected"),
         ("ct", "positive", {}, "found positive rows, expected"),
         ("bow", "single", {}, "method 'bow': expected one of"),
@@ -205,16 +205,16 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     encoder = Encoder.load(bert, device="cpu", max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
-    within = framed(batch_of(2, 40), first)
+    within = fill_template(batch_of(2, 40), first)
     assert within.lengths.tolist() == [len(first.before) + 2 + len(first.after), 40]
     for tokens in within.sequences():
         assert tokens[-first.mask] == mask
     # A text of no tokens is what the template alone says.
-    nothing = framed(batch_of(0), first)
+    nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
-    (shift,) = bias(model, framed(batch_of(3), first), first)
+    torch.testing.assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
+    (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
@@ -259,7 +259,7 @@ def test_diffcse_replaces_own_tokens_alone(bert: Path, tmp_path: Path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(ConfigError, match="no masked language model in safetensors"):
+    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
 
 

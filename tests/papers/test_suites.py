@@ -24,7 +24,7 @@ from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
 from papers import suites
 from papers.suites import SUITES, find_tasks, nli, transfer
-from papers.suites.evaluate import beside_published
+from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.published import PUBLISHED, PublishedTable
 from papers.suites.retrieval import CaptionTask
@@ -251,7 +251,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
     sizes = {"MultiNLI": 51, "SNLI": 30, "SNLI-from-dev": 30, "TaxiNLI": taxi}
     assert {name: result.n for name, result in results.items()} == sizes
     assert all(0.4 < result.scores["accuracy"] < 1 for result in results.values())
-    page = beside_published("nli", found)
+    page = compare_with_published("nli", found)
     shown = [f"{100 * results[task].scores['accuracy']:.2f}" for task in ("MultiNLI", "SNLI")]
     assert "## Beside AoE, Table 5" in page
     assert f"| **hinted** | {' | '.join(shown)} |" in page
@@ -270,7 +270,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     assert "SNLI" in missing
-    assert re.search(r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", beside_published("nli", some))
+    assert re.search(r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some))
     for suite, error, words in (
         ("sts", DataError, "contains none of the tasks"),
         ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
