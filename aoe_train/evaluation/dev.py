@@ -108,7 +108,7 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
         right = is_nearer(vectors, examples.rows, similarity)
         return "triplet_accuracy", MeanMetrics({"triplet_accuracy": right})
     if examples.labels is None:
-        ranks = reciprocal_ranks(vectors, examples.rows, similarity, said=examples.said)
+        ranks = reciprocal_ranks(vectors, examples.rows, similarity, said=examples.content_ids)
         return "mrr", MeanMetrics({"mrr": ranks})
     alike = pair_similarities(vectors, examples.rows, similarity)
     return "spearman", correlation(alike, examples.labels, "held-out data")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.data.examples import Say, distinct, settle, silent
+from aoe_train.data.examples import Say, distinct, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
@@ -156,8 +156,8 @@ def noted_pairs(
     for name, frame in pairs.splits.items():
         if frame.height:
             examples = distinct(frame.select("text1", "text2", "label"))
-            settle(
-                examples, "keep", place=partial(_row, name), say=lambda words: say(f"{pairs.source}: {words}")
+            resolve_conflicts(
+                examples, "keep", locate=partial(_row, name), say=lambda words: say(f"{pairs.source}: {words}")
             )
     return pairs
 

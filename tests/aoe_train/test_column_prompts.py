@@ -76,9 +76,9 @@ def test_prompts_of_queries_and_documents(own, default, query, document, around_
         ),
         (lambda: NamedPrompts({"q": ""}).chosen(name=""), "no prompt ''; this model has 'query', 'document'"),
         (lambda: NamedPrompts({"q": "query: "}, "x"), "no prompt 'x'; this model has"),
-        (lambda: NamedPrompts({" ": "query: "}), "its name is empty"),
-        (lambda: read_prompt("{text} or {text}"), r"expected \{text\} in it once at most, .* found 2"),
-        (lambda: read_prompt("find \ud800: "), "half a surrogate pair"),
+        (lambda: NamedPrompts({" ": "query: "}), "has an empty name"),
+        (lambda: read_prompt("{text} or {text}"), r"has \{text\} 2 times; expected once at most"),
+        (lambda: read_prompt("find \ud800: "), "lone surrogate"),
     ],
 )
 def test_prompts_and_names_that_are_none(call, message):
@@ -125,7 +125,7 @@ def test_each_column_has_its_prompt_and_a_text_may_have_two():
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    np.testing.assert_array_equal(found.said[found.rows], TRIPLETS.rows)
+    np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
     np.testing.assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
@@ -167,7 +167,7 @@ def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts():
 )
 def test_one_prompt_for_all_is_the_default_one(given, encoder, prompts, default):
     found = column_prompts(given, encoder, [PAIRS])
-    assert (found.kept.prompts, found.kept.default_prompt_name) == (prompts, default)
+    assert (found.encoder.prompts, found.encoder.default_prompt_name) == (prompts, default)
     expected = "" if default is None else prompts[default]
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
@@ -175,11 +175,13 @@ def test_one_prompt_for_all_is_the_default_one(given, encoder, prompts, default)
 def test_the_model_knows_prompts_of_columns_by_name():
     given = {"anchor": "query: ", "positive": "passage: ", "negative": "passage: "}
     expected = {"query": "query: ", "document": "passage: "}
-    assert column_prompts(given, PLAIN, [TRIPLETS]).kept.prompts == expected
-    kept = column_prompts({"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]).kept
+    assert column_prompts(given, PLAIN, [TRIPLETS]).encoder.prompts == expected
+    kept = column_prompts(
+        {"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]
+    ).encoder
     assert kept.prompts == {"query": "new: ", "passage": "p: ", "t": "title: ", "negative": "n: "}
     assert kept.default_prompt_name == "t"
-    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).kept.prompts == {"text1": "a: "}
+    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).encoder.prompts == {"text1": "a: "}
 
 
 @pytest.mark.parametrize(
@@ -203,4 +205,4 @@ def test_held_out_rows_without_any_of_the_prompts_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
     with pytest.raises(ConfigError, match="prompts are for anchor, but there are rows of text1, text2"):
         found.applied(PAIRS)
-    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).said is not None
+    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids is not None

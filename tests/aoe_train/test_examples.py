@@ -18,7 +18,7 @@ from aoe_train.data.examples import (
     negative_counts,
     negatives_in_words,
     read_examples,
-    settle,
+    resolve_conflicts,
 )
 from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.training import Conflicts
@@ -80,7 +80,7 @@ def test_rows_still_say_what_the_file_says(rows):
 
 
 def test_one_row_of_very_many_negatives_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(_records, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(_records, "_MAX_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = tmp_path / "rows.jsonl"
@@ -236,7 +236,7 @@ def test_rows_that_cannot_contradict(tmp_path, text):
 def test_a_negative_that_a_row_lacks_says_nothing():
     rows = np.array([[0, 1, 2, -1], [3, 4, -1, -1], [0, 3, 1, -1]])
     examples = Examples(list("abcde"), rows, None, "triplet")
-    found = settle(examples, "drop", place=str, say=lambda _: None)
+    found = resolve_conflicts(examples, "drop", locate=str, say=lambda _: None)
     assert ([*found.texts], found.rows.tolist()) == (["d", "e"], [[0, 1, -1, -1]])
 
 
@@ -255,7 +255,7 @@ def test_what_is_left_agrees(kind, said):
     first = [row for row in said if row[2] == labels[frozenset(row[:2])][0]]
 
     def left(conflicts: Conflicts) -> list[tuple[str, str, int]]:
-        found = settle(examples, conflicts, place=str, say=lambda _: None)
+        found = resolve_conflicts(examples, conflicts, locate=str, say=lambda _: None)
         assert found.reading.conflicts == len(labels) - len(agreed)
         return [(*texts, label) for texts, label in rows_of(found)]
 

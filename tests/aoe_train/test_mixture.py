@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aoe_train.data.batches import Batches
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.mixture import MixedCollate, Mixture, epoch_of, seen_in_words
+from aoe_train.data.mixture import MixedCollate, Mixture, format_epoch_share
 from aoe_train.settings.training import MixSettings
 from tests.aoe_train.test_batches import make
 
@@ -119,14 +119,16 @@ def test_the_largest_batch_comes_first(order):
 
 def test_what_repeats_and_what_waits_is_counted():
     made = mixture([10, 30], weights=[2, 1], batch=5)
-    assert [epoch_of(made, dataset) for dataset in (0, 1)] == [
+    assert [made.epoch_share(dataset) for dataset in (0, 1)] == [
         {"batches": 4, "passes": 2, "rows_seen": 20, "rows_repeated": 10, "rows_waiting": 0},
         {"batches": 6, "passes": 1, "rows_seen": 30, "rows_repeated": 0, "rows_waiting": 0},
     ]
     assert made.rows_seen(3) == 3 * 50
     short = mixture([10, 30], batch=5, order="round-robin")
-    assert epoch_of(short, 1)["rows_waiting"] == 20
-    words = [seen_in_words(epoch_of(one, dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))]
+    assert short.epoch_share(1)["rows_waiting"] == 20
+    words = [
+        format_epoch_share(one.epoch_share(dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))
+    ]
     assert words == [
         "4 batches an epoch, 2 times each row (10 rows repeat)",
         "6 batches an epoch, each row once",

@@ -16,9 +16,9 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
     ibn_loss,
 )
-from aoe_train.objectives.kinds import Advisers, check_advisers
+from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import Advice, unit
+from aoe_train.objectives.pairs import BatchTeachers, unit
 from aoe_train.objectives.settings import Taus
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
@@ -257,9 +257,9 @@ def test_value_and_gradient_are_those_of_sentence_transformers(
         guide_margin_strategy=strategy,
     )
     kind = "triplet" if negatives else "positive"
-    objective = Objective(wanted, dim=5, kind=kind, advisers=Advisers(guide=True))
+    objective = Objective(wanted, dim=5, kind=kind, teachers=TeacherInfo(guide=True))
     texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
-    found = objective(vectors, None, texts, Advice(guide=guide))["loss"]
+    found = objective(vectors, None, texts, BatchTeachers(guide=guide))["loss"]
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     (ours,), (peers,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
     torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
@@ -283,8 +283,8 @@ def test_both_directions_are_left_out_by_the_same_measure(seed, margin):
 
 
 def test_what_does_not_go_together_is_refused():
-    guide = Advisers(guide=True)
+    guide = TeacherInfo(guide=True)
     with pytest.raises(ConfigError, match=r"no part of the objective \(cosine\) has candidates"):
-        check_advisers(only("cosine"), dim=8, kind="binary", advisers=guide)
+        check_teacher_use(only("cosine"), dim=8, kind="binary", teachers=guide)
     with pytest.raises(ConfigError, match="nothing is nearer to a text than itself"):
-        check_advisers(only("contrastive"), dim=8, kind="single", advisers=guide)
+        check_teacher_use(only("contrastive"), dim=8, kind="single", teachers=guide)

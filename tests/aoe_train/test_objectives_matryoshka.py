@@ -204,7 +204,7 @@ def test_a_loss_of_ones_own_is_given_the_first_numbers():
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 
-    objective = make_objective(wanted("angle", dims=(6, 3)), dim=6, kind="single", own=Mean())
+    objective = make_objective(wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=Mean())
     found = objective(torch.ones(1, 2, 6), None, torch.zeros(1, 2, dtype=torch.long))
     assert seen == [6, 3]
     assert found["loss"].item() == 2 * (12 + 6)
@@ -216,7 +216,7 @@ def test_each_size_has_an_objective_and_its_weights():
     sizes = {weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name}
     assert sizes == {3 * 2, 3 * 6}
     assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    own = make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))
+    own = make_objective(wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1))
     assert type(own) is CustomObjective
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
 from aoe_train.objectives.kinds import check_objective, positive_threshold
-from aoe_train.objectives.objective import CustomObjective, Objective, trained_by
+from aoe_train.objectives.objective import CustomObjective, Objective, loss_weights
 from aoe_train.objectives.pairs import as_pairs, cosine
 from aoe_train.objectives.ranking import angle_reference, ranking_loss
 from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
@@ -90,7 +90,7 @@ def test_senseless_settings_are_refused(key, message):
 
 
 def test_presets_are_the_papers():
-    assert {name: preset.weights.wanted for name, preset in PRESETS.items()} == {
+    assert {name: preset.weights.active for name, preset in PRESETS.items()} == {
         "angle": {"cosine": 1, "ibn": 1, "angle": 1},
         "aoe": {"angle": 1, "contrastive": 1},
         "cosent": {"cosine": 1},
@@ -143,7 +143,7 @@ def test_parts_are_unweighted_and_the_loss_is_their_weighted_sum():
     parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
     total = parts.pop("loss")
     torch.testing.assert_close(parts, expected)
-    weights = wanted.weights.wanted
+    weights = wanted.weights.active
     torch.testing.assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
@@ -330,5 +330,5 @@ def test_every_negative_makes_a_pair_with_the_anchor_by_hand():
 
 
 def test_a_run_learns_from_its_own_loss_or_from_the_settings_parts():
-    assert trained_by(PRESETS["aoe"], None) == {"angle": 1, "contrastive": 1}
-    assert trained_by(PRESETS["aoe"], draw) == {f"{__name__}.draw": 1}
+    assert loss_weights(PRESETS["aoe"], None) == {"angle": 1, "contrastive": 1}
+    assert loss_weights(PRESETS["aoe"], draw) == {f"{__name__}.draw": 1}

@@ -219,32 +219,32 @@ def test_what_was_given_stays():
     flags = {"optim.lr": 1e-6, "optim.epochs": 3.0, "optim.average": 0.0, "objective.tau.angle": 0.7}
     above = {"objective.weights.ibn": 35, "objective.tau.angle": 0.05, "preset": "angle"}
     given = load_settings(TrainSettings, flags=above).objective
-    assert (given.weights.wanted, given.tau.angle) == ({"cosine": 1, "ibn": 35, "angle": 1}, 0.05)
+    assert (given.weights.active, given.tau.angle) == ({"cosine": 1, "ibn": 35, "angle": 1}, 0.05)
     settings = of(**{"preset": "aoe", "seed": 7, "lora": {"rank": 4}, **flags})
     assert (settings.optim.lr, settings.optim.epochs, settings.optim.average) == (1e-6, 3, 0)
     assert (settings.objective.tau.angle, settings.objective.tau.cosine) == (0.7, 0.2)
-    assert settings.objective.weights.wanted == {"angle": 1, "contrastive": 1}
+    assert settings.objective.weights.active == {"angle": 1, "contrastive": 1}
     assert (settings.seed, settings.lora and settings.lora.rank) == (7, 4)
-    assert of(objective__weights__ibn=35).objective.weights.wanted == {"cosine": 1, "ibn": 35, "angle": 1}
+    assert of(objective__weights__ibn=35).objective.weights.active == {"cosine": 1, "ibn": 35, "angle": 1}
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_teacher_is_listened_to(kind):
     plain, taught = of(kind), of(kind, teacher__model="minilm")
     check_objective(taught.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
-    own = {} if kind == "single" else plain.objective.weights.wanted
-    assert taught.objective.weights.wanted == {**own, "embed_distill": 1}
+    own = {} if kind == "single" else plain.objective.weights.active
+    assert taught.objective.weights.active == {**own, "embed_distill": 1}
     assert (taught.optim == plain.optim) == (kind != "single")
     chosen_part = of(kind, teacher__model="minilm", objective__weights__score_distill=2)
-    assert chosen_part.objective.weights.wanted == {**own, "score_distill": 2}
+    assert chosen_part.objective.weights.active == {**own, "score_distill": 2}
 
 
 @pytest.mark.parametrize(("rows", "epochs"), [(96, 1), (384, 1), (1536, 0.25)])
 def test_a_domain_takes_few_steps_of_the_last_layers(rows, epochs):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     made = with_defaults(settings, DatasetFacts("triplet", rows, written=True), dim=384)
-    assert made.objective.weights.wanted == {"contrastive": 1, "angle": 1}
-    assert default_objective(settings, "positive").weights.wanted == {"contrastive": 1}
+    assert made.objective.weights.active == {"contrastive": 1, "angle": 1}
+    assert default_objective(settings, "positive").weights.active == {"contrastive": 1}
     assert (made.optim.epochs, made.optim.top_layers, made.optim.batch_size) == (epochs, 2, 32)
     three = settings.model_copy(update={"optim": settings.optim.model_copy(update={"epochs": 3.0})})
     given = with_defaults(three, DatasetFacts("triplet", rows), dim=384)

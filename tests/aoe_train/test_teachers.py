@@ -15,7 +15,7 @@ from aoe_train.data.batches import Collate
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources
 from aoe_train.model.encoder import Encoder as Loaded
-from aoe_train.records import AdviceStore, Examples
+from aoe_train.records import Examples, TeacherOutputs
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.plan import plan
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
@@ -51,7 +51,7 @@ def quiet(_: object) -> None:
     """Listens to no progress."""
 
 
-def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> AdviceStore:
+def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> TeacherOutputs:
     """What the advisers say of one dataset."""
     return precompute_vectors(teachers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
 
@@ -134,13 +134,13 @@ def test_a_batch_carries_them_and_single_texts_are_encoded_once(bert, teacher, t
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(sentences(12)) + "\n")
     examples = read_examples(data)
-    advice = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
+    outputs = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     store = Encoder.load(bert, device="cpu").tokens(examples.texts)
-    batch = Collate(examples, store, views=False, advice=advice)([3, 1])
+    batch = Collate(examples, store, views=False, teacher_outputs=outputs)([3, 1])
     assert len(batch["pieces"]) == 2
     assert batch["rows"].shape == (2, 2)
     assert batch["teacher"].shape == (2, 2, 16)
-    assert len(Collate(examples, store, advice=advice)([3, 1])["pieces"]) == 4
+    assert len(Collate(examples, store, teacher_outputs=outputs)([3, 1])["pieces"]) == 4
 
 
 EVERYTHING = {
@@ -243,7 +243,11 @@ def test_what_does_not_go_together_is_one_line_before_anything_is_encoded(
 def test_a_loss_of_ones_own_hears_of_nobody_and_a_plan_asks_for_no_vectors(bert, teacher, tmp_path):
     sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
     with pytest.raises(ConfigError, match="a loss of one's own hears of no guide"):
-        train(sources, settings(guide__model=str(teacher)), own={"rows": lambda vectors, _: vectors.sum()})
+        train(
+            sources,
+            settings(guide__model=str(teacher)),
+            custom_losses={"rows": lambda vectors, _: vectors.sum()},
+        )
     both = {"guide__model": str(teacher), "teacher__model": str(teacher)}
     found = plan(sources, settings(**both, **EVERYTHING), progress=False)
     assert found["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}

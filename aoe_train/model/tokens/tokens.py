@@ -362,7 +362,7 @@ def _numbered(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.n
     if len(prompts) != count:
         raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
     if isinstance(prompts, TextSelection):
-        return list(prompts.values), prompts.numbers
+        return list(prompts.values), prompts.indices
     place: dict[str, int] = {}
     numbers = np.fromiter((place.setdefault(words, len(place)) for words in prompts), np.int64, count)
     return list(place) or [""], numbers
