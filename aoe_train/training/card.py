@@ -238,7 +238,7 @@ def _code(words: str) -> str:
 _HASHES = (
     "`training_texts.npy` has a 64-bit hash of each text, with which `aoe evaluate` reports overlaps with"
     " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
-    " Delete the file if that must stay secret."
+    " Delete the file if that must stay private."
 )
 
 

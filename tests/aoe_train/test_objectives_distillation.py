@@ -1,4 +1,4 @@
-"""What is learnt from a teacher: by hand, against sentence-transformers, and what is refused."""
+"""Distillation losses: by hand, against sentence-transformers, and refused settings."""
 
 import math
 
@@ -82,7 +82,7 @@ def test_vectors_by_hand(form, expected):
 
 @quick
 @given(seed=st.integers(0, 10**6), negatives=st.integers(1, 3), dot=st.booleans())
-def test_margins_are_those_of_sentence_transformers(seed, negatives, dot):
+def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
     labels = torch.stack([score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1)
@@ -96,7 +96,7 @@ def test_margins_are_those_of_sentence_transformers(seed, negatives, dot):
 
 @quick
 @given(seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"]))
-def test_vectors_are_those_of_sentence_transformers(seed, columns, form):
+def test_embed_distill_equals_sentence_transformers(seed, columns, form):
     own, teacher, texts = drawn(seed, columns)
     peer = theirs.EmbedDistillLoss(None, distance_metric=form)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
@@ -104,7 +104,7 @@ def test_vectors_are_those_of_sentence_transformers(seed, columns, form):
     equal_with_gradient(found, expected, own)
 
 
-def test_a_learnt_map_is_that_of_sentence_transformers_and_learns():
+def test_learned_map_equals_sentence_transformers_and_is_trained():
     own, teacher, texts = drawn(1, 2, dim=5)
     objective = Objective(only("embed_distill"), dim=5, kind="positive", teachers=TEACHER).double()
     (weight,) = objective.parameters()
@@ -119,7 +119,7 @@ def test_a_learnt_map_is_that_of_sentence_transformers_and_learns():
     assert weight.grad.abs().sum() > 0
 
 
-def test_a_learnt_map_begins_where_squares_are_least():
+def test_learned_map_starts_at_least_squares():
     generator = torch.Generator().manual_seed(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
     found = least_squares(TeacherSample(own, own @ there.T), 6)
@@ -134,7 +134,7 @@ def test_a_learnt_map_begins_where_squares_are_least():
     torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
 
 
-def test_principal_axes_hold_what_so_few_numbers_can():
+def test_principal_axes_preserve_dot_products():
     generator = torch.Generator().manual_seed(0)
     flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
     axes = principal_axes(flat)
@@ -145,7 +145,7 @@ def test_principal_axes_hold_what_so_few_numbers_can():
     torch.testing.assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_principal_axes_compare_without_a_map():
+def test_principal_projection_has_no_weights():
     _, teacher, texts = drawn(2, 2)
     sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
     teachers = TeacherInfo(teacher_dim=3, sample=sample)
@@ -157,7 +157,7 @@ def test_principal_axes_compare_without_a_map():
     assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
 
 
-def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole():
+def test_each_size_has_its_own_map_to_the_full_teacher():
     own, teacher, texts = drawn(3, 2, dim=3)
     settings = only("embed_distill", dims=(3, 2))
     objective = make_objective(settings, dim=3, kind="positive", teachers=TEACHER).double()
@@ -168,7 +168,7 @@ def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole():
 
 @quick
 @given(seed=st.integers(0, 10**6), form=st.sampled_from(["mse", "ranking"]))
-def test_what_a_row_lacks_counts_nowhere(seed, form):
+def test_absent_negatives_do_not_count(seed, form):
     """In the place of a negative that a row lacks stands any number."""
     own, teacher, texts = drawn(seed, 4)
     texts[0, 3] = ABSENT
@@ -183,7 +183,7 @@ def test_what_a_row_lacks_counts_nowhere(seed, form):
             torch.testing.assert_close(broken, plain)
 
 
-def test_scores_of_rows_may_be_missing():
+def test_missing_scores_do_not_count():
     own, _, texts = drawn(4, 3)
     scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
     without = loss_of("margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:])
@@ -192,7 +192,7 @@ def test_scores_of_rows_may_be_missing():
     torch.testing.assert_close(found, without)
 
 
-def test_a_ranking_by_the_teacher_is_that_of_graded_labels():
+def test_ranking_by_teacher_equals_ranking_by_labels():
     own, _, texts = drawn(5, 2)
     scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
     found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
@@ -201,7 +201,7 @@ def test_a_ranking_by_the_teacher_is_that_of_graded_labels():
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
 
 
-def test_parts_of_teachers_mix_with_the_others():
+def test_teacher_parts_combine_with_others():
     own, teacher, texts = drawn(6, 3)
     weights = Weights(contrastive=2, embed_distill=0.5, margin_mse=3)
     objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", teachers=TEACHER)
@@ -220,11 +220,11 @@ PRINCIPAL = only("embed_distill", projection="principal")
             only("margin_mse"),
             "triplet",
             TeacherInfo(),
-            "margin_mse: learns from a teacher; give one by --teacher",
+            "margin_mse: needs a teacher; give --teacher",
         ),
         (only("cosine"), "binary", TEACHER, r"no part of the objective \(cosine\) learns from one"),
-        (only("embed_distill"), "positive", TeacherInfo(scores=True), "scores, and no vectors"),
-        (PRINCIPAL, "positive", TEACHER, "the teacher's vectors have 3 numbers, fewer than the 8"),
+        (only("embed_distill"), "positive", TeacherInfo(scores=True), "scores, expected its vectors"),
+        (PRINCIPAL, "positive", TEACHER, "the teacher's vectors have 3 numbers, fewer than the backbone's 8"),
     ],
 )
 def test_a_part_and_its_teacher_belong_together(wanted, kind, teachers, message):
